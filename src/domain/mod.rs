@@ -1,0 +1,9 @@
+//! The pure core: no files, no clock, no processes, no environment, no git library.
+
+pub mod action;
+pub mod contract;
+pub mod digest;
+pub mod patch;
+pub mod repo_path;
+pub mod scope;
+pub mod verdict;

@@ -1,0 +1,74 @@
+//! Verdicts: what can be said of a requirement, and the rows that reports show.
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of a requirement for exactly these bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Fresh evidence says yes.
+    Passed,
+    /// Fresh evidence says no.
+    Failed,
+    /// It did not run; the reason says why.
+    NotRun,
+    /// Evidence exists for other digests.
+    Stale,
+    /// A person has to attest it.
+    NeedsConfirmation,
+    /// The run itself went wrong, so it says nothing.
+    Error,
+}
+
+/// How many cases a run counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// Cases that ran (passed + failed).
+    pub ran: u64,
+    /// Of these, passed.
+    pub passed: u64,
+    /// Of these, failed.
+    pub failed: u64,
+    /// Cases that were left out.
+    pub skipped: u64,
+    /// Cases that failed and then passed.
+    pub flaky: u64,
+}
+
+/// How strong a pass is, by what the same verifier said of the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strength {
+    /// Failed on the base, passes on the candidate.
+    Fixed,
+    /// Passed on both.
+    NoRegression,
+    /// Not tried on the base.
+    Unmeasured,
+}
+
+/// One requirement in a verification or a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// The requirement's id.
+    pub id: String,
+    /// The verifier that shows it.
+    pub verifier: String,
+    /// Whether delivery needs it.
+    pub required: bool,
+    /// The verdict, computed now.
+    pub verdict: Verdict,
+    /// Why, where the verdict is not `passed`.
+    pub reason: Option<String>,
+    /// True where a pass of an earlier run was used.
+    pub reused: bool,
+    /// How strong a pass is.
+    pub strength: Strength,
+    /// True where the candidate touches the verifier's manifest or closure.
+    pub judge_changed: bool,
+    /// `sha256:…` of the evidence record it rests on.
+    pub evidence: Option<String>,
+    /// Counted cases; `None` where nothing counts.
+    pub checks: Option<Checks>,
+}

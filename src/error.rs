@@ -1,0 +1,455 @@
+//! The one failure type of the program and the one table from code to exit code.
+//!
+//! Every layer returns [`Failure`]. It says what went wrong, where, what was expected and what was
+//! found, whether trying again can help, and which command comes next. Codes are a closed set: other
+//! people's scripts match on them, so a code is never renamed or reused for another meaning.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// The result of everything that can fail in this crate.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+macro_rules! codes {
+    ($($variant:ident $text:literal $category:ident $doc:literal;)*) => {
+        /// What went wrong, as a stable word. The category and the exit code follow from it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $(#[doc = $doc] $variant,)* }
+
+        impl Code {
+            /// Every code, in the order of the documentation.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The stable text of the code, for example `scope.violation`.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $text,)* }
+            }
+
+            /// The category that decides the exit code.
+            #[must_use]
+            pub fn category(self) -> Category {
+                match self { $(Code::$variant => Category::$category,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    VerificationFailed "verification.failed" Verification "A required requirement did not pass.";
+    EvidenceStale "evidence.stale" Verification "Evidence exists, but for other bytes or another verifier.";
+    EvidenceMissing "evidence.missing" Verification "A required requirement has no evidence.";
+    VerifierProtocol "verifier.protocol" Verification "A verifier broke the protocol.";
+    ArgumentsInvalid "arguments.invalid" Usage "The command line does not fit.";
+    ContractInvalid "contract.invalid" Usage "The contract does not fit its schema or contradicts itself.";
+    ConfigInvalid "config.invalid" Usage "A file under `.tender/` does not fit its schema.";
+    PatchInvalid "patch.invalid" Usage "The patch is damaged or does not apply exactly.";
+    NotSupported "not_supported" Usage "A known wish that this version does not fulfil.";
+    NotFound "not_found" Usage "Nothing of that name.";
+    StateInvalid "state.invalid" Usage "Not possible in the present state.";
+    DeliveryConflict "delivery.conflict" Conflict "The live tree is not what the change was made for.";
+    VersionConflict "version.conflict" Conflict "A patch or call names another version than the one there.";
+    PushConflict "push.conflict" Conflict "The remote ref is not what was delivered last.";
+    ScopeViolation "scope.violation" Denied "The change leaves what the contract allows.";
+    ToolNotAllowed "tool.not_allowed" Denied "The contract does not name that tool.";
+    CheckForbidden "check.forbidden" Denied "The contract forbids that verifier.";
+    PermissionDenied "permission.denied" Denied "Only a person, or nobody, may do this.";
+    BudgetExhausted "budget.exhausted" Budget "A budget is spent.";
+    FailureRepeated "failure.repeated" Budget "The same failure came again and again.";
+    ConfirmationRequired "confirmation.required" Person "A person has to confirm.";
+    InputRequired "input.required" Person "A person has to answer a question.";
+    DecisionRequired "decision.required" Person "A person has to decide.";
+    OutcomeUnknown "outcome.unknown" Unknown "It is not known whether the effect took place.";
+    Cancelled "cancelled" Cancelled "The task was cancelled.";
+    StoreBusy "store.busy" Busy "A lock was not free in time.";
+    GitUnsupported "git.unsupported" Environment "This git or this kind of repository cannot be worked with.";
+    SandboxUnavailable "sandbox.unavailable" Environment "Confinement cannot be had here.";
+    StoreCorrupt "store.corrupt" Environment "The ledger or a stored blob is damaged.";
+    Io "io" Environment "A file or device operation failed.";
+    Internal "internal" Internal "A fault of git-tender itself.";
+}
+
+/// The group of a code; one exit code each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// A required requirement is not proven.
+    Verification,
+    /// Bad arguments or documents, or not in this state.
+    Usage,
+    /// A conflict with the live tree, the base or the remote.
+    Conflict,
+    /// Not allowed.
+    Denied,
+    /// A budget is spent.
+    Budget,
+    /// A person is needed.
+    Person,
+    /// The outcome is unknown.
+    Unknown,
+    /// The task was cancelled.
+    Cancelled,
+    /// A lock was not free.
+    Busy,
+    /// Machine, git or disk.
+    Environment,
+    /// Our fault.
+    Internal,
+}
+
+impl Category {
+    /// The exit code of the process.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Verification => 1,
+            Self::Usage => 2,
+            Self::Conflict => 3,
+            Self::Denied => 4,
+            Self::Budget => 5,
+            Self::Person => 6,
+            Self::Unknown => 7,
+            Self::Cancelled => 8,
+            Self::Busy => 9,
+            Self::Environment => 10,
+            Self::Internal => 70,
+        }
+    }
+
+    /// The stable text of the category.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verification => "verification",
+            Self::Usage => "usage",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Budget => "budget",
+            Self::Person => "person",
+            Self::Unknown => "unknown",
+            Self::Cancelled => "cancelled",
+            Self::Busy => "busy",
+            Self::Environment => "environment",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Of several categories that hold at once, the one that decides the exit code.
+    #[must_use]
+    pub fn dominant(all: &[Category]) -> Option<Category> {
+        const ORDER: [Category; 11] = [
+            Category::Internal,
+            Category::Unknown,
+            Category::Usage,
+            Category::Denied,
+            Category::Conflict,
+            Category::Verification,
+            Category::Person,
+            Category::Budget,
+            Category::Cancelled,
+            Category::Busy,
+            Category::Environment,
+        ];
+        ORDER.into_iter().find(|category| all.contains(category))
+    }
+}
+
+/// What the caller can do to get further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// Change the arguments or the document.
+    FixArguments,
+    /// Read the present state again, then decide anew.
+    Reread,
+    /// Wait and repeat the same call.
+    Wait,
+    /// A person has to act.
+    AskUser,
+    /// Ask for the state; do not repeat the effect.
+    QueryState,
+    /// Repeating cannot help.
+    Never,
+}
+
+impl Retry {
+    fn default_for(code: Code) -> Self {
+        match code.category() {
+            Category::Usage => match code {
+                Code::NotSupported => Self::Never,
+                Code::StateInvalid => Self::QueryState,
+                _ => Self::FixArguments,
+            },
+            Category::Verification | Category::Person => Self::AskUser,
+            Category::Conflict if code == Code::VersionConflict => Self::Reread,
+            Category::Conflict | Category::Budget => Self::AskUser,
+            Category::Denied | Category::Cancelled | Category::Internal => Self::Never,
+            Category::Unknown => Self::QueryState,
+            Category::Busy => Self::Wait,
+            Category::Environment => Self::AskUser,
+        }
+    }
+}
+
+/// The next step: a sentence and a command to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// One sentence for a person.
+    pub text: String,
+    /// The command as an argument vector; empty where there is none.
+    pub command: Vec<String>,
+}
+
+/// A failure, as it is shown on the command line, over MCP and in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Inner {
+    code: Code,
+    message: String,
+    subject: Option<String>,
+    retry: Retry,
+    details: Map<String, Value>,
+    remedy: Option<Remedy>,
+    reference: Option<String>,
+    also: Vec<Failure>,
+}
+
+impl Failure {
+    /// A failure with a code and a sentence; the rest is added by the builder methods.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            message: message.into(),
+            subject: None,
+            retry: Retry::default_for(code),
+            details: Map::new(),
+            remedy: None,
+            reference: None,
+            also: Vec::new(),
+        }))
+    }
+
+    /// An operation on a file failed; names what was done and to which path.
+    pub fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::new(Code::Io, format!("cannot {doing} {}: {error}", path.display()))
+            .subject(path.display().to_string())
+    }
+
+    /// A fault of our own; never the user's.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message).remedy(
+            "This is a fault of git-tender itself; please report it with the output of `git tender doctor`.",
+            ["git", "tender", "doctor"],
+        )
+    }
+
+    /// The path, field or id that the failure is about.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.0.subject = Some(subject.into());
+        self
+    }
+
+    /// One machine-readable detail.
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Serialize) -> Self {
+        let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        self.0.details.insert(key.to_owned(), value);
+        self
+    }
+
+    /// What was expected and what was found instead.
+    #[must_use]
+    pub fn expected(self, expected: impl Serialize, actual: impl Serialize) -> Self {
+        self.detail("expected", expected).detail("actual", actual)
+    }
+
+    /// Overrides the retry advice that follows from the code.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.0.retry = retry;
+        self
+    }
+
+    /// The next step.
+    #[must_use]
+    pub fn remedy<I, S>(mut self, text: impl Into<String>, command: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<String>,
+    {
+        self.0.remedy =
+            Some(Remedy { text: text.into(), command: command.into_iter().map(Into::into).collect() });
+        self
+    }
+
+    /// Points at a ledger action or a stored log.
+    #[must_use]
+    pub fn reference(mut self, reference: impl Into<String>) -> Self {
+        self.0.reference = Some(reference.into());
+        self
+    }
+
+    /// Further failures that hold at the same time. The object lists them all.
+    #[must_use]
+    pub fn also(mut self, others: impl IntoIterator<Item = Failure>) -> Self {
+        self.0.also.extend(others);
+        self
+    }
+
+    /// One failure out of several: the dominant one leads, the others are listed with it.
+    #[must_use]
+    pub fn first_of(mut all: Vec<Failure>) -> Option<Failure> {
+        let categories: Vec<Category> = all.iter().map(|f| f.code().category()).collect();
+        let lead = Category::dominant(&categories)?;
+        let at = categories.iter().position(|c| *c == lead)?;
+        let leader = all.remove(at);
+        Some(leader.also(all))
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The details object.
+    #[must_use]
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.0.details
+    }
+
+    /// The next step, if there is one.
+    #[must_use]
+    pub fn next_step(&self) -> Option<&Remedy> {
+        self.0.remedy.as_ref()
+    }
+
+    /// The subject, if there is one.
+    #[must_use]
+    pub fn subject_text(&self) -> Option<&str> {
+        self.0.subject.as_deref()
+    }
+
+    /// The other failures that hold at the same time.
+    #[must_use]
+    pub fn others(&self) -> &[Failure] {
+        &self.0.also
+    }
+
+    /// The exit code of the process, over this failure and all that hold with it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        let mut categories = vec![self.code().category()];
+        categories.extend(self.0.also.iter().map(|f| f.code().category()));
+        Category::dominant(&categories).unwrap_or(Category::Internal).exit_code()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let inner = &self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("code", inner.code.as_str())?;
+        map.serialize_entry("category", inner.code.category().as_str())?;
+        map.serialize_entry("message", &inner.message)?;
+        map.serialize_entry("subject", &inner.subject)?;
+        map.serialize_entry("retry", &inner.retry)?;
+        map.serialize_entry("details", &inner.details)?;
+        map.serialize_entry(
+            "remedy",
+            &inner.remedy.clone().unwrap_or(Remedy { text: String::new(), command: Vec::new() }),
+        )?;
+        map.serialize_entry("ref", &inner.reference)?;
+        if !inner.also.is_empty() {
+            map.serialize_entry("also", &inner.also)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Failure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            code: String,
+            message: String,
+            subject: Option<String>,
+            retry: Retry,
+            #[serde(default)]
+            details: Map<String, Value>,
+            remedy: Option<Remedy>,
+            #[serde(rename = "ref")]
+            reference: Option<String>,
+            #[serde(default)]
+            also: Vec<Failure>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        let code = Code::ALL
+            .iter()
+            .copied()
+            .find(|code| code.as_str() == wire.code)
+            .ok_or_else(|| serde::de::Error::custom(format!("unknown code {:?}", wire.code)))?;
+        Ok(Self(Box::new(Inner {
+            code,
+            message: wire.message,
+            subject: wire.subject,
+            retry: wire.retry,
+            details: wire.details,
+            remedy: wire.remedy.filter(|r| !r.text.is_empty()),
+            reference: wire.reference,
+            also: wire.also,
+        })))
+    }
+}
+
+/// The object that `--format json` prints for a failure.
+#[must_use]
+pub fn error_object(failure: &Failure) -> Value {
+    json!({ "error": failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_survive_the_wire() {
+        let mut seen = std::collections::HashSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
+            let failure = Failure::new(*code, "m").subject("s").expected(1, 2);
+            let wire = serde_json::to_string(&failure).expect("serializes");
+            let back: Failure = serde_json::from_str(&wire).expect("parses");
+            assert_eq!(back, failure);
+        }
+    }
+
+    #[test]
+    fn the_dominant_category_decides_the_exit_code() {
+        let scope = Failure::new(Code::ScopeViolation, "scope");
+        let conflict = Failure::new(Code::DeliveryConflict, "conflict");
+        let person = Failure::new(Code::ConfirmationRequired, "person");
+        let all = Failure::first_of(vec![person, conflict, scope]).expect("one leads");
+        assert_eq!(all.code(), Code::ScopeViolation);
+        assert_eq!(all.exit_code(), 4);
+        assert_eq!(all.others().len(), 2);
+    }
+}

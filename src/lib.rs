@@ -1,0 +1,4 @@
+//! git-tender as a library; the binary is a thin shell around it.
+
+pub mod domain;
+pub mod error;

@@ -1,0 +1,3 @@
+//! The `git-tender` binary.
+
+fn main() {}
