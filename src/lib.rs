@@ -2,3 +2,5 @@
 
 pub mod domain;
 pub mod error;
+pub mod git;
+pub mod store;

@@ -1,0 +1,341 @@
+//! The one way to run the `git` program.
+//!
+//! Every call names its git directory, gets a scrubbed environment and has everything switched off that would
+//! let configuration or a working tree run programs of its own: fsmonitor, hooks, pagers, bare repositories found by accident.
+//! The caller's `GIT_*` variables do not reach it, but for the few that carry configuration and credentials.
+
+use crate::error::{Code, Failure, Result};
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Variables named `GIT_…` that are passed on: configuration and credentials given by the environment.
+const KEPT: &[&str] = &[
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_NO_VERIFY",
+    "GIT_SSL_CAINFO",
+    "GIT_ASKPASS",
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+];
+
+/// Settings that hold for every call, whatever the repository says.
+const SETTINGS: &[&str] = &[
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.quotePath=false",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "core.pager=cat",
+    "core.alternateRefsCommand=",
+    "safe.bareRepository=explicit",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.detachedHead=false",
+    "advice.embeddedRepo=false",
+];
+
+/// The environment that git is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// From the caller's variables: all but `GIT_*` that is not kept.
+    pub fn scrubbed(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let kept = vars.into_iter().filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            let config_pair = name.starts_with("GIT_CONFIG_KEY_") || name.starts_with("GIT_CONFIG_VALUE_");
+            !name.starts_with("GIT_") || config_pair || KEPT.contains(&name.as_ref())
+        });
+        Self(kept.collect())
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+}
+
+/// What a finished git said.
+#[derive(Debug)]
+pub struct Output {
+    /// Exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error, as text.
+    pub stderr: String,
+    shown: String,
+}
+
+impl Output {
+    /// True for exit code 0.
+    #[must_use]
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// The output of a successful call, or a failure that quotes git's own words.
+    pub fn ok(self) -> Result<Vec<u8>> {
+        if self.success() { Ok(self.stdout) } else { Err(self.failure()) }
+    }
+
+    /// The failure that this output amounts to.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let said = self.stderr.trim();
+        let code = self.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
+        Failure::new(Code::Io, format!("`{}` ended with {code}: {said}", self.shown))
+            .detail("exitCode", self.code)
+            .detail("stderr", said)
+    }
+
+    /// Standard output as text without the final newline.
+    #[must_use]
+    pub fn line(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
+    }
+}
+
+/// A git call under construction.
+#[derive(Debug)]
+pub struct Git {
+    command: Command,
+    shown: Vec<String>,
+    stdin: Vec<u8>,
+}
+
+impl Git {
+    /// A call on a git directory; `None` leaves it to git to find one from the current folder (discovery only).
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that starts git")]
+    pub fn new(environment: &Environment, git_dir: Option<&Path>) -> Self {
+        let mut command = Command::new("git");
+        command.env_clear().envs(environment.0.iter().map(|(k, v)| (k, v)));
+        command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_PAGER", "cat");
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ADVICE", "0");
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        if let Some(dir) = git_dir {
+            let mut option = OsString::from("--git-dir=");
+            option.push(dir);
+            command.arg(option);
+        }
+        Self { command, shown: vec!["git".into()], stdin: Vec::new() }
+    }
+
+    /// The folder it runs in.
+    #[must_use]
+    pub fn cwd(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// The working tree; call before the subcommand's arguments.
+    #[must_use]
+    pub fn work_tree(mut self, dir: &Path) -> Self {
+        let mut option = OsString::from("--work-tree=");
+        option.push(dir);
+        self.command.arg(option);
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// The tree whose `.gitattributes` count; call before the subcommand's arguments.
+    #[must_use]
+    pub fn attributes(mut self, tree: &str) -> Self {
+        self.command.arg(format!("--attr-source={tree}"));
+        self
+    }
+
+    /// One setting more; call before the subcommand's arguments.
+    #[must_use]
+    pub fn setting(mut self, setting: &str) -> Self {
+        self.command.args(["-c", setting]);
+        self
+    }
+
+    /// A private index file.
+    #[must_use]
+    pub fn index(mut self, file: &Path) -> Self {
+        self.command.env("GIT_INDEX_FILE", file);
+        self
+    }
+
+    /// New objects go to the quarantine; the repository's are seen through it.
+    #[must_use]
+    pub fn objects(mut self, quarantine: &super::Quarantine) -> Self {
+        self.command.env("GIT_OBJECT_DIRECTORY", &quarantine.objects);
+        self.command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_alternate(&quarantine.repository_objects));
+        self
+    }
+
+    /// One environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// One argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.shown.push(arg.as_ref().to_string_lossy().into_owned());
+        self.command.arg(arg);
+        self
+    }
+
+    /// Several arguments.
+    #[must_use]
+    pub fn args<I, S>(mut self, args: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        for arg in args {
+            self = self.arg(arg);
+        }
+        self
+    }
+
+    /// What it reads from standard input.
+    #[must_use]
+    pub fn stdin(mut self, bytes: Vec<u8>) -> Self {
+        self.stdin = bytes;
+        self
+    }
+
+    fn spawn(&mut self) -> Result<Child> {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.spawn().map_err(|e| {
+            Failure::new(Code::GitUnsupported, format!("cannot start the `git` program: {e}"))
+                .remedy("Install git 2.41 or newer and make sure that it is on PATH.", ["git", "--version"])
+        })
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Result<Output> {
+        let mut stdout = Vec::new();
+        let mut output = self.stream(|source| {
+            source
+                .read_to_end(&mut stdout)
+                .map(|_| ())
+                .map_err(|e| Failure::new(Code::Io, format!("cannot read git's output: {e}")))
+        })?;
+        output.stdout = stdout;
+        Ok(output)
+    }
+
+    /// Runs it and takes its output, or the failure.
+    pub fn ok(self) -> Result<Vec<u8>> {
+        self.run()?.ok()
+    }
+
+    /// Runs it and hands its standard output to `consume` while it is written, so that a large output is
+    /// never held whole.
+    pub fn stream(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<Output> {
+        let mut child = self.spawn()?;
+        let broken = || Failure::internal("a pipe to git is missing");
+        let mut input = child.stdin.take().ok_or_else(broken)?;
+        let mut output = std::io::BufReader::with_capacity(1 << 16, child.stdout.take().ok_or_else(broken)?);
+        let mut errors = child.stderr.take().ok_or_else(broken)?;
+        let fed = std::mem::take(&mut self.stdin);
+        let (consumed, stderr) = std::thread::scope(|scope| {
+            // git may stop reading before it has everything; its exit code tells, not the broken pipe.
+            scope.spawn(move || input.write_all(&fed).and_then(|()| input.flush()).is_ok());
+            let stderr = scope.spawn(move || {
+                let mut text = Vec::new();
+                let _ = errors.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            });
+            let consumed = consume(&mut output);
+            if consumed.is_err() {
+                let _ = child.kill();
+            }
+            drop(output);
+            (consumed, stderr.join().unwrap_or_default())
+        });
+        let status = child.wait().map_err(|e| Failure::new(Code::Io, format!("cannot wait for git: {e}")))?;
+        consumed?;
+        Ok(Output { code: status.code(), stdout: Vec::new(), stderr, shown: self.shown.join(" ") })
+    }
+
+    /// Starts it as a co-process that answers requests.
+    pub fn converse(mut self) -> Result<Conversation> {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = self
+            .command
+            .spawn()
+            .map_err(|e| Failure::new(Code::GitUnsupported, format!("cannot start git: {e}")))?;
+        let broken = || Failure::internal("a pipe to git is missing");
+        let input = child.stdin.take().ok_or_else(broken)?;
+        let output = std::io::BufReader::new(child.stdout.take().ok_or_else(broken)?);
+        Ok(Conversation { child, input: Some(input), output })
+    }
+}
+
+/// A kept git process. Dropping it closes its input and waits for it.
+#[derive(Debug)]
+pub struct Conversation {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// What it answers.
+    pub output: std::io::BufReader<ChildStdout>,
+}
+
+impl Conversation {
+    /// Sends one request.
+    pub fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
+        let input = self.input.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        input.write_all(request)?;
+        input.flush()
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// An entry of the alternates list; git splits it at `:` unless it is quoted the way C does.
+fn quote_alternate(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let bytes = path.as_os_str().as_bytes();
+    if !bytes.iter().any(|b| matches!(b, b':' | b'"' | b'\\' | b'\n')) {
+        return path.as_os_str().to_owned();
+    }
+    let mut quoted = vec![b'"'];
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+            b'\n' => quoted.extend(b"\\n"),
+            _ => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    OsString::from_vec(quoted)
+}
+
+/// Joins a relative path to a folder; an absolute one stays.
+#[must_use]
+pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
+    folder.join(path)
+}

@@ -1,0 +1,10 @@
+//! Everything that reads or writes git data or a working tree.
+
+pub mod command;
+pub mod objects;
+pub mod repository;
+pub mod tree;
+
+pub use command::{Environment, Git, Output};
+pub use objects::{Objects, Quarantine};
+pub use repository::{Caller, Repository};

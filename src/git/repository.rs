@@ -1,0 +1,257 @@
+//! Which repository a call means, and what is known of it without reading its content.
+//!
+//! `-C` wins over `GIT_DIR`, `GIT_DIR` over the current folder. Inside a task's worktree the way back is the
+//! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten that one.
+
+use super::command::{Environment, Git, absolute};
+use super::objects::{Objects, Quarantine};
+use crate::domain::digest::{ObjectFormat, ObjectId};
+use crate::error::{Code, Failure, Result};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where a call comes from.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The folder that relative paths start from: the current one, or `-C`.
+    pub cwd: PathBuf,
+    /// `GIT_DIR`, unless `-C` overrides it.
+    pub git_dir: Option<PathBuf>,
+    /// `GIT_WORK_TREE`, likewise.
+    pub work_tree: Option<PathBuf>,
+    /// What git is started with.
+    pub environment: Environment,
+}
+
+/// A repository, and the working tree that was meant.
+#[derive(Debug)]
+pub struct Repository {
+    environment: Environment,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+    top: Option<PathBuf>,
+    format: ObjectFormat,
+    task: Option<String>,
+}
+
+impl Repository {
+    /// Finds the repository of a call.
+    pub fn discover(caller: &Caller) -> Result<Self> {
+        if let Some(git_dir) = &caller.git_dir {
+            let git_dir = absolute(&caller.cwd, git_dir);
+            let top = match &caller.work_tree {
+                Some(top) => Some(absolute(&caller.cwd, top)),
+                None => top_of(&git_dir),
+            };
+            return Self::at(&caller.environment, &git_dir, top.as_deref().unwrap_or(&caller.cwd), None);
+        }
+        if let Some((common_dir, task)) = way_back(&caller.cwd) {
+            let top = top_of(&common_dir);
+            return Self::at(
+                &caller.environment,
+                &common_dir,
+                top.as_deref().unwrap_or(&common_dir),
+                Some(task),
+            );
+        }
+        let git = Git::new(&caller.environment, None).cwd(&caller.cwd);
+        Self::from_answer(&caller.environment, git, None, &caller.cwd)
+    }
+
+    /// The repository of a known git directory, with `top` as its working tree.
+    pub fn at(environment: &Environment, git_dir: &Path, top: &Path, task: Option<String>) -> Result<Self> {
+        let mut git = Git::new(environment, Some(git_dir));
+        if is_bare(environment, git_dir) {
+            git = git.cwd(git_dir);
+        } else {
+            git = git.work_tree(top);
+        }
+        Self::from_answer(environment, git, task, git_dir)
+    }
+
+    fn from_answer(environment: &Environment, git: Git, task: Option<String>, asked: &Path) -> Result<Self> {
+        let answer = git
+            .args([
+                "rev-parse",
+                "--path-format=absolute",
+                "--git-dir",
+                "--git-common-dir",
+                "--show-object-format",
+            ])
+            .args(["--is-bare-repository", "--is-inside-git-dir", "--show-toplevel"])
+            .run()?;
+        let lines: Vec<&[u8]> = answer.stdout.split(|b| *b == b'\n').collect();
+        let [git_dir, common_dir, format, bare, inside, rest @ ..] = lines.as_slice() else {
+            return Err(not_a_repository(&answer.stderr, asked));
+        };
+        let format = match *format {
+            b"sha1" => ObjectFormat::Sha1,
+            b"sha256" => ObjectFormat::Sha256,
+            other => {
+                let name = String::from_utf8_lossy(other).into_owned();
+                return Err(Failure::new(
+                    Code::GitUnsupported,
+                    format!("the repository uses the object format {name}, which is not known here"),
+                )
+                .subject("extensions.objectFormat"));
+            }
+        };
+        let to_path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let git_dir = to_path(git_dir);
+        let top = match (*bare, *inside) {
+            (b"true", _) => None,
+            (_, b"true") => top_of(&git_dir),
+            _ => rest.first().filter(|line| !line.is_empty()).map(|line| to_path(line)),
+        };
+        Ok(Self {
+            environment: environment.clone(),
+            git_dir,
+            common_dir: to_path(common_dir),
+            top,
+            format,
+            task,
+        })
+    }
+
+    /// A git call on this repository.
+    #[must_use]
+    pub fn git(&self) -> Git {
+        Git::new(&self.environment, Some(&self.git_dir))
+    }
+
+    /// A git call on this repository with the live tree as its work tree.
+    pub fn git_in_top(&self) -> Result<Git> {
+        Ok(self.git().work_tree(self.top()?))
+    }
+
+    /// The environment that git gets.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The git directory of the working tree that was meant (a linked worktree has its own).
+    #[must_use]
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The git directory that all worktrees share.
+    #[must_use]
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// The top of the live tree, or a failure that says that a bare repository has none.
+    pub fn top(&self) -> Result<&Path> {
+        self.top.as_deref().ok_or_else(|| {
+            Failure::new(
+                Code::GitUnsupported,
+                format!(
+                    "{} is a bare repository: it has no working tree to deliver to",
+                    self.common_dir.display()
+                ),
+            )
+            .subject(self.common_dir.display().to_string())
+            .remedy(
+                "Call git tender in a clone or a linked worktree that has files.",
+                ["git", "worktree", "list"],
+            )
+        })
+    }
+
+    /// The task whose worktree the call came from.
+    #[must_use]
+    pub fn task(&self) -> Option<&str> {
+        self.task.as_deref()
+    }
+
+    /// How objects are named.
+    #[must_use]
+    pub fn format(&self) -> ObjectFormat {
+        self.format
+    }
+
+    /// The id of the empty tree.
+    #[must_use]
+    pub fn empty_tree(&self) -> &'static str {
+        match self.format {
+            ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+            ObjectFormat::Sha256 => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+        }
+    }
+
+    /// Where the repository's own objects lie.
+    #[must_use]
+    pub fn objects_dir(&self) -> PathBuf {
+        self.common_dir.join("objects")
+    }
+
+    /// A reader of objects, through a quarantine where one is given.
+    pub fn objects(&self, quarantine: Option<&Quarantine>) -> Result<Objects> {
+        Objects::open(self, quarantine)
+    }
+
+    /// A value of the merged configuration.
+    pub fn config(&self, key: &str) -> Result<Option<String>> {
+        let output = self.git().args(["config", "--get", key]).run()?;
+        Ok(output.success().then(|| output.line()))
+    }
+
+    /// The id that a revision names; `None` where there is none.
+    pub fn resolve(&self, revision: &str, kind: &str) -> Result<Option<ObjectId>> {
+        let wanted = format!("{revision}^{{{kind}}}");
+        let output =
+            self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]).run()?;
+        if output.success() { output.line().parse().map(Some) } else { Ok(None) }
+    }
+
+    /// The branch that is checked out in the live tree; `None` where HEAD is detached.
+    pub fn branch(&self) -> Result<Option<String>> {
+        let output = self.git().args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
+        Ok(output.success().then(|| output.line()))
+    }
+}
+
+fn is_bare(environment: &Environment, git_dir: &Path) -> bool {
+    let answer =
+        Git::new(environment, Some(git_dir)).args(["config", "--type=bool", "--get", "core.bare"]).run();
+    answer.is_ok_and(|output| output.line() == "true")
+}
+
+/// The working tree that belongs to a git directory by its place, without asking git (which would take the current folder).
+fn top_of(git_dir: &Path) -> Option<PathBuf> {
+    if let Ok(link) = std::fs::read(git_dir.join("gitdir")) {
+        let link = PathBuf::from(OsStr::from_bytes(link.trim_ascii_end()));
+        return absolute(git_dir, &link).parent().map(Path::to_path_buf);
+    }
+    let named = git_dir.file_name() == Some(OsStr::new(".git"));
+    named.then(|| git_dir.parent().map(Path::to_path_buf)).flatten()
+}
+
+/// From inside a task's worktree: the git directory that it belongs to and the task's name.
+fn way_back(cwd: &Path) -> Option<(PathBuf, String)> {
+    let start = cwd.canonicalize().ok()?;
+    start.ancestors().find_map(|folder| {
+        let note = std::fs::read(folder.parent()?.join(".repository")).ok()?;
+        let common_dir = PathBuf::from(OsStr::from_bytes(note.trim_ascii_end()));
+        let task = folder.file_name()?.to_str()?.to_owned();
+        common_dir.join("tender").join("tasks").join(&task).is_dir().then_some((common_dir, task))
+    })
+}
+
+fn not_a_repository(stderr: &str, asked: &Path) -> Failure {
+    let said = stderr.trim();
+    let known = said.contains("not a git repository");
+    let code = if known { Code::NotFound } else { Code::GitUnsupported };
+    let message = if known {
+        format!("{} is not inside a git repository", asked.display())
+    } else {
+        format!("git cannot open the repository at {}: {said}", asked.display())
+    };
+    Failure::new(code, message)
+        .subject(asked.display().to_string())
+        .detail("git", said)
+        .remedy("Run it inside a repository, or name one with -C.", ["git", "status"])
+}

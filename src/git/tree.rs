@@ -1,0 +1,133 @@
+//! Walking trees: all files of one, and the difference of two. The cost of a difference grows with what
+//! differs, because equal subtrees are not opened.
+
+use super::objects::{Objects, TreeEntry};
+use crate::domain::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::patch::Change;
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+
+/// One file, link or gitlink of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeFile {
+    /// Where it is.
+    pub path: RepoPath,
+    /// What it is.
+    pub mode: Mode,
+    /// Its content.
+    pub id: ObjectId,
+}
+
+/// A path that differs between two trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeDifference {
+    /// The path.
+    pub path: RepoPath,
+    /// In the first tree.
+    pub old: Option<(Mode, ObjectId)>,
+    /// In the second tree.
+    pub new: Option<(Mode, ObjectId)>,
+}
+
+/// Every file of a tree, sorted by path bytes.
+pub fn files(objects: &Objects, tree: &ObjectId) -> Result<Vec<TreeFile>> {
+    let mut found = Vec::new();
+    collect(objects, tree, b"", &mut |path, mode, id| found.push(TreeFile { path, mode, id }))?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// What a tree has at a path; `None` where there is nothing or a directory.
+pub fn entry(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<Option<(Mode, ObjectId)>> {
+    let mut at = tree.clone();
+    let mut components = path.components().peekable();
+    while let Some(name) = components.next() {
+        let Some(entry) = objects.tree(&at)?.into_iter().find(|e| e.name == name) else { return Ok(None) };
+        match (entry.mode, components.peek().is_some()) {
+            (None, true) => at = entry.id,
+            (Some(mode), false) => return Ok(Some((mode, entry.id))),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// What differs between two trees, sorted by path bytes.
+pub fn difference(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<Vec<TreeDifference>> {
+    let mut found = Vec::new();
+    compare(objects, Some(old), Some(new), b"", &mut found)?;
+    found.sort_by(|a: &TreeDifference, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The manifest between two trees: the difference with the digests of both sides' bytes.
+pub fn changes(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<Vec<Change>> {
+    let state = |side: Option<(Mode, ObjectId)>| -> Result<Option<FileState>> {
+        let Some((mode, git_blob)) = side else { return Ok(None) };
+        let sha256 = match mode {
+            Mode::Gitlink => Sha256::of(git_blob.as_str().as_bytes()),
+            _ => Sha256::of(&objects.blob(&git_blob)?),
+        };
+        Ok(Some(FileState { mode, git_blob, sha256 }))
+    };
+    difference(objects, old, new)?
+        .into_iter()
+        .map(|d| Ok(Change::new(d.path, state(d.old)?, state(d.new)?)))
+        .collect()
+}
+
+fn collect(
+    objects: &Objects,
+    tree: &ObjectId,
+    prefix: &[u8],
+    found: &mut dyn FnMut(RepoPath, Mode, ObjectId),
+) -> Result<()> {
+    for entry in objects.tree(tree)? {
+        let path = joined(prefix, &entry.name);
+        match entry.mode {
+            None => collect(objects, &entry.id, &path, found)?,
+            Some(mode) => found(RepoPath::new(path)?, mode, entry.id),
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    objects: &Objects,
+    old: Option<&ObjectId>,
+    new: Option<&ObjectId>,
+    prefix: &[u8],
+    found: &mut Vec<TreeDifference>,
+) -> Result<()> {
+    if old == new {
+        return Ok(());
+    }
+    let read = |tree: Option<&ObjectId>| tree.map_or(Ok(Vec::new()), |id| objects.tree(id));
+    let (old, new) = (read(old)?, read(new)?);
+    let names: std::collections::BTreeSet<&[u8]> =
+        old.iter().chain(&new).map(|e| e.name.as_slice()).collect();
+    let (old_by, new_by) = (index(&old), index(&new));
+    for name in names {
+        let (a, b) = (old_by.get(name).copied(), new_by.get(name).copied());
+        if a.map(|e| (e.mode, &e.id)) == b.map(|e| (e.mode, &e.id)) {
+            continue;
+        }
+        let path = joined(prefix, name);
+        let subtree = |e: Option<&TreeEntry>| e.filter(|e| e.mode.is_none()).map(|e| e.id.clone());
+        let file = |e: Option<&TreeEntry>| e.and_then(|e| e.mode.map(|mode| (mode, e.id.clone())));
+        let (old_file, new_file) = (file(a), file(b));
+        if old_file.is_some() || new_file.is_some() {
+            found.push(TreeDifference { path: RepoPath::new(path.clone())?, old: old_file, new: new_file });
+        }
+        compare(objects, subtree(a).as_ref(), subtree(b).as_ref(), &path, found)?;
+    }
+    Ok(())
+}
+
+fn index(entries: &[TreeEntry]) -> std::collections::HashMap<&[u8], &TreeEntry> {
+    entries.iter().map(|e| (e.name.as_slice(), e)).collect()
+}
+
+fn joined(prefix: &[u8], name: &[u8]) -> Vec<u8> {
+    if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() }
+}

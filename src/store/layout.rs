@@ -1,0 +1,126 @@
+//! Every path that we own, in one place.
+//!
+//! Under the repository's common git directory, so that all worktrees share it and nobody commits it. Everything is private to the user
+//! (0700 and 0600). A command that only looks creates none of it.
+
+use crate::error::{Failure, Result};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The places under `<git-common-dir>/tender/`.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// For a repository's common git directory.
+    #[must_use]
+    pub fn new(common_dir: &Path) -> Self {
+        Self { root: common_dir.join("tender") }
+    }
+
+    /// The directory that holds everything.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// True once a first writer has made it.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.ledger().exists()
+    }
+
+    /// The ledger's database.
+    #[must_use]
+    pub fn ledger(&self) -> PathBuf {
+        self.root.join("ledger.db")
+    }
+
+    /// Content-addressed files: patches, logs, preimages, listings.
+    #[must_use]
+    pub fn blobs(&self) -> PathBuf {
+        self.root.join("blobs").join("sha256")
+    }
+
+    /// A task's private files.
+    #[must_use]
+    pub fn task(&self, id: &str) -> PathBuf {
+        self.root.join("tasks").join(id)
+    }
+
+    /// A task's quarantined objects.
+    #[must_use]
+    pub fn task_objects(&self, id: &str) -> PathBuf {
+        self.task(id).join("objects")
+    }
+
+    /// A task's private index.
+    #[must_use]
+    pub fn task_index(&self, id: &str) -> PathBuf {
+        self.task(id).join("index")
+    }
+
+    /// What is known of slots.
+    #[must_use]
+    pub fn slots(&self) -> PathBuf {
+        self.root.join("slots")
+    }
+
+    /// The user's own configuration and verifiers, for a repository whose owners have none.
+    #[must_use]
+    pub fn local(&self) -> PathBuf {
+        self.root.join("local")
+    }
+
+    /// The lock under which the store is created.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// The lock that a delivery to the live tree holds.
+    #[must_use]
+    pub fn delivery_lock(&self) -> PathBuf {
+        self.root.join("delivery.lock")
+    }
+
+    /// The lock that a change of a task holds. Not inside the task's directory, so that it can be taken before that exists.
+    #[must_use]
+    pub fn task_lock(&self, id: &str) -> PathBuf {
+        self.root.join("locks").join(format!("{id}.lock"))
+    }
+
+    /// Makes the directories that every writer needs.
+    pub fn create(&self) -> Result<()> {
+        for folder in
+            [self.root.clone(), self.blobs(), self.root.join("tasks"), self.root.join("locks"), self.slots()]
+        {
+            create_private_dir(&folder)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory and its parents, readable by the user only.
+pub fn create_private_dir(path: &Path) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|e| Failure::io("create the directory", path, &e))
+}
+
+/// Writes a file of ours so that it is whole or absent after a crash: temporary file, sync, rename. Mode 0600.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let folder =
+        path.parent().ok_or_else(|| Failure::internal(format!("{} has no parent", path.display())))?;
+    let failed = |e: std::io::Error| Failure::io("write", path, &e);
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map_err(|e| Failure::io("put in place", path, &e.error))?;
+    std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed)
+}

@@ -1,0 +1,471 @@
+//! The ledger: append-only, hash-chained, in SQLite.
+//!
+//! A row is one step of one action. Its hash covers everything in it and the hash before it, so a changed, removed or inserted row
+//! shows. Rows are only ever appended, in one immediate transaction per call, each durable before the call returns
+//! (WAL with `synchronous=FULL`). The database is created under a lock: two first users must not race for the journal mode.
+
+use super::layout::Layout;
+use super::lock::LockGuard;
+use crate::domain::action::{ActionState, Actor};
+use crate::domain::digest::{Sha256, canonical_json};
+use crate::error::{Code, Failure, Result};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Version of the database's layout. A newer one is refused, an older one would be migrated.
+const VERSION: i64 = 1;
+
+const SCHEMA: &str = "
+CREATE TABLE ledger (
+  seq INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  task TEXT,
+  actor TEXT NOT NULL,
+  action TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  state TEXT NOT NULL,
+  params_sha256 TEXT NOT NULL,
+  basis TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  result TEXT NOT NULL,
+  prev TEXT NOT NULL,
+  hash TEXT NOT NULL UNIQUE,
+  key TEXT
+) STRICT;
+CREATE INDEX ledger_task ON ledger (task, seq);
+CREATE INDEX ledger_action ON ledger (action);
+CREATE INDEX ledger_key ON ledger (key) WHERE key IS NOT NULL;
+CREATE TRIGGER ledger_keeps BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+";
+
+/// A row as `log` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Position, from 1 without gaps.
+    pub seq: i64,
+    /// RFC 3339 in UTC.
+    pub at: String,
+    /// The task, where the action belongs to one.
+    pub task: Option<String>,
+    /// Who asked.
+    pub actor: Actor,
+    /// Id of the action; several rows share it.
+    pub action: String,
+    /// The tool's or the command's name.
+    pub tool: String,
+    /// The state that the action reached.
+    pub state: ActionState,
+    /// Digest of the canonical arguments.
+    pub params_sha256: Sha256,
+    /// What allowed it: contract version and digest, policy digest.
+    pub basis: Value,
+    /// The channel it came by.
+    pub origin: String,
+    /// What came of it.
+    pub result: Value,
+    /// Hash of the row before; zeros for the first.
+    pub prev: String,
+    /// Hash of this row.
+    pub hash: Sha256,
+}
+
+/// A row to be appended.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The task, where the action belongs to one.
+    pub task: Option<String>,
+    /// Who asked.
+    pub actor: Actor,
+    /// Id of the action.
+    pub action: String,
+    /// The tool's or the command's name.
+    pub tool: String,
+    /// The state that the action reaches.
+    pub state: ActionState,
+    /// Digest of the canonical arguments.
+    pub params_sha256: Sha256,
+    /// What allows it.
+    pub basis: Value,
+    /// The channel it came by.
+    pub origin: String,
+    /// What came of it.
+    pub result: Value,
+    /// Evidence key, so that a later task finds the row without reading all of them.
+    pub key: Option<Sha256>,
+}
+
+/// An open ledger.
+#[derive(Debug)]
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// Opens the ledger for writing; makes it where it does not exist.
+    pub fn create(layout: &Layout) -> Result<Self> {
+        let path = layout.ledger();
+        if !path.exists() {
+            layout.create()?;
+            let _creating = LockGuard::acquire(&layout.lock())?;
+            if !path.exists() {
+                initialise(&path)?;
+            }
+        }
+        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .map_err(|e| damaged(&path, &e))?;
+        Self::prepare(connection, path)
+    }
+
+    /// Opens an existing ledger for reading; `None` where there is none. Creates nothing.
+    pub fn open(layout: &Layout) -> Result<Option<Self>> {
+        let path = layout.ledger();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
+            .map_err(|e| damaged(&path, &e))?;
+        Self::prepare(connection, path).map(Some)
+    }
+
+    fn prepare(connection: Connection, path: PathBuf) -> Result<Self> {
+        let run = || -> rusqlite::Result<i64> {
+            connection.busy_timeout(super::lock::PATIENCE)?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_query_value(None, "user_version", |row| row.get(0))
+        };
+        match run() {
+            Ok(VERSION) => Ok(Self { connection, path }),
+            Ok(other) => Err(Failure::new(
+                Code::NotSupported,
+                format!(
+                    "{} has layout version {other}; this git-tender knows version {VERSION}",
+                    path.display()
+                ),
+            )
+            .expected(VERSION, other)),
+            Err(e) => Err(damaged(&path, &e)),
+        }
+    }
+
+    /// Appends rows in one transaction. Each is durable when this returns.
+    pub fn append(&mut self, drafts: &[Draft]) -> Result<Vec<Entry>> {
+        let path = self.path.clone();
+        let fail = |e: rusqlite::Error| damaged(&path, &e);
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        let (mut seq, mut prev) = last(&transaction).map_err(fail)?;
+        let mut entries = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            seq += 1;
+            let entry = chained(draft, seq, &prev);
+            insert(&transaction, &entry, draft.key.as_ref()).map_err(fail)?;
+            prev = entry.hash.to_string();
+            entries.push(entry);
+        }
+        transaction.commit().map_err(fail)?;
+        Ok(entries)
+    }
+
+    /// The rows of one task, or all rows, in order. Each row's own hash is checked.
+    pub fn entries(&self, task: Option<&str>) -> Result<Vec<Entry>> {
+        match task {
+            Some(task) => self.query("WHERE task = ?1 ORDER BY seq", params![task]),
+            None => self.query("ORDER BY seq", params![]),
+        }
+    }
+
+    /// Rows that carry an evidence key, oldest first, from whichever task.
+    pub fn entries_with_key(&self, key: &Sha256) -> Result<Vec<Entry>> {
+        self.query("WHERE key = ?1 ORDER BY seq", params![key.to_string()])
+    }
+
+    /// The rows of one action.
+    pub fn action(&self, action: &str) -> Result<Vec<Entry>> {
+        self.query("WHERE action = ?1 ORDER BY seq", params![action])
+    }
+
+    /// The ids of all tasks, in the order in which they first appear.
+    pub fn tasks(&self) -> Result<Vec<String>> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let mut statement = self
+            .connection
+            .prepare("SELECT task FROM ledger WHERE task IS NOT NULL GROUP BY task ORDER BY MIN(seq)")
+            .map_err(fail)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(fail)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(fail)
+    }
+
+    /// Checks the whole chain: every hash, every link, no gap. Returns the number of rows.
+    pub fn check_chain(&self) -> Result<u64> {
+        let mut prev = zeros();
+        let entries = self.entries(None)?;
+        for (expected, entry) in (1i64..).zip(&entries) {
+            if entry.seq != expected || entry.prev != prev {
+                return Err(
+                    self.broken(expected, &format!("row {} does not follow the row before it", entry.seq))
+                );
+            }
+            prev = entry.hash.to_string();
+        }
+        Ok(entries.len() as u64)
+    }
+
+    fn query(&self, tail: &str, values: impl rusqlite::Params) -> Result<Vec<Entry>> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let sql = format!(
+            "SELECT seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash FROM ledger {tail}"
+        );
+        let mut statement = self.connection.prepare(&sql).map_err(fail)?;
+        let mut rows = statement.query(values).map_err(fail)?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next().map_err(fail)? {
+            entries.push(self.entry(row)?);
+        }
+        Ok(entries)
+    }
+
+    fn entry(&self, row: &rusqlite::Row<'_>) -> Result<Entry> {
+        let seq: i64 = row.get(0).map_err(|e| damaged(&self.path, &e))?;
+        let text = |at: usize| {
+            row.get::<_, Option<String>>(at)
+                .map_err(|e| damaged(&self.path, &e))
+                .map(Option::unwrap_or_default)
+        };
+        let bad = |what: &str| self.broken(seq, &format!("row {seq} has an unreadable {what}"));
+        let word =
+            |at: usize, what: &str| -> Result<Value> { Ok(Value::String(text(at).map_err(|_| bad(what))?)) };
+        let entry = Entry {
+            seq,
+            at: text(1)?,
+            task: row.get(2).map_err(|e| damaged(&self.path, &e))?,
+            actor: serde_json::from_value(word(3, "actor")?).map_err(|_| bad("actor"))?,
+            action: text(4)?,
+            tool: text(5)?,
+            state: serde_json::from_value(word(6, "state")?).map_err(|_| bad("state"))?,
+            params_sha256: text(7)?.parse().map_err(|_| bad("digest"))?,
+            basis: serde_json::from_str(&text(8)?).map_err(|_| bad("basis"))?,
+            origin: text(9)?,
+            result: serde_json::from_str(&text(10)?).map_err(|_| bad("result"))?,
+            prev: text(11)?,
+            hash: text(12)?.parse().map_err(|_| bad("hash"))?,
+        };
+        if hash_of(&entry) == entry.hash {
+            Ok(entry)
+        } else {
+            Err(self.broken(seq, &format!("row {seq} was changed after it was written")))
+        }
+    }
+
+    fn broken(&self, seq: i64, what: &str) -> Failure {
+        Failure::new(Code::StoreCorrupt, format!("the ledger {} is damaged: {what}", self.path.display()))
+            .subject(self.path.display().to_string())
+            .detail("seq", seq)
+            .remedy(
+                "Nothing was repaired. Keep a copy of the file, then look at what it still holds.",
+                ["git", "tender", "log"],
+            )
+    }
+}
+
+fn initialise(path: &Path) -> Result<()> {
+    // The finished database appears under its name at once, so that nobody opens half of one.
+    let folder = path.parent().ok_or_else(|| Failure::internal("the ledger has no folder"))?;
+    let fresh = tempfile::Builder::new()
+        .prefix(".ledger-")
+        .tempdir_in(folder)
+        .map_err(|e| Failure::io("create a folder in", folder, &e))?;
+    let file = fresh.path().join("ledger.db");
+    let make = || -> rusqlite::Result<()> {
+        let connection = Connection::open(&file)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.execute_batch(SCHEMA)?;
+        connection.pragma_update(None, "user_version", VERSION)?;
+        connection.close().map_err(|(_, e)| e)
+    };
+    make().map_err(|e| damaged(path, &e))?;
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| std::fs::rename(&file, path))
+        .and_then(|()| std::fs::File::open(folder)?.sync_all())
+        .map_err(|e| Failure::io("create", path, &e))
+}
+
+fn zeros() -> String {
+    "0".repeat(64)
+}
+
+fn last(connection: &Connection) -> rusqlite::Result<(i64, String)> {
+    let mut statement =
+        connection.prepare_cached("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1")?;
+    let mut rows = statement.query([])?;
+    match rows.next()? {
+        Some(row) => Ok((row.get(0)?, row.get(1)?)),
+        None => Ok((0, zeros())),
+    }
+}
+
+fn chained(draft: &Draft, seq: i64, prev: &str) -> Entry {
+    let mut entry = Entry {
+        seq,
+        at: now(),
+        task: draft.task.clone(),
+        actor: draft.actor,
+        action: draft.action.clone(),
+        tool: draft.tool.clone(),
+        state: draft.state,
+        params_sha256: draft.params_sha256,
+        basis: draft.basis.clone(),
+        origin: draft.origin.clone(),
+        result: draft.result.clone(),
+        prev: prev.to_owned(),
+        hash: Sha256::of(b""),
+    };
+    entry.hash = hash_of(&entry);
+    entry
+}
+
+/// The hash of a row: sha256 over the canonical JSON of all its fields but the hash.
+fn hash_of(entry: &Entry) -> Sha256 {
+    let mut value = serde_json::to_value(entry).unwrap_or(Value::Null);
+    if let Some(object) = value.as_object_mut() {
+        object.remove("hash");
+    }
+    Sha256::of(&canonical_json(&value))
+}
+
+fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusqlite::Result<()> {
+    let word = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO ledger (seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash, key)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    statement.execute(params![
+        entry.seq,
+        entry.at,
+        entry.task,
+        word(serde_json::json!(entry.actor)),
+        entry.action,
+        entry.tool,
+        word(serde_json::json!(entry.state)),
+        entry.params_sha256.to_string(),
+        entry.basis.to_string(),
+        entry.origin,
+        entry.result.to_string(),
+        entry.prev,
+        entry.hash.to_string(),
+        key.map(Sha256::to_string),
+    ])?;
+    Ok(())
+}
+
+/// The present time as RFC 3339 in UTC, to the microsecond.
+#[must_use]
+pub fn now() -> String {
+    format!("{:.6}", jiff::Timestamp::now())
+}
+
+fn damaged(path: &Path, error: &rusqlite::Error) -> Failure {
+    use rusqlite::ErrorCode;
+    let code = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::StoreBusy,
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied,
+        ) => Code::Io,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Code::StoreCorrupt,
+        _ => Code::StoreCorrupt,
+    };
+    Failure::new(code, format!("the ledger {} cannot be used: {error}", path.display()))
+        .subject(path.display().to_string())
+        .remedy(
+            "Nothing was repaired. Keep a copy of the file; `doctor` says more.",
+            ["git", "tender", "doctor"],
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn draft(task: &str, n: u64) -> Draft {
+        Draft {
+            task: Some(task.to_owned()),
+            actor: Actor::User,
+            action: format!("a{n}"),
+            tool: "open".to_owned(),
+            state: ActionState::Planned,
+            params_sha256: Sha256::of(b"{}"),
+            basis: json!({"contract": 1}),
+            origin: "cli".to_owned(),
+            result: json!({"n": n, "text": "修"}),
+            key: (n == 2).then(|| Sha256::of(b"key")),
+        }
+    }
+
+    fn ledger() -> (tempfile::TempDir, Layout, Ledger) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(dir.path());
+        let ledger = Ledger::create(&layout).expect("creates");
+        (dir, layout, ledger)
+    }
+
+    #[test]
+    fn rows_come_back_as_written_and_the_chain_holds() {
+        let (_dir, layout, mut ledger) = ledger();
+        let written = ledger.append(&[draft("a", 1), draft("b", 2)]).expect("appends");
+        ledger.append(&[draft("a", 3)]).expect("appends");
+        assert_eq!(ledger.entries(None).expect("reads")[..2], written[..]);
+        assert_eq!(ledger.entries(Some("a")).expect("reads").len(), 2);
+        assert_eq!(ledger.entries_with_key(&Sha256::of(b"key")).expect("reads").len(), 1);
+        assert_eq!(ledger.tasks().expect("reads"), ["a", "b"]);
+        assert_eq!(ledger.check_chain().expect("whole"), 3);
+        let again = Ledger::open(&layout).expect("opens").expect("there");
+        assert_eq!(again.check_chain().expect("whole"), 3);
+    }
+
+    #[test]
+    fn a_changed_or_removed_row_is_noticed() {
+        let (_dir, layout, mut ledger) = ledger();
+        ledger.append(&[draft("a", 1), draft("a", 2), draft("a", 3)]).expect("appends");
+        let raw = Connection::open(layout.ledger()).expect("opens");
+        assert!(
+            raw.execute("UPDATE ledger SET origin = 'mcp' WHERE seq = 2", []).is_err(),
+            "the trigger holds"
+        );
+        raw.execute_batch("DROP TRIGGER ledger_keeps; DROP TRIGGER ledger_holds; UPDATE ledger SET origin = 'mcp' WHERE seq = 2").expect("forged");
+        assert_eq!(ledger.entries(Some("a")).expect_err("changed").code(), Code::StoreCorrupt);
+        raw.execute_batch("DELETE FROM ledger WHERE seq = 2").expect("forged");
+        assert!(ledger.entries(Some("a")).is_ok(), "each remaining row is whole");
+        assert_eq!(ledger.check_chain().expect_err("a gap").code(), Code::StoreCorrupt);
+    }
+
+    #[test]
+    fn concurrent_first_users_get_one_chain() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(dir.path());
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let layout = &layout;
+                scope.spawn(move || {
+                    let mut ledger = Ledger::create(layout).expect("creates");
+                    for m in 0..10 {
+                        ledger.append(&[draft("t", n * 10 + m)]).expect("appends");
+                    }
+                });
+            }
+        });
+        let ledger = Ledger::open(&layout).expect("opens").expect("there");
+        assert_eq!(ledger.check_chain().expect("whole"), 80);
+    }
+}
