@@ -3,7 +3,7 @@
 
 use super::deliver::conflict;
 use crate::support::repo::{LINES, lines_with, path_text};
-use crate::support::{Contract, Lab, Repo, is_root, skip};
+use crate::support::{Contract, Lab, Repo, is_root};
 use serde_json::json;
 
 fn with_candidate(lab: &Lab) -> Repo<'_> {
