@@ -35,9 +35,9 @@ impl Dice {
         (self.next() >> 16) % bound.max(1)
     }
 
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         let bound = u64::try_from(all.len()).expect("fits");
-        &all[usize::try_from(self.below(bound)).expect("fits")]
+        all[usize::try_from(self.below(bound)).expect("fits")]
     }
 }
 
