@@ -104,8 +104,12 @@ fn a_summary_that_lies_is_not_believed() {
     verdict_of(&unit(lying).counts(Counts::Junit), "failed", &[]);
     let errors = r#"echo '<testsuite name="s" tests="2" failures="0" errors="0"><testcase name="a"/><testcase name="b"><error>boom</error></testcase></testsuite>' > "$TENDER_OUT/junit.xml"; exit 0"#;
     verdict_of(&unit(errors).counts(Counts::Junit), "failed", &[]);
-    // A libtest summary that claims more than the lines show does not make checks.
-    verdict_of(&unit("echo 'test result: ok. 50 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit 0"), "error", &[]);
+    // AMBIGUOUS: a libtest summary that claims more than its lines show: no case counted, or a contradiction.
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let boast = "echo 'test result: ok. 50 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit 0";
+    let answer = verified(&repo, &unit(boast));
+    assert!(["error", "not_run"].contains(&answer.verdict("unit")), "{:#}", answer.json);
 }
 
 #[test]
