@@ -176,7 +176,7 @@ impl Record {
     #[must_use]
     pub fn evidence_key(&self) -> Option<Sha256> {
         match self {
-            Self::Evidence(evidence) => evidence.key.as_ref().map(Sha256::of_json),
+            Self::Evidence(evidence) => Some(evidence.key.digest()),
             _ => None,
         }
     }
@@ -185,6 +185,8 @@ impl Record {
 /// A record with the action it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded<T> {
+    /// Position of the row in the ledger.
+    pub seq: i64,
     /// Id of the action.
     pub action: String,
     /// When, RFC 3339 in UTC.
@@ -268,7 +270,7 @@ impl TaskView {
 
     fn take(&mut self, entry: &Entry, record: Record) {
         fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
-            Recorded { action: entry.action.clone(), at: entry.at.clone(), value }
+            Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
         }
         match record {
             Record::Opened(opened) => self.opened = Some(recorded(entry, *opened)),
@@ -319,7 +321,7 @@ impl TaskView {
         self.opened.as_ref().map_or(Value::Null, |opened| {
             json!({
                 "contract": opened.value.seal,
-                "policySha256": opened.value.effective.policy_sha256(),
+                "policySha256": opened.value.effective.policy_sha256,
             })
         })
     }
