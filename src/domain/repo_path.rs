@@ -322,14 +322,16 @@ mod tests {
 
     #[test]
     fn spellings_of_dot_git_are_judged_as_git_judges_them() {
-        let mut names = names(spelling(), 6_000);
+        let mut names = names(spelling(), 30_000);
         names.extend(CORES.iter().map(|core| core.as_bytes().to_vec()));
         let files = taken_by_git(&names, "100644");
         let links = taken_by_git(&names, "120000");
         let refused = files.iter().filter(|taken| !**taken).count();
-        assert!(refused > 1_000 && refused < 5_000, "the generator lost its aim: {refused} refused");
+        assert!(refused > 2_500 && refused < 25_000, "the generator lost its aim: {refused} refused");
         for (at, name) in names.iter().enumerate() {
-            assert_eq!(ours(name), files[at], "{} as a file", display(name));
+            // Git does not look behind a backslash in the first place of a component; we do.
+            let blind = name.split(|b| *b == b'/').any(|component| component.starts_with(b"\\"));
+            assert!(ours(name) == files[at] || blind && files[at], "{} as a file: git {}", display(name), files[at]);
             let link = RepoPath::new(name.clone()).is_ok_and(|path| path.refused_as_link().is_none());
             assert!(!link || links[at], "{} as a link is refused by git, taken by us", display(name));
         }
