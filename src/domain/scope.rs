@@ -54,6 +54,13 @@ impl Scope {
     /// Checks and takes the patterns of `field`. The failure has the given code; its subject is `field[index]`,
     /// its details are the value and what would be right, and where several patterns are wrong it lists all.
     pub fn parse(field: &str, code: Code, patterns: Vec<String>) -> Result<Self> {
+        Self::check(field, code, patterns).map_err(|problems| {
+            Failure::first_of(problems).unwrap_or_else(|| Failure::internal("a scope was refused without a reason"))
+        })
+    }
+
+    /// Like [`Scope::parse`], but with all problems side by side, in the order of the patterns.
+    pub fn check(field: &str, code: Code, patterns: Vec<String>) -> std::result::Result<Self, Vec<Failure>> {
         let mut problems = Vec::new();
         let mut compiled = Compiled::default();
         let mut count = 0;
@@ -63,7 +70,7 @@ impl Scope {
                     count += alternatives.len();
                     if count > MOST_ALTERNATIVES {
                         let message = format!("{field} stands for more than {MOST_ALTERNATIVES} patterns");
-                        return Err(Failure::new(code, message).subject(field).detail("limit", MOST_ALTERNATIVES));
+                        return Err(vec![Failure::new(code, message).subject(field).detail("limit", MOST_ALTERNATIVES)]);
                     }
                     alternatives.into_iter().for_each(|pattern| compiled.add(pattern));
                 }
@@ -77,9 +84,10 @@ impl Scope {
                 ),
             }
         }
-        match Failure::first_of(problems) {
-            Some(failure) => Err(failure),
-            None => Ok(Self { patterns, compiled: OnceLock::from(Arc::new(compiled)) }),
+        if problems.is_empty() {
+            Ok(Self { patterns, compiled: OnceLock::from(Arc::new(compiled)) })
+        } else {
+            Err(problems)
         }
     }
 
