@@ -3,8 +3,10 @@
 pub mod action;
 pub mod contract;
 pub mod digest;
+pub mod document;
 pub mod entry;
 pub mod patch;
+pub mod policy;
 pub mod repo_path;
 pub mod scope;
 pub mod verdict;
