@@ -223,6 +223,7 @@ fn what_cannot_be_started_says_why() {
     };
     file("plain", "#!/bin/sh\n", 0o644);
     file("orphan", "#!/no/such/interpreter\n", 0o755);
+    file("bare", "echo no first line\n", 0o755);
     for (argv, wanted) in [
         (vec!["no-such-program-here"], NotStarted::NotFound),
         (vec!["./missing"], NotStarted::NotFound),
@@ -230,6 +231,7 @@ fn what_cannot_be_started_says_why() {
         (vec!["./"], NotStarted::PermissionDenied),
         (vec!["./orphan"], NotStarted::NotFound),
         (vec!["orphan"], NotStarted::NotFound),
+        (vec!["./bare"], NotStarted::Other),
         (vec!["sh", "a\0b"], NotStarted::Other),
         (vec![], NotStarted::Other),
     ] {
@@ -250,11 +252,11 @@ fn what_cannot_be_started_says_why() {
 }
 
 #[test]
-fn a_script_without_a_first_line_and_odd_names_run() {
+fn odd_names_and_arguments_arrive_as_they_are() {
     let place = Place::new();
     let name = std::os::unix::ffi::OsStringExt::from_vec(b"./a b\xff".to_vec());
     let path = place.path().join(&name);
-    std::fs::write(&path, "echo \"$1|$2\"\n").expect("written");
+    std::fs::write(&path, "#!/bin/sh\necho \"$1|$2\"\n").expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("mode");
     let mut command = place.shell("");
     command.argv = vec![name, "x  y".into(), "$(id)".into()];

@@ -49,7 +49,7 @@ fn supervise() -> std::io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     apply(&order.limits)?;
     let answer = match start(&order, !stdin.is_empty()) {
-        Ok((main, input)) => Run::new(&order, main, input, &stdin, &socket).to_end(),
+        Ok((main, input)) => Run::new(&order, main, input, &stdin, &socket).finish(),
         Err(end) => Some(Answer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
     };
     // No answer where the launcher is gone.
@@ -109,18 +109,27 @@ fn start(order: &Order, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), E
         .current_dir(cwd)
         .stdin(if with_stdin { Stdio::piped() } else { Stdio::null() })
         .process_group(0);
-    let mut child = command.spawn().map_err(|error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::NotFound => NotStarted::NotFound,
-            std::io::ErrorKind::PermissionDenied => NotStarted::PermissionDenied,
-            _ => NotStarted::Other,
-        };
-        not_started(kind, format!("{} could not be started: {error}", file.display()))
-    })?;
+    let mut child = command.spawn().map_err(|error| could_not(&file, &error))?;
     let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let main =
         main.ok_or_else(|| not_started(NotStarted::Other, "the system gave no process id".to_owned()))?;
     Ok((main, child.stdin.take()))
+}
+
+/// What the system said when it did not start the file.
+fn could_not(file: &Path, error: &std::io::Error) -> End {
+    const NO_FORMAT: Option<i32> = Some(rustix::io::Errno::NOEXEC.raw_os_error());
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => NotStarted::NotFound,
+        std::io::ErrorKind::PermissionDenied => NotStarted::PermissionDenied,
+        _ => NotStarted::Other,
+    };
+    let hint = match kind {
+        NotStarted::NotFound => "; is the interpreter of its first line there?",
+        _ if error.raw_os_error() == NO_FORMAT => "; a script needs a first line such as `#!/bin/sh`",
+        _ => "",
+    };
+    End::NotStarted { kind, message: format!("{} could not be started: {error}{hint}", file.display()) }
 }
 
 /// The file that a program name stands for: below `cwd` if it has a slash, else in the directories of `path`.
@@ -199,7 +208,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn to_end(mut self) -> Option<Answer> {
+    fn finish(mut self) -> Option<Answer> {
         let cause = self.watch();
         let mut duration = self.started.elapsed();
         self.input = None;

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn head_and_tail_are_kept_and_the_gap_is_counted() {
-        for pieces in [&[b"aaaabbbbccccdddd".as_slice()][..], &[b"aaaab", b"bbbcc", b"ccdddd"][..]] {
+        for pieces in [&[b"aaaabbbbccccdddd".as_slice()][..], &[b"aaaab".as_slice(), b"bbbcc", b"ccdddd"][..]]
+        {
             let got = capture(8, pieces);
             assert_eq!(String::from_utf8_lossy(&got.bytes), "aaaa\n[... 8 bytes left out ...]\ndddd");
             assert_eq!((got.total, got.truncated), (16, true));

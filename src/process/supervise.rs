@@ -57,7 +57,7 @@ impl Tree {
     /// Takes notice of every child that has ended, without waiting.
     pub(super) fn reap(&mut self) -> Children {
         loop {
-            match rustix::process::waitpid(None, WaitOptions::NOHANG) {
+            match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return Children::Some,
