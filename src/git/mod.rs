@@ -1,6 +1,8 @@
 //! Everything that reads or writes git data or a working tree.
 
 pub mod command;
+pub mod convert;
+pub mod drivers;
 pub mod objects;
 pub mod repository;
 pub mod tree;
