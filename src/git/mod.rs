@@ -5,6 +5,8 @@ pub mod convert;
 pub mod drivers;
 pub mod objects;
 pub mod repository;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tree;
 
 pub use command::{Environment, Git, Output};
