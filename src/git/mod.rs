@@ -4,12 +4,15 @@ pub mod beneath;
 pub mod command;
 pub mod convert;
 pub mod drivers;
+pub mod keep;
+pub mod live_base;
 pub mod materialise;
 pub mod objects;
 pub mod repository;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
+pub mod worktree;
 
 pub use command::{Environment, Git, Output};
 pub use objects::{Objects, Quarantine};
