@@ -45,12 +45,10 @@ pub fn copy_into_repository(
     parent: Option<&ObjectId>,
 ) -> Result<ObjectId> {
     let commit = make_commit(repository, quarantine, tree, parent)?;
-    let pack = repository
-        .git()
-        .objects(quarantine)
-        .args(["pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"])
-        .stdin(format!("{commit}\n--not\n--all\n").into_bytes())
-        .ok()?;
+    let git = || repository.git().objects(quarantine);
+    let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
+    let new = git().args(reach).ok()?;
+    let pack = git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).ok()?;
     let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, pack)?) };
     let reference = task_ref(task, kept);
     let updated = repository
@@ -87,9 +85,9 @@ fn make_commit(
             if !shown.success() {
                 return Err(shown.failure());
             }
-            format!("{} +0000", shown.line())
+            format!("@{} +0000", shown.line())
         }
-        None => "0 +0000".to_owned(),
+        None => "@0 +0000".to_owned(),
     };
     let mut git = repository.git().objects(quarantine).setting("i18n.commitEncoding=UTF-8");
     for role in ["AUTHOR", "COMMITTER"] {

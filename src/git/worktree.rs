@@ -293,3 +293,222 @@ fn remove_admin(admin: &Path) -> Result<()> {
     let _ = admin.parent().map(std::fs::remove_dir);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+
+    fn no_lock() -> Result<()> {
+        Ok(())
+    }
+
+    struct Made {
+        home: TestRepository,
+        repository: Repository,
+        quarantine: Quarantine,
+        path: PathBuf,
+    }
+
+    impl Made {
+        fn new(home: TestRepository) -> Self {
+            let repository = home.repository();
+            let quarantine = home.quarantine();
+            let path = make_root(&repository).expect("a root").join("t1");
+            Self { home, repository, quarantine, path }
+        }
+
+        fn create(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<Held> {
+            let opening = Opening {
+                repository: &self.repository,
+                quarantine: &self.quarantine,
+                task: "t1",
+                path: &self.path,
+                base_commit: commit,
+                tree,
+            };
+            create(&opening, no_lock, &|_, _| {})
+        }
+
+        fn head(&self) -> ObjectId {
+            self.home.run(["rev-parse", "HEAD"]).parse().expect("an id")
+        }
+
+        /// git's own view from inside the worktree.
+        fn inside(&self, args: &[&str]) -> String {
+            let git = Git::new(self.home.environment(), None).cwd(&self.path);
+            let output = git.args(args).run().expect("git starts");
+            assert!(output.success(), "{}", output.stderr);
+            output.line()
+        }
+
+        fn stays_whole(&self) {
+            self.home.run(["gc", "-q", "--prune=now"]);
+            let output = self.home.git().args(["fsck", "--full", "--strict"]).run().expect("git starts");
+            assert!(output.success() && !output.stderr.contains("missing"), "{}", output.stderr);
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_made_seen_by_git_and_removed() {
+        let home = TestRepository::new();
+        home.write("a/b", b"1\n");
+        home.write("run.sh", b"x\n");
+        let tree = home.commit("one");
+        let made = Made::new(home);
+        assert!(made.path.ends_with("repo.tender/t1"));
+        made.create(Some(&made.head()), &tree).expect("made");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        assert_eq!(made.inside(&["rev-parse", "HEAD"]), made.head().as_str());
+        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
+        assert_eq!(again.code(), Code::StateInvalid);
+        // A crash in the middle leaves the marker; then the next call starts anew.
+        write_marker(&made.home.outside().join("task").join(MARKER), &made.path).expect("written");
+        std::fs::remove_file(made.path.join("a/b")).expect("removed");
+        made.create(Some(&made.head()), &tree).expect("made anew");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        made.stays_whole();
+        remove(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
+        std::os::unix::fs::symlink(made.home.top(), made.path.join("link")).expect("made");
+        remove(&made.repository, &made.path, no_lock).expect("removed");
+        assert!(!made.path.exists() && made.home.top().join("a/b").exists());
+        assert_eq!(made.home.run(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    }
+
+    #[test]
+    fn a_repository_without_commits_and_one_with_the_same_name() {
+        let made = Made::new(TestRepository::new());
+        let empty: ObjectId = made.repository.empty_tree().parse().expect("an id");
+        made.create(None, &empty).expect("made");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        made.stays_whole();
+        let other = made.home.outside().join("sub").join("repo.git");
+        std::fs::create_dir_all(&other).expect("made");
+        let git = Git::new(made.home.environment(), None).cwd(&other);
+        git.args(["init", "-q", "--bare"]).ok().expect("made");
+        made.home.config("tender.worktreeRoot", "~/sub");
+        let first = make_root(&made.repository).expect("a root");
+        assert_eq!(first, made.home.outside().join("sub/repo.tender"));
+        let second = Repository::at(made.home.environment(), &other, &other, None).expect("opens");
+        assert_eq!(make_root(&second).expect("a root"), made.home.outside().join("sub/repo-2.tender"));
+    }
+
+    #[test]
+    fn many_are_made_side_by_side() {
+        let home = TestRepository::new();
+        home.write("a", b"1\n");
+        let tree = home.commit("one");
+        let made = Made::new(home);
+        let head = made.head();
+        let lock = std::sync::Mutex::new(());
+        let outcomes: Vec<Result<Held>> = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..24)
+                .map(|n| {
+                    let (made, head, tree, lock) = (&made, &head, &tree, &lock);
+                    scope.spawn(move || {
+                        let name = format!("t{n}");
+                        let objects = made.home.outside().join(format!("task-{n}")).join("objects");
+                        std::fs::create_dir_all(&objects).expect("made");
+                        let quarantine = Quarantine { objects, ..made.quarantine.clone() };
+                        let opening = Opening {
+                            repository: &made.repository,
+                            quarantine: &quarantine,
+                            task: &name,
+                            path: &made.path.with_file_name(&name),
+                            base_commit: Some(head),
+                            tree,
+                        };
+                        let guard = || lock.lock().map_err(|_| Failure::internal("poisoned"));
+                        create(&opening, guard, &|_, _| {})
+                    })
+                })
+                .collect();
+            started.into_iter().map(|t| t.join().expect("no panic")).collect()
+        });
+        outcomes.into_iter().for_each(|outcome| drop(outcome.expect("made")));
+    }
+
+    #[test]
+    fn live_work_is_a_base_and_the_index_stays() {
+        use crate::git::live_base::{capture_live, lacks};
+        let home = TestRepository::new();
+        for name in ["kept", "edited", "staged", "removed", "assumed"] {
+            home.write(name, b"old\n");
+        }
+        home.write(".gitignore", b"ignored/\n");
+        let head_tree = home.commit("one");
+        home.write("edited", b"new\n");
+        home.write("staged", b"staged\n");
+        home.run(["add", "staged"]);
+        home.write("staged", b"further\n");
+        home.remove("removed");
+        home.run(["update-index", "--assume-unchanged", "assumed"]);
+        home.write("assumed", b"changed\n");
+        home.write("un tracked\n*", b"u\n");
+        home.write("ita", b"i\n");
+        home.run(["add", "-N", "ita"]);
+        home.write("ignored/x", b"x\n");
+        home.write("nested/file", b"x\n");
+        Git::new(home.environment(), None)
+            .cwd(&home.top().join("nested"))
+            .args(["init", "-q"])
+            .ok()
+            .expect("made");
+        let index = std::fs::read(home.top().join(".git/index")).expect("reads");
+        let made = Made::new(home);
+        let tree = capture_live(&made.repository, &made.quarantine).expect("captured");
+        assert_eq!(std::fs::read(made.home.top().join(".git/index")).expect("reads"), index);
+        let objects = made.repository.objects(Some(&made.quarantine)).expect("opens");
+        let content: Vec<String> = tree::files(&objects, &tree)
+            .expect("reads")
+            .iter()
+            .map(|f| {
+                format!("{}={}", f.path, String::from_utf8_lossy(&objects.blob(&f.id).expect("reads")).trim())
+            })
+            .collect();
+        assert_eq!(
+            content,
+            [
+                ".gitignore=ignored/",
+                "assumed=changed",
+                "edited=new",
+                "ita=i",
+                "kept=old",
+                "staged=further",
+                "\"un tracked\\n*\"=u"
+            ]
+        );
+        let lacking = lacks(&made.repository, None, &head_tree, false).expect("known");
+        let names = |paths: &[crate::domain::repo_path::RepoPath]| {
+            paths.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&lacking.ignored), ["ignored"]);
+        assert_eq!(
+            names(&lacking.dirty),
+            ["edited", "ita", "nested", "removed", "staged", "\"un tracked\\n*\""]
+        );
+        made.create(Some(&made.head()), &tree).expect("made");
+        std::fs::remove_dir_all(&made.quarantine.objects).expect("removed");
+        made.stays_whole();
+        assert_eq!(made.inside(&["diff", "--name-only"]), "");
+        assert_eq!(made.inside(&["write-tree"]), tree.as_str());
+    }
+
+    #[test]
+    fn an_unmerged_index_is_no_base() {
+        let home = TestRepository::new();
+        home.write("a", b"1\n");
+        home.commit("one");
+        home.run(["checkout", "-q", "-b", "side"]);
+        home.write("a", b"2\n");
+        home.commit("two");
+        home.run(["checkout", "-q", "main"]);
+        home.write("a", b"3\n");
+        home.commit("three");
+        assert!(!home.git().args(["merge", "side"]).run().expect("git starts").success());
+        let repository = home.repository();
+        let refused =
+            crate::git::live_base::capture_live(&repository, &home.quarantine()).expect_err("unmerged");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::StateInvalid, Some("a")));
+    }
+}
