@@ -3,6 +3,7 @@
 pub mod action;
 pub mod contract;
 pub mod digest;
+pub mod link;
 pub mod patch;
 pub mod repo_path;
 pub mod scope;
