@@ -422,3 +422,216 @@ fn read(cursor: &mut Cursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
     file.take(size + 1).read_to_end(&mut bytes).map_err(|e| Failure::io("read", path.as_path(), &e))?;
     if bytes.len() as u64 == size { Ok(bytes) } else { Err(moved()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use crate::git::worktree::{Opening, create, make_root};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    struct Task {
+        home: TestRepository,
+        repository: Repository,
+        quarantine: Quarantine,
+        path: PathBuf,
+        base: ObjectId,
+        held: Held,
+    }
+
+    impl Task {
+        fn open(home: TestRepository) -> Self {
+            let base = home.commit("base");
+            let repository = home.repository();
+            let quarantine = home.quarantine();
+            let path = make_root(&repository).expect("a root").join("t1");
+            let head = home.run(["rev-parse", "HEAD"]).parse().expect("an id");
+            let opening = Opening {
+                repository: &repository,
+                quarantine: &quarantine,
+                task: "t1",
+                path: &path,
+                base_commit: Some(&head),
+                tree: &base,
+            };
+            let held = create(&opening, || Ok(()), &|_, _| {}).expect("made");
+            Self { home, repository, quarantine, path, base, held }
+        }
+
+        fn submit(&self, budget: Option<u64>) -> Result<Capture> {
+            capture(&Request {
+                repository: &self.repository,
+                quarantine: &self.quarantine,
+                worktree: &self.path,
+                base_tree: &self.base,
+                held: &self.held,
+                scratch: &Scope::default(),
+                limits: Limits {
+                    allowed: &|path| !path.as_bytes().starts_with(b"forbidden/"),
+                    scope: &["everything else".to_owned()],
+                    artifact_bytes: budget,
+                },
+            })
+        }
+
+        fn shown(&self) -> Vec<String> {
+            let capture = self.submit(None).expect("captured");
+            let side = |s: &Option<crate::domain::digest::FileState>| {
+                s.as_ref().map_or("-".to_owned(), |s| s.mode.to_string())
+            };
+            capture.changes.iter().map(|c| format!("{} {} {}", side(&c.old), side(&c.new), c.path)).collect()
+        }
+
+        fn refused(&self) -> Vec<(String, Code)> {
+            let failure = self.submit(Some(1 << 20)).expect_err("refused");
+            let mut all: Vec<_> = std::iter::once(&failure)
+                .chain(failure.others())
+                .map(|f| (f.subject_text().unwrap_or_default().to_owned(), f.code()))
+                .collect();
+            all.sort_by(|a, b| a.0.cmp(&b.0));
+            all
+        }
+
+        #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
+        fn write(&self, path: &str, bytes: &[u8]) {
+            let place = self.path.join(path);
+            std::fs::create_dir_all(place.parent().expect("a parent")).expect("directories");
+            std::fs::write(place, bytes).expect("writes");
+        }
+
+        fn git_inside(&self, args: &[&str]) {
+            let git = crate::git::Git::new(self.home.environment(), None).cwd(&self.path);
+            git.args(args).ok().expect("git works");
+        }
+    }
+
+    fn with_files(files: &[(&str, &[u8])]) -> TestRepository {
+        let home = TestRepository::new();
+        files.iter().for_each(|(path, bytes)| home.write(path, bytes));
+        home
+    }
+
+    #[test]
+    fn changes_of_every_kind_are_captured_and_the_rest_is_not() {
+        let task = Task::open(with_files(&[
+            ("gone", b"1\n"),
+            ("dir/inner", b"1\n"),
+            ("file", b"1\n"),
+            ("mode", b"1\n"),
+            ("touched", b"1\n"),
+            (".gitignore", b"*.o\nout/\ntracked.o\n"),
+            ("tracked.o", b"1\n"),
+        ]));
+        assert_eq!(task.shown(), Vec::<String>::new());
+        std::fs::remove_file(task.path.join("gone")).expect("removed");
+        std::fs::remove_dir_all(task.path.join("dir")).expect("removed");
+        std::fs::remove_file(task.path.join("file")).expect("removed");
+        task.write("dir", b"a file now\n");
+        task.write("file/below", b"a directory now\n");
+        task.write("touched", b"1\n");
+        task.write("tracked.o", b"2\n");
+        task.write("new.o", b"ignored\n");
+        task.write("out/x", b"ignored\n");
+        task.write("n\u{e9}w \n\"", b"");
+        symlink("dir", task.path.join("link")).expect("made");
+        std::fs::set_permissions(task.path.join("mode"), std::fs::Permissions::from_mode(0o755))
+            .expect("set");
+        // The worker's own git does not matter: neither its index nor its commits, nor another `.git` file.
+        task.git_inside(&["add", "-A"]);
+        task.git_inside(&["-c", "user.name=w", "-c", "user.email=w", "commit", "-qm", "mine"]);
+        let evil = task.home.outside().join("evil");
+        task.write(".git", format!("gitdir: {}\n", evil.display()).as_bytes());
+        assert_eq!(
+            task.shown(),
+            [
+                "- 100644 dir",
+                "100644 - dir/inner",
+                "100644 - file",
+                "- 100644 file/below",
+                "100644 - gone",
+                "- 120000 link",
+                "100644 100755 mode",
+                "- 100644 \"n\\xc3\\xa9w \\n\\\"\"",
+                "100644 100644 tracked.o",
+            ]
+        );
+        task.write("dir", b"later than the worker's commit\n");
+        let before = task.submit(None).expect("captured").tree;
+        assert!(!task.home.git().args(["cat-file", "-e", before.as_str()]).run().expect("starts").success());
+        assert!(task.home.git().args(["fsck", "--strict"]).run().expect("starts").success());
+    }
+
+    #[test]
+    fn everything_refused_is_named_at_once() {
+        let task = Task::open(with_files(&[("a", b"1\n"), ("d/x", b"1\n"), ("forbidden/old", b"1\n")]));
+        std::fs::create_dir(task.path.join("front")).expect("made");
+        task.git_inside(&["init", "-q", "front"]);
+        task.write("front/file", b"x\n");
+        task.git_inside(&["init", "-q", "d"]);
+        symlink("../..", task.path.join("d/up")).expect("made");
+        symlink("/etc/passwd", task.path.join("abs")).expect("made");
+        symlink(".git/config", task.path.join("dot")).expect("made");
+        std::fs::hard_link(task.path.join("a"), task.home.outside().join("partner")).expect("made");
+        rustix::fs::mknodat(rustix::fs::CWD, task.path.join("pipe"), FileType::Fifo, 0o600.into(), 0)
+            .expect("made");
+        task.write(".GIT/config", b"x\n");
+        task.write("forbidden/new", b"x\n");
+        std::fs::remove_file(task.path.join("forbidden/old")).expect("removed");
+        let names: Vec<String> = task.refused().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            names,
+            [".GIT", "a", "abs", "d", "d/up", "dot", "forbidden/new", "forbidden/old", "front", "pipe"]
+        );
+        assert!(task.refused().iter().all(|(_, code)| *code == Code::ScopeViolation));
+    }
+
+    #[test]
+    fn the_budget_counts_what_changed() {
+        let big = vec![b'x'; 3000];
+        let task = Task::open(with_files(&[("a", &big), ("b", &big)]));
+        task.write("a", &big);
+        task.write("c", &big);
+        task.submit(Some(3500)).expect("only c changed");
+        let file = std::fs::File::options().write(true).open(task.path.join("b")).expect("opens");
+        file.set_len(1 << 40).expect("a huge sparse file");
+        let refused = task.submit(Some(3500)).expect_err("over the budget");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::BudgetExhausted, Some("b")));
+    }
+
+    #[test]
+    fn attributes_of_the_candidate_convert_and_drivers_are_those_of_the_base() {
+        let home = with_files(&[
+            (".gitattributes", b"a filter=upper\nown filter=own\n"),
+            ("a", b"AB\n"),
+            ("own", b"x\n"),
+        ]);
+        home.config("filter.upper.clean", "tr a-z A-Z");
+        home.config("filter.upper.smudge", "tr A-Z a-z");
+        let mark = home.outside().join("ran");
+        home.config("filter.own.clean", &format!("./tool {}", mark.display()));
+        let task = Task::open(home);
+        assert_eq!(std::fs::read(task.path.join("a")).expect("reads"), b"ab\n");
+        task.write("a", b"ab\ncd\n");
+        task.write(".gitattributes", b"a filter=upper\nown filter=own\n*.txt eol=crlf\n");
+        task.write("b.txt", b"1\r\n2\r\n");
+        let capture = task.submit(None).expect("captured");
+        let objects = task.repository.objects(Some(&task.quarantine)).expect("opens");
+        let blob = |name: &str| {
+            let path = RepoPath::new(name).expect("a path");
+            let (_, id) = tree::entry(&objects, &capture.tree, &path).expect("reads").expect("there");
+            objects.blob(&id).expect("reads")
+        };
+        assert_eq!((blob("a"), blob("b.txt")), (b"AB\nCD\n".to_vec(), b"1\n2\n".to_vec()));
+        task.write("tool", format!("#!/bin/sh\ntouch {}\n", mark.display()).as_bytes());
+        std::fs::set_permissions(task.path.join("tool"), std::fs::Permissions::from_mode(0o755))
+            .expect("set");
+        task.write("own", b"y\n");
+        task.write("c", b"x\n");
+        task.write(".gitattributes", b"a filter=upper\nown filter=own\nc filter=upper\nd filter=nobody\n");
+        task.write("d", b"x\n");
+        let denied = |name: &str| (name.to_owned(), Code::PermissionDenied);
+        assert_eq!(task.refused(), [denied("c"), denied("own")]);
+        assert!(!mark.exists());
+    }
+}
