@@ -5,6 +5,7 @@ pub mod contract;
 pub mod digest;
 pub mod document;
 pub mod entry;
+pub mod link;
 pub mod patch;
 pub mod policy;
 pub mod repo_path;

@@ -8,7 +8,7 @@ use crate::domain::policy::{Config, Policy, effective};
 use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
 use crate::error::{Code, Failure, Result};
-use crate::git::{index, live_base, tree, worktree};
+use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::lock::LockGuard;
 use crate::store::Ledger;
 use crate::store::layout::{create_private_dir, write_private};
@@ -218,7 +218,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     if opened.base.live {
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
-    let differences = index::differences(repository, &opened.base.tree)?;
+    let differences = user_index::differences(repository, &opened.base.tree)?;
     opened.index = session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?;
     let path = worktree::make_root(repository)?.join(&id);
     let opening = worktree::Opening {
