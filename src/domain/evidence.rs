@@ -7,7 +7,6 @@
 use super::clause::Clause;
 use super::contract::Kind;
 use super::digest::{Mode, ObjectId, Sha256};
-use super::policy::Flaky;
 use super::repo_path::RepoPath;
 use super::verdict::{Checks, Verdict};
 use serde::{Deserialize, Serialize};
@@ -148,8 +147,8 @@ pub struct Identity {
     pub tools: Vec<Tool>,
     /// The digests of the passed variables' values; `None` for one that is not set.
     pub env: BTreeMap<String, Option<Sha256>>,
-    /// Filter drivers that run while the slot is filled.
-    pub filters: Vec<String>,
+    /// What decides, beside the tree, how bytes are checked out: settings and filter drivers that run.
+    pub checkout: Vec<String>,
     /// The profile of the confinement.
     pub sandbox: String,
     /// The version of git-tender.
@@ -181,8 +180,8 @@ impl Identity {
             }
         }
         found.extend(before.env.keys().filter(|name| !self.env.contains_key(*name)).map(|name| format!("the variable {name} is no longer passed")));
-        if self.filters != before.filters {
-            found.push("the filter drivers changed".to_owned());
+        if self.checkout != before.checkout {
+            found.push("the settings of the checkout changed".to_owned());
         }
         if self.sandbox != before.sandbox {
             found.push(format!("the sandbox was {}, it is {}", before.sandbox, self.sandbox));
@@ -262,6 +261,17 @@ pub enum Reuse {
     SameInputs,
     /// Only for the candidate that it was made for, and `verify` makes it anew.
     Never,
+}
+
+/// What the policy says of a run that failed and then passed on the same digests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flaky {
+    /// It is a failure.
+    #[default]
+    Fail,
+    /// It is a pass that says so.
+    Warn,
 }
 
 /// One row, with everything that decides whether a record counts for it.

@@ -1,8 +1,10 @@
 //! The pure core: no files, no clock, no processes, no environment, no git library.
 
 pub mod action;
+pub mod clause;
 pub mod contract;
 pub mod digest;
+pub mod evidence;
 pub mod patch;
 pub mod repo_path;
 pub mod scope;
