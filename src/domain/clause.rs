@@ -3,15 +3,10 @@
 //! The contract's requirements come first, then the claims about files, the policy's floor, the confirmation that
 //! protected paths call for, and last what the contract forbids, which is shown although nothing will run.
 
-use super::contract::Contract;
+use super::contract::{ARTIFACTS, Contract, PROTECTED};
 use super::digest::Sha256;
 use super::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
-
-/// The row and the built-in verifier of the contract's `artifacts`.
-pub const ARTIFACTS: &str = "artifacts";
-/// The row that a person attests where protected paths are touched.
-pub const PROTECTED: &str = "protected";
 
 /// Why a row is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

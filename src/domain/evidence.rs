@@ -7,6 +7,7 @@
 use super::clause::Clause;
 use super::contract::Kind;
 use super::digest::{Mode, ObjectId, Sha256};
+use super::policy::Flaky;
 use super::repo_path::RepoPath;
 use super::verdict::{Checks, Verdict};
 use serde::{Deserialize, Serialize};
@@ -261,17 +262,6 @@ pub enum Reuse {
     SameInputs,
     /// Only for the candidate that it was made for, and `verify` makes it anew.
     Never,
-}
-
-/// What the policy says of a run that failed and then passed on the same digests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Flaky {
-    /// It is a failure.
-    #[default]
-    Fail,
-    /// It is a pass that says so.
-    Warn,
 }
 
 /// One row, with everything that decides whether a record counts for it.

@@ -7,8 +7,9 @@
 use super::contract::Kind;
 use super::digest::Sha256;
 use super::evidence::{
-    Evidence, EvidenceKind, Flaky, InputFile, Observation, Observed, Reuse, Source, listing_differences, shown,
+    Evidence, EvidenceKind, InputFile, Observation, Observed, Reuse, Source, listing_differences, shown,
 };
+use super::policy::Flaky;
 use serde::{Deserialize, Serialize};
 
 /// What is known of a requirement for exactly these bytes.
