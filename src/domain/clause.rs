@@ -78,7 +78,8 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
             permission: permission(contract, &requirement.verifier),
         })
         .collect();
-    let demanded = |found: &[Clause], verifier: &str| found.iter().any(|c| c.required && c.verifier == verifier);
+    let demanded =
+        |found: &[Clause], verifier: &str| found.iter().any(|c| c.required && c.verifier == verifier);
     if !contract.artifacts.is_empty() && !demanded(&found, ARTIFACTS) {
         let id = free_id(&found, ARTIFACTS);
         let text = "the contract's claims about files hold".to_owned();
@@ -97,11 +98,23 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
     }
     if !protected.is_empty() {
         let text = "a person confirms the change of protected paths".to_owned();
-        found.push(clause(free_id(&found, PROTECTED), text, PROTECTED, Origin::Protected, Permission::Allowed));
+        found.push(clause(
+            free_id(&found, PROTECTED),
+            text,
+            PROTECTED,
+            Origin::Protected,
+            Permission::Allowed,
+        ));
     }
     for verifier in &contract.verification.forbidden {
         if !found.iter().any(|c| c.verifier == *verifier) {
-            let mut row = clause(free_id(&found, verifier), verifier.clone(), verifier, Origin::Forbidden, Permission::Forbidden);
+            let mut row = clause(
+                free_id(&found, verifier),
+                verifier.clone(),
+                verifier,
+                Origin::Forbidden,
+                Permission::Forbidden,
+            );
             row.required = false;
             found.push(row);
         }

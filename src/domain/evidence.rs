@@ -115,7 +115,8 @@ impl Listing {
     /// The sorted files, given those of the listing that this one differs from.
     #[must_use]
     pub fn resolve(self, other: Vec<InputFile>) -> Vec<InputFile> {
-        let mut all: BTreeMap<RepoPath, InputFile> = other.into_iter().map(|file| (file.path.clone(), file)).collect();
+        let mut all: BTreeMap<RepoPath, InputFile> =
+            other.into_iter().map(|file| (file.path.clone(), file)).collect();
         self.without.iter().for_each(|path| drop(all.remove(path)));
         all.extend(self.files.into_iter().map(|file| (file.path.clone(), file)));
         all.into_values().collect()
@@ -173,14 +174,22 @@ impl Identity {
         if self.argv != before.argv {
             found.push("the command changed".to_owned());
         }
-        found.extend(listing_differences(&before.closure, &self.closure).into_iter().map(|d| format!("closure: {d}")));
+        found.extend(
+            listing_differences(&before.closure, &self.closure).into_iter().map(|d| format!("closure: {d}")),
+        );
         found.extend(self.tool_differences(before));
         for (name, value) in &self.env {
             if before.env.get(name) != Some(value) {
                 found.push(format!("the variable {name} changed"));
             }
         }
-        found.extend(before.env.keys().filter(|name| !self.env.contains_key(*name)).map(|name| format!("the variable {name} is no longer passed")));
+        found.extend(
+            before
+                .env
+                .keys()
+                .filter(|name| !self.env.contains_key(*name))
+                .map(|name| format!("the variable {name} is no longer passed")),
+        );
         if self.checkout != before.checkout {
             found.push("the settings of the checkout changed".to_owned());
         }
@@ -218,7 +227,9 @@ pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<Strin
         .into_iter()
         .filter_map(|path| match (old.get(*path), new.get(*path)) {
             (Some(a), Some(b)) if a == b => None,
-            (Some(a), Some(b)) if a.mode != b.mode && a.sha256 == b.sha256 => Some(format!("{path} changed its mode from {} to {}", a.mode, b.mode)),
+            (Some(a), Some(b)) if a.mode != b.mode && a.sha256 == b.sha256 => {
+                Some(format!("{path} changed its mode from {} to {}", a.mode, b.mode))
+            }
             (Some(_), Some(_)) => Some(format!("{path} changed")),
             (None, _) => Some(format!("{path} was added")),
             (_, None) => Some(format!("{path} was removed")),

@@ -140,7 +140,11 @@ pub fn missing(observation: &Observation, records: &[Record]) -> Vec<Job> {
             }
             let verifier = &observed.clause.verifier;
             let same = |job: &&mut Job| {
-                job.on == on && job.rows.first().is_some_and(|first| observation.rows[*first].clause.verifier == *verifier)
+                job.on == on
+                    && job
+                        .rows
+                        .first()
+                        .is_some_and(|first| observation.rows[*first].clause.verifier == *verifier)
             };
             match jobs.iter_mut().find(same) {
                 Some(job) => job.rows.push(at),
@@ -155,7 +159,8 @@ fn wanted(observation: &Observation, observed: &Observed, records: &[Record], on
     match (&observed.source, on) {
         (Source::Command | Source::Builtin, On::Candidate) => {
             let pass = current(observation, observed, records);
-            observed.reuse == Reuse::Never || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
+            observed.reuse == Reuse::Never
+                || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
         }
         (Source::Command, On::Base) => {
             observation.kind == Kind::Repair && observed.counts && on_base(observed, records).is_none()
@@ -168,8 +173,13 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
     let not_run = |reason: String| blank(observed, Verdict::NotRun, Some(reason));
     match &observed.source {
         Source::Forbidden => not_run(FORBIDDEN.to_owned()),
-        Source::NotAllowed => not_run(format!("{} is not among the verifiers that the contract allows", observed.clause.verifier)),
-        Source::OnlyIn { place } => not_run(format!("its manifest is not in the base commit, only in {place}")),
+        Source::NotAllowed => not_run(format!(
+            "{} is not among the verifiers that the contract allows",
+            observed.clause.verifier
+        )),
+        Source::OnlyIn { place } => {
+            not_run(format!("its manifest is not in the base commit, only in {place}"))
+        }
         Source::Missing { what } => not_run(what.clone()),
         Source::Manual | Source::Protected => attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),
@@ -192,7 +202,11 @@ fn blank(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
 }
 
 fn attested(observation: &Observation, observed: &Observed, records: &[Record]) -> Row {
-    let words = |(_, e): &&Record| e.kind == EvidenceKind::Attestation && e.requirement == observed.clause.id && e.task == observation.task;
+    let words = |(_, e): &&Record| {
+        e.kind == EvidenceKind::Attestation
+            && e.requirement == observed.clause.id
+            && e.task == observation.task
+    };
     let fresh = records.iter().rev().filter(words).find(|(_, e)| observed.key.as_ref() == Some(&e.key));
     let Some((digest, evidence)) = fresh else {
         let earlier = records.iter().any(|record| words(&record));
@@ -228,14 +242,21 @@ fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Rec
     let fresh: Vec<&Record> = records
         .iter()
         .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key)
-        .filter(|(_, e)| observed.reuse == Reuse::SameInputs || (e.task == observation.task && e.candidate == observation.candidate))
+        .filter(|(_, e)| {
+            observed.reuse == Reuse::SameInputs
+                || (e.task == observation.task && e.candidate == observation.candidate)
+        })
         .collect();
     let record = *fresh.last()?;
     let said = |verdict: Verdict| fresh.iter().any(|(_, e)| e.outcome == verdict);
     let flaky = fresh.iter().any(|(_, e)| e.flaky) || (said(Verdict::Passed) && said(Verdict::Failed));
     let (verdict, reason) = match (record.1.outcome, flaky) {
-        (Verdict::Passed, true) if observation.flaky == Flaky::Warn => (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned())),
-        (Verdict::Passed, true) => (Verdict::Failed, Some("flaky: it failed and passed on the same bytes".to_owned())),
+        (Verdict::Passed, true) if observation.flaky == Flaky::Warn => {
+            (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned()))
+        }
+        (Verdict::Passed, true) => {
+            (Verdict::Failed, Some("flaky: it failed and passed on the same bytes".to_owned()))
+        }
         (Verdict::Failed, true) => {
             let reason = record.1.reason.as_deref().unwrap_or("it failed");
             (Verdict::Failed, Some(format!("flaky: {reason}; it passed on the same bytes")))
@@ -245,7 +266,12 @@ fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Rec
     Some(Current { verdict, reason, flaky, record })
 }
 
-fn shown_by_runs(observation: &Observation, observed: &Observed, records: &[Record], listings: Listings<'_>) -> Row {
+fn shown_by_runs(
+    observation: &Observation,
+    observed: &Observed,
+    records: &[Record],
+    listings: Listings<'_>,
+) -> Row {
     if let Some(found) = current(observation, observed, records) {
         let (digest, evidence) = found.record;
         let mut row = blank(observed, found.verdict, found.reason);
@@ -276,7 +302,8 @@ fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) 
         found.push("the requirement's text changed".to_owned());
     }
     if key.verifier != before.key.verifier {
-        let parts = observed.identity.as_ref().map(|now| now.differences(&before.identity)).unwrap_or_default();
+        let parts =
+            observed.identity.as_ref().map(|now| now.differences(&before.identity)).unwrap_or_default();
         found.push(some_of(&parts, "the verifier changed"));
     }
     if key.inputs != before.key.inputs {
@@ -291,7 +318,9 @@ fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) 
         found.push(format!("it was made on {}, this is {}", before.key.platform, key.platform));
     }
     match found.is_empty() {
-        true => "the run was made for another candidate, and this verifier's runs are never reused".to_owned(),
+        true => {
+            "the run was made for another candidate, and this verifier's runs are never reused".to_owned()
+        }
         false => found.join("; "),
     }
 }
@@ -309,7 +338,9 @@ fn some_of(named: &[String], otherwise: &str) -> String {
 fn on_base<'a>(observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
     let key = observed.base_key.as_ref()?;
     records.iter().rev().find(|(_, e)| {
-        e.kind != EvidenceKind::Attestation && e.key == *key && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
+        e.kind != EvidenceKind::Attestation
+            && e.key == *key
+            && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
     })
 }
 
@@ -325,7 +356,11 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
     match on_base(observed, records) {
         Some((_, base)) if base.flaky => Strength::Unmeasured,
         Some((_, base)) if base.outcome == Verdict::Passed => Strength::NoRegression,
-        Some((_, base)) if failed_by_a_case(base) || (observation.kind != Kind::Repair && base.checks.is_none()) => Strength::Fixed,
+        Some((_, base))
+            if failed_by_a_case(base) || (observation.kind != Kind::Repair && base.checks.is_none()) =>
+        {
+            Strength::Fixed
+        }
         _ => Strength::Unmeasured,
     }
 }
@@ -336,7 +371,8 @@ fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record],
     if rows.iter().any(|row| row.required && row.strength == Strength::Fixed) {
         return;
     }
-    let counting = observation.rows.iter().any(|observed| observed.counts && observed.source == Source::Command);
+    let counting =
+        observation.rows.iter().any(|observed| observed.counts && observed.source == Source::Command);
     for (row, observed) in rows.iter_mut().zip(&observation.rows) {
         let affected = if counting { observed.counts } else { row.required };
         if row.verdict != Verdict::Passed || !affected {
