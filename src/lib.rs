@@ -5,4 +5,7 @@ pub mod error;
 pub mod git;
 pub mod process;
 pub mod store;
+<<<<<<< HEAD
 pub mod verifier;
+=======
+>>>>>>> main

@@ -335,12 +335,14 @@ fn large_input_to_who_does_not_read_blocks_nothing() {
 #[test]
 fn a_program_that_kills_its_supervisor_is_found_out() {
     let place = Place::new();
+    let before = Instant::now();
     let got = go(&place.shell(
         "sh -c 'echo $$ >> pids; exec sleep 300' & \
         while [ ! -s pids ]; do :; done; kill -9 $PPID; sleep 300",
     ));
     assert_eq!(got.end, End::SupervisorLost);
     assert!(got.survivors_killed >= 2, "{}", got.survivors_killed);
+    assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
     assert_gone(&place.pids(1));
 }
 

@@ -209,7 +209,9 @@ pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
     let started = Instant::now();
     // Where this fails the supervisor is already gone, and the listener says so.
     let sent = send_order(&socket, command);
-    let listener = Listener::new(&socket, &mut supervisor, command, started + longest(command));
+    let secrets = Secrets::new(&command.secrets);
+    let deadline = started + longest(command);
+    let listener = Listener::new(&socket, &mut supervisor, &secrets, command.output_cap, deadline);
     let (answer, stdout, stderr) = listener.listen();
     drop(socket);
     let answer = match (answer, sent) {
@@ -228,8 +230,12 @@ pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
             unkillable: 0,
         },
     };
+    let end = match answer.end {
+        End::NotStarted { kind, message } => End::NotStarted { kind, message: secrets.redact_text(&message) },
+        end => end,
+    };
     Ok(Finished {
-        end: answer.end,
+        end,
         stdout,
         stderr,
         duration: Duration::from_micros(answer.duration_us),
@@ -310,14 +316,19 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(socket: &'a UnixStream, supervisor: &mut Child, command: &Command, deadline: Instant) -> Self {
-        let secrets = Secrets::new(&command.secrets);
+    fn new(
+        socket: &'a UnixStream,
+        supervisor: &mut Child,
+        secrets: &Secrets,
+        cap: u64,
+        deadline: Instant,
+    ) -> Self {
         Self {
             socket,
             socket_open: true,
             line: Vec::new(),
-            stdout: Stream::new(supervisor.stdout.take(), &secrets, command.output_cap),
-            stderr: Stream::new(supervisor.stderr.take(), &secrets, command.output_cap),
+            stdout: Stream::new(supervisor.stdout.take(), secrets, cap),
+            stderr: Stream::new(supervisor.stderr.take(), secrets, cap),
             deadline,
         }
     }

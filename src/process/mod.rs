@@ -22,6 +22,7 @@ mod supervise;
 mod wire;
 
 pub use environment::base_environment;
+pub use helper::find_program;
 pub use home::PrivateHome;
 pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, run};
 pub use output::Captured;
