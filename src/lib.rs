@@ -5,7 +5,4 @@ pub mod error;
 pub mod git;
 pub mod process;
 pub mod store;
-<<<<<<< HEAD
 pub mod verifier;
-=======
->>>>>>> main

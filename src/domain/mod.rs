@@ -5,11 +5,8 @@ pub mod clause;
 pub mod contract;
 pub mod digest;
 pub mod document;
-<<<<<<< HEAD
 pub mod evidence;
-=======
 pub mod entry;
->>>>>>> main
 pub mod patch;
 pub mod policy;
 pub mod repo_path;

@@ -13,7 +13,8 @@ const DEEPEST: usize = 64;
 
 /// The cases of a document, or why it cannot be read, in words.
 pub fn read(bytes: &[u8]) -> Result<Counted, String> {
-    let mut reader = Reader::from_reader(bytes);
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
+    let mut reader = Reader::from_str(text);
     let mut document = Document::default();
     loop {
         let at = reader.buffer_position();
@@ -25,7 +26,7 @@ pub fn read(bytes: &[u8]) -> Result<Counted, String> {
                 document.close()?;
             }
             Ok(Event::End(_)) => document.close()?,
-            Ok(Event::Text(text)) if document.path.is_empty() && !text.trim_ascii().is_empty() => {
+            Ok(Event::Text(text)) if document.path.is_empty() && !text.trim().is_empty() => {
                 return Err(format!("it is not XML: there is text outside of the root element, at byte {at}"));
             }
             Ok(Event::Eof) => return document.finish(),
@@ -46,15 +47,15 @@ enum Element {
     Other,
 }
 
-fn element(name: &[u8]) -> Element {
+fn element(name: &str) -> Element {
     match name {
-        b"testsuites" => Element::Suites,
-        b"testsuite" => Element::Suite,
-        b"testcase" => Element::Case,
+        "testsuites" => Element::Suites,
+        "testsuite" => Element::Suite,
+        "testcase" => Element::Case,
         // A rerun that failed stands beside the failure; alone it is one.
-        b"failure" | b"error" | b"rerunFailure" | b"rerunError" => Element::Failed,
-        b"skipped" => Element::Skipped,
-        b"flakyFailure" | b"flakyError" => Element::Flaky,
+        "failure" | "error" | "rerunFailure" | "rerunError" => Element::Failed,
+        "skipped" => Element::Skipped,
+        "flakyFailure" | "flakyError" => Element::Flaky,
         _ => Element::Other,
     }
 }
@@ -91,7 +92,7 @@ impl Document {
                 return Err("it has two root elements".to_owned());
             }
             if !matches!(kind, Element::Suites | Element::Suite) {
-                let name = String::from_utf8_lossy(tag.local_name().as_ref()).into_owned();
+                let name = tag.local_name().as_ref().to_owned();
                 return Err(format!("its root element is {name:?}, not `testsuites` or `testsuite`"));
             }
             self.rooted = true;
@@ -166,8 +167,8 @@ impl Document {
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Result<Option<String>, String> {
     for attribute in tag.attributes() {
         let attribute = attribute.map_err(|error| format!("it is not XML: {error}"))?;
-        if attribute.key.as_ref() == name.as_bytes() {
-            return Ok(Some(String::from_utf8_lossy(&attribute.value).into_owned()));
+        if attribute.key.as_ref() == name {
+            return Ok(Some(attribute.value.into_owned()));
         }
     }
     Ok(None)
