@@ -1,8 +1,10 @@
 //! Everything that reads or writes git data or a working tree.
 
+pub mod beneath;
 pub mod command;
 pub mod convert;
 pub mod drivers;
+pub mod materialise;
 pub mod objects;
 pub mod repository;
 #[cfg(test)]
