@@ -192,6 +192,10 @@ mod tests {
     use crate::domain::verdict::Checks;
     use proptest::prelude::*;
 
+    fn names(counted: &Counted) -> Vec<&str> {
+        counted.findings.iter().filter_map(|f| f.rule.as_deref()).collect()
+    }
+
     fn checks(text: &str) -> Checks {
         read(text.as_bytes()).expect(text).checks
     }
@@ -206,7 +210,7 @@ mod tests {
             <testcase name="g"><system-out><![CDATA[<failure/>]]></system-out></testcase>
             </testsuite></testsuites>"#;
         assert_eq!(checks(text), Checks { ran: 6, passed: 3, failed: 3, skipped: 1, flaky: 1 });
-        assert_eq!(read(text.as_bytes()).expect("reads").failed, ["b", "d", "f"]);
+        assert_eq!(names(&read(text.as_bytes()).expect("reads")), ["b", "d", "f"]);
         assert_eq!(checks("<testsuite><testcase/></testsuite>").ran, 1, "a bare suite is a root");
         assert_eq!(checks("<testsuites/>"), Checks::default());
         assert_eq!(checks("<testsuite errors='1'><error/></testsuite>").failed, 1);
@@ -241,7 +245,7 @@ mod tests {
             bomb.push_str(&format!("<!ENTITY a{n} \"{}\">", format!("&a{};", n - 1).repeat(10)));
         }
         bomb.push_str("]><testsuite><testcase name=\"&a29;\"><failure>&a29;</failure></testcase></testsuite>");
-        assert_eq!(read(bomb.as_bytes()).expect("reads").failed, ["&a29;"]);
+        assert_eq!(names(&read(bomb.as_bytes()).expect("reads")), ["&a29;"]);
     }
 
     proptest! {

@@ -105,6 +105,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn names(counted: &Counted) -> Vec<&str> {
+        counted.findings.iter().filter_map(|f| f.rule.as_deref()).collect()
+    }
+
     const REAL: &str = "
 running 4 tests
 test a::works ... ok
@@ -131,7 +135,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     fn a_real_run_is_counted() {
         let text = REAL.replace("test result: nothing of the kind\n", "");
         let counted = read(text.as_bytes()).expect("agrees");
-        assert_eq!(counted.failed, ["b::breaks"]);
+        assert_eq!(names(&counted), ["b::breaks"]);
         let checks = counted.checks;
         assert_eq!((checks.ran, checks.passed, checks.failed, checks.skipped), (3, 2, 1, 1));
         assert!(read(REAL.as_bytes()).is_err(), "a quoted summary cannot end the section unnoticed");

@@ -4,6 +4,7 @@
 pub mod junit;
 pub mod libtest;
 
+use crate::domain::evidence::Finding;
 use crate::domain::verdict::Checks;
 
 /// How many names of failed cases a reader keeps.
@@ -15,7 +16,7 @@ pub struct Counted {
     /// The cases.
     pub checks: Checks,
     /// The first failed ones, by name.
-    pub failed: Vec<String>,
+    pub findings: Vec<Finding>,
 }
 
 impl Counted {
@@ -26,8 +27,8 @@ impl Counted {
         self.checks.failed += other.checks.failed;
         self.checks.skipped += other.checks.skipped;
         self.checks.flaky += other.checks.flaky;
-        let room = MOST_NAMES.saturating_sub(self.failed.len());
-        self.failed.extend(other.failed.into_iter().take(room));
+        let room = MOST_NAMES.saturating_sub(self.findings.len());
+        self.findings.extend(other.findings.into_iter().take(room));
     }
 
     fn pass(&mut self) {
@@ -38,8 +39,10 @@ impl Counted {
     fn fail(&mut self, name: &str) {
         self.checks.ran += 1;
         self.checks.failed += 1;
-        if self.failed.len() < MOST_NAMES {
-            self.failed.push(name.chars().take(300).collect());
+        if self.findings.len() < MOST_NAMES {
+            let name: String = name.chars().take(300).collect();
+            let message = format!("{name} failed");
+            self.findings.push(Finding { level: "error".to_owned(), rule: Some(name), message, ..Finding::default() });
         }
     }
 }
