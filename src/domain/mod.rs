@@ -1,9 +1,11 @@
 //! The pure core: no files, no clock, no processes, no environment, no git library.
 
 pub mod action;
+pub mod clause;
 pub mod contract;
 pub mod digest;
 pub mod document;
+pub mod evidence;
 pub mod entry;
 pub mod link;
 pub mod patch;
