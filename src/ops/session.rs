@@ -267,6 +267,22 @@ impl RunningAction {
         ledger.append(&[row])
     }
 
+    /// The effect took place and left several records: all but the last are notes.
+    pub fn succeed_with(&mut self, ledger: &mut Ledger, records: impl IntoIterator<Item = Record>) -> Result<Vec<Entry>> {
+        let mut rows = Vec::new();
+        for record in records {
+            let row = Draft { key: record.evidence_key(), result: record.to_value()?, ..self.template.clone() };
+            rows.push(row);
+        }
+        let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
+        self.advance(ActionState::Succeeded, Value::Null)?;
+        rows.push(last);
+        for row in &mut rows {
+            row.state = ActionState::Succeeded;
+        }
+        ledger.append(&rows)
+    }
+
     /// It failed and changed nothing. Gives the failure back with a reference to the action.
     pub fn fail(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
         self.end_with(ledger, &[ActionState::FailedWithoutEffect], failure)
