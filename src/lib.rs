@@ -3,4 +3,5 @@
 pub mod domain;
 pub mod error;
 pub mod git;
+pub mod process;
 pub mod store;

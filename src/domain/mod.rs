@@ -3,8 +3,11 @@
 pub mod action;
 pub mod contract;
 pub mod digest;
+pub mod document;
+pub mod entry;
 pub mod link;
 pub mod patch;
+pub mod policy;
 pub mod repo_path;
 pub mod scope;
 pub mod verdict;
