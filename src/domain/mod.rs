@@ -2,8 +2,12 @@
 
 pub mod action;
 pub mod contract;
+pub mod delivery;
 pub mod digest;
+pub mod os_path;
 pub mod patch;
+pub mod receipt;
+pub mod recovery;
 pub mod repo_path;
 pub mod scope;
 pub mod verdict;

@@ -1,6 +1,10 @@
 //! Everything that reads or writes git data or a working tree.
 
+pub mod apply;
 pub mod command;
+pub mod fsops;
+pub mod lease;
+pub mod live;
 pub mod objects;
 pub mod repository;
 pub mod tree;
