@@ -2,6 +2,8 @@
 
 pub mod apply;
 pub mod command;
+pub mod convert;
+pub mod drivers;
 pub mod fsops;
 pub mod lease;
 pub mod live;
