@@ -202,7 +202,7 @@ impl Folder {
     pub fn unlink(&self, name: &[u8]) -> io::Result<()> {
         fault::reach("unlink")?;
         rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?;
-        Ok(fault::reach("unlinked")?)
+        fault::reach("unlinked")
     }
 
     /// Lets two names change places, atomically. `Unsupported` where the file system cannot.
@@ -210,9 +210,9 @@ impl Folder {
         fault::reach("exchange")?;
         match rename(self, name, other, other_name, RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
-            other => Ok(other?),
-        }?;
-        fault::reach("exchanged")
+            Err(e) => Err(e.into()),
+            Ok(()) => fault::reach("exchanged"),
+        }
     }
 
     /// Gives an object another name, which must be free: `AlreadyExists` otherwise.

@@ -11,6 +11,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+/// `F_SETSIG` of `asm-generic/fcntl.h`; the libc crate does not name it.
+const F_SETSIG: i32 = 10;
+
 /// What asking brought.
 #[derive(Debug)]
 pub enum Asked {
@@ -36,7 +39,7 @@ pub fn ask(file: &File) -> Asked {
         Ok(file) => file,
         Err(e) => return Asked::CannotAsk(e),
     };
-    if let Err(e) = control(&file, libc::F_SETSIG, libc::SIGURG) {
+    if let Err(e) = control(&file, F_SETSIG, libc::SIGURG) {
         return Asked::CannotAsk(e);
     }
     match control(&file, libc::F_SETLEASE, libc::F_RDLCK) {
