@@ -106,6 +106,18 @@ fn finish(
     }
 }
 
+/// What the worktree holds although no capture ever takes it: the ignored files, a directory for all that is in it.
+pub fn never_captured(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    worktree: &Path,
+    base_tree: &ObjectId,
+) -> Result<Vec<RepoPath>> {
+    let index = PrivateIndex::of(repository, quarantine, base_tree)?;
+    let listed = ignored(&index, worktree)?;
+    listed.iter().map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect()
+}
+
 /// What git ignores and the base does not track; a directory ends in a slash.
 fn ignored(index: &PrivateIndex, worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
     let listing = index

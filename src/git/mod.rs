@@ -19,8 +19,9 @@ pub mod repository;
 pub mod tree;
 pub mod user_index;
 pub mod worktree;
-pub(crate) mod testing;
+
 #[cfg(test)]
+pub(crate) mod testing;
 
 pub use command::{Environment, Git, Output};
 pub use objects::{Objects, Quarantine};
