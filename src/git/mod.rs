@@ -5,12 +5,12 @@ pub mod capture;
 pub mod command;
 pub mod convert;
 pub mod drivers;
+pub mod index;
 pub mod keep;
 pub mod limits;
 pub mod live_base;
 pub mod materialise;
 pub mod objects;
-pub mod private_index;
 pub mod repository;
 #[cfg(test)]
 pub(crate) mod testing;
