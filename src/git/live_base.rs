@@ -15,16 +15,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What a worktree of this tree lacks. `live` is true where the tree is a capture of the live work.
-pub fn lacks(
-    repository: &Repository,
-    quarantine: Option<&Quarantine>,
-    base: &ObjectId,
-    live: bool,
-) -> Result<Lacks> {
-    let objects = repository.objects(quarantine)?;
-    let files = tree::files(&objects, base)?;
+pub fn lacks(repository: &Repository, base: &ObjectId, live: bool) -> Result<Lacks> {
+    let files = tree::files(&repository.objects(None)?, base)?;
     let submodules = files.iter().filter(|f| f.mode == Mode::Gitlink).map(|f| f.path.clone()).collect();
-    let lfs = lfs_files(&Conversions { repository, quarantine }, base, &files)?;
+    let lfs = lfs_files(&Conversions { repository, quarantine: None }, base, &files)?;
     let Ok(git) = repository.git_in_top() else {
         return Ok(Lacks { submodules, lfs, ..Lacks::default() });
     };

@@ -7,6 +7,7 @@ pub mod command;
 pub mod convert;
 pub mod drivers;
 pub mod fsops;
+pub mod index;
 pub mod keep;
 pub mod lease;
 pub mod limits;
@@ -14,14 +15,13 @@ pub mod live;
 pub mod live_base;
 pub mod materialise;
 pub mod objects;
-pub mod private_index;
 pub mod repository;
 pub mod tree;
 pub mod user_index;
 pub mod worktree;
+pub(crate) mod testing;
 
 #[cfg(test)]
-pub(crate) mod testing;
 
 pub use command::{Environment, Git, Output};
 pub use objects::{Objects, Quarantine};
