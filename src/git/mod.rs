@@ -7,6 +7,7 @@ pub mod drivers;
 pub mod materialise;
 pub mod objects;
 pub mod repository;
+pub mod slot;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
