@@ -567,6 +567,16 @@ impl Stage {
     }
 }
 
+/// Stores blobs in the quarantine as they are, without any conversion.
+pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<ObjectId>> {
+    let mut store = Store::new(conversions);
+    for bytes in blobs {
+        store.add(bytes)?;
+    }
+    store.finish()?;
+    blobs.iter().map(|bytes| conversions.repository.format().blob_id(bytes)).collect()
+}
+
 /// Blobs on their way into the quarantine, through one `git fast-import` for all.
 struct Store<'a> {
     conversions: &'a Conversions<'a>,
