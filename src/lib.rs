@@ -5,3 +5,4 @@ pub mod error;
 pub mod git;
 pub mod process;
 pub mod store;
+pub mod verifier;

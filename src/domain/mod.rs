@@ -1,10 +1,12 @@
 //! The pure core: no files, no clock, no processes, no environment, no git library.
 
 pub mod action;
+pub mod clause;
 pub mod contract;
 pub mod digest;
 pub mod document;
 pub mod entry;
+pub mod evidence;
 pub mod patch;
 pub mod policy;
 pub mod repo_path;

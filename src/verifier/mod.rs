@@ -1,0 +1,5 @@
+//! x
+
+pub mod builtin;
+pub mod formats;
+pub mod manifest;
