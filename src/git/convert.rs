@@ -17,6 +17,7 @@ use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Which filter drivers may run.
