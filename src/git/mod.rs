@@ -16,6 +16,9 @@ pub mod live_base;
 pub mod materialise;
 pub mod objects;
 pub mod repository;
+pub mod slot;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod tree;
 pub mod user_index;
 pub mod worktree;

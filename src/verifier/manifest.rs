@@ -570,7 +570,7 @@ attempts = 1
             assert_eq!(failure.subject_text(), Some(subject), "{text}: {failure}");
         }
         let failure = parse("protocol = 1\nid = \"other\"\ncommand = \"make test\"").expect_err("two faults");
-        assert_eq!(failure.others().len(), 2, "{failure:?}");
+        assert_eq!(failure.others().len(), 1, "{failure:?}");
         assert_eq!(parse("protocol = 1\nid = \"unit\"").expect_err("no command").subject_text(), Some("command"));
         assert!(parse("protocol = 1\nid = \"unit\"\nkind = \"manual\"").is_ok());
     }

@@ -7,6 +7,7 @@
 //!   wrote, what it left behind. A pass needs all of it; the first thing that is missing is the reason.
 //! - Nothing here decides whether a candidate may be delivered: it makes records, and `domain::verdict` reads them.
 
+mod attempt;
 pub mod builtin;
 mod cache;
 pub mod formats;
