@@ -7,7 +7,6 @@ pub mod command;
 pub mod convert;
 pub mod drivers;
 pub mod fsops;
-pub mod index;
 pub mod keep;
 pub mod lease;
 pub mod limits;
@@ -15,6 +14,7 @@ pub mod live;
 pub mod live_base;
 pub mod materialise;
 pub mod objects;
+pub mod private_index;
 pub mod repository;
 pub mod slot;
 #[cfg(test)]
@@ -22,9 +22,6 @@ pub(crate) mod testing;
 pub mod tree;
 pub mod user_index;
 pub mod worktree;
-pub(crate) mod testing;
-
-#[cfg(test)]
 
 pub use command::{Environment, Git, Output};
 pub use objects::{Objects, Quarantine};

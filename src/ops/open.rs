@@ -233,7 +233,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     opened.worktree = path_text(&path)?;
     let held = serde_json::to_vec(&held).map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
     write_private(&session.layout.task_held(&id), &held)?;
-    opened.lacks = live_base::lacks(repository, Some(&quarantine), &opened.base.tree, opened.base.live)?;
+    opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
     Ok(prepared)
 }
 
