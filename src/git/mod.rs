@@ -22,8 +22,6 @@ pub(crate) mod testing;
 pub mod tree;
 pub mod user_index;
 pub mod worktree;
-pub(crate) mod testing;
-#[cfg(test)]
 
 pub use command::{Environment, Git, Output};
 pub use objects::{Objects, Quarantine};
