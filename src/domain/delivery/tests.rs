@@ -1,2 +1,1 @@
-#[test]
-fn x() {}
+#[test] fn x(){}

@@ -426,7 +426,9 @@ impl<'a> Run<'a> {
     fn store_unless_known(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
         let digest = Sha256::of(bytes);
         let step = self.step(at);
-        let known = |raw: &Option<Raw>| matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest);
+        let known = |raw: &Option<Raw>| {
+            matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest)
+        };
         if known(&step.before) || known(&step.after) {
             return Ok(());
         }
@@ -481,19 +483,14 @@ impl<'a> Run<'a> {
     fn sync_folders(&self) -> io::Result<()> {
         let mut done: Vec<Inode> = Vec::new();
         let written = self.plan.steps.iter().filter(|s| s.step != Step::Already);
-        let parents: std::collections::BTreeSet<Option<RepoPath>> = written
-            .flat_map(|s| [s.change.path.parent(), s.temporary.as_ref().and_then(|t| t.folder.clone())])
-            .collect();
+        let parents: std::collections::BTreeSet<Option<RepoPath>> =
+            written.flat_map(|s| [s.change.path.parent(), s.temporary.as_ref().and_then(|t| t.folder.clone())]).collect();
         let each = parents.len() < MANY;
         for parent in parents {
             let Ok(folder) = self.top.folder(parent.as_ref()) else { continue };
             let known = |i: &Inode| if each { *i == folder.inode } else { i.dev == folder.inode.dev };
             if !done.iter().any(known) {
-                if each {
-                    folder.sync()?
-                } else {
-                    folder.sync_file_system()?
-                }
+                if each { folder.sync()? } else { folder.sync_file_system()? }
                 done.push(folder.inode);
             }
         }
