@@ -84,6 +84,11 @@ pub fn violations(
     let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.outside(&d.path)).collect();
     let is = |side: &Option<(Mode, ObjectId)>, mode: Mode| side.as_ref().is_some_and(|(m, _)| *m == mode);
     for d in &changed {
+        if is(&d.new, Mode::Symlink)
+            && let Some(rule) = d.path.refused_as_link()
+        {
+            found.push(refusal(&d.path.to_string(), rule));
+        }
         if is(&d.old, Mode::Gitlink) || is(&d.new, Mode::Gitlink) {
             found.push(refusal(
                 &d.path.to_string(),

@@ -9,36 +9,16 @@ use super::repository::Repository;
 use super::tree::{self, TreeFile};
 use crate::domain::digest::{Mode, ObjectId};
 use crate::domain::repo_path::{RepoPath, display};
+use crate::domain::task::Lacks;
 use crate::error::{Code, Failure, Result};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a worktree does not have, though the live tree has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Lacks {
-    /// Paths of uncommitted work (an untracked directory stands for all in it); empty where the base is the live work itself.
-    pub dirty: Vec<RepoPath>,
-    /// Ignored files and directories.
-    pub ignored: Vec<RepoPath>,
-    /// Submodules, which stay empty directories.
-    pub submodules: Vec<RepoPath>,
-    /// Files that Git LFS would fetch; the worktree has their pointers.
-    pub lfs: Vec<RepoPath>,
-}
-
 /// What a worktree of this tree lacks. `live` is true where the tree is a capture of the live work.
-pub fn lacks(
-    repository: &Repository,
-    quarantine: Option<&Quarantine>,
-    base: &ObjectId,
-    live: bool,
-) -> Result<Lacks> {
-    let objects = repository.objects(quarantine)?;
-    let files = tree::files(&objects, base)?;
+pub fn lacks(repository: &Repository, base: &ObjectId, live: bool) -> Result<Lacks> {
+    let files = tree::files(&repository.objects(None)?, base)?;
     let submodules = files.iter().filter(|f| f.mode == Mode::Gitlink).map(|f| f.path.clone()).collect();
-    let lfs = lfs_files(&Conversions { repository, quarantine }, base, &files)?;
+    let lfs = lfs_files(&Conversions { repository, quarantine: None }, base, &files)?;
     let Ok(git) = repository.git_in_top() else {
         return Ok(Lacks { submodules, lfs, ..Lacks::default() });
     };

@@ -478,7 +478,7 @@ mod tests {
                 "\"un tracked\\n*\"=u"
             ]
         );
-        let lacking = lacks(&made.repository, None, &head_tree, false).expect("known");
+        let lacking = lacks(&made.repository, &head_tree, false).expect("known");
         let names = |paths: &[crate::domain::repo_path::RepoPath]| {
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };

@@ -153,10 +153,10 @@ fn steps(view: &TaskView) -> Vec<Step> {
         let outcome = serde_json::to_value(run.value.outcome).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
-    for receipt in &view.delivered {
+    if let Some(receipt) = &view.delivered {
         add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.receipt.paths.len()));
     }
-    for receipt in &view.undone {
+    if let Some(receipt) = &view.undone {
         add(&receipt.at, &receipt.action, "the delivery was reversed".to_owned());
     }
     steps.sort_by(|a, b| a.0.cmp(&b.0));

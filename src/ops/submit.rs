@@ -38,15 +38,23 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let text = bound::text(&session.repository, &quarantine, base, &captured.tree)?;
     bound::verify(&session.repository, &quarantine, base, &text, &captured.tree)?;
     let sha256 = session.blobs().put(&text)?;
+    let artifact_bytes = artifact_bytes(session, &quarantine, &captured)?;
     keep_last(session, &task.view.id, &opened, &quarantine, &captured.tree)?;
     Ok(Candidate {
         candidate: task.view.candidate_number(&captured.tree, opened.seal.version),
         contract_version: opened.seal.version,
         base_tree: base.clone(),
         tree: captured.tree,
+        artifact_bytes,
         patch: BoundPatch { manifest_sha256: manifest_sha256(&captured.changes), sha256, bytes: text.len() as u64 },
         changes: captured.changes,
     })
+}
+
+fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture) -> Result<u64> {
+    let objects = session.repository.objects(Some(quarantine))?;
+    let new = captured.changes.iter().filter_map(|change| change.new.as_ref());
+    new.map(|state| objects.blob(&state.git_blob).map(|bytes| bytes.len() as u64)).sum()
 }
 
 /// The content of a candidate, within what the contract and the policy allow.
