@@ -26,11 +26,28 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Arrows beyond the table, file by file.
 const ARROW_EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("git/slot.rs", "store", "a slot takes the store's lock and writes its marker by the store's private writer"),
-    ("cli/environment.rs", "git", "the caller's variables are read here and handed down as git's typed environment"),
+    (
+        "main.rs",
+        "process",
+        "the helper that confines itself and execs is this same binary under another first argument",
+    ),
+    (
+        "git/slot.rs",
+        "store",
+        "a slot takes the store's lock and writes its marker by the store's private writer",
+    ),
+    (
+        "cli/environment.rs",
+        "git",
+        "the caller's variables are read here and handed down as git's typed environment",
+    ),
     ("cli/mod.rs", "git", "the repository is found once, before any use case is chosen"),
     ("cli/mod.rs", "store", "likewise where our own files lie"),
-    ("cli/person.rs", "git", "whether a call without a terminal counts stands in the repository's own git config"),
+    (
+        "cli/person.rs",
+        "git",
+        "whether a call without a terminal counts stands in the repository's own git config",
+    ),
     ("cli/manual.rs", "store", "man pages and completions are written by the one writer of shared files"),
 ];
 
@@ -38,6 +55,7 @@ const ARROW_EXCEPTIONS: &[(&str, &str, &str)] = &[
 const SPAWN_SITES: &[(&str, &str)] = &[
     ("git/command.rs", "git itself, with a scrubbed environment"),
     ("process/launch.rs", "everything else: verifiers, set-ups, probes"),
+    ("process/helper.rs", "makes no child: it replaces itself by the program that it was started for"),
 ];
 
 /// Who may print.
@@ -61,6 +79,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/worktree.rs", "our worktrees and their administration"),
     ("git/slot.rs", "our slots"),
     ("git/convert.rs", "a throw-away place for git's conversions"),
+    ("git/live_base.rs", "a copy of the user's index, to work on as a private one"),
     ("git/keep.rs", "the refs and quarantined objects of a task"),
     ("git/capture.rs", "reads the worktree; its private index is ours"),
     ("git/private_index.rs", "a private index is ours"),
@@ -75,13 +94,33 @@ const WRITERS: &[(&str, &str)] = &[
 ];
 
 const WRITE_TOKENS: &[&str] = &[
-    "fs::write", "File::create", "OpenOptions", "fs::rename", "renameat", "fs::remove_", "unlinkat", "symlinkat",
-    "mkdirat", "create_dir", "linkat(", "hard_link", "set_permissions", "fchmod", "chmodat", "set_len", "fs::copy",
-    "OFlags::CREATE", "OFlags::TRUNC", "ftruncate", "O_CREAT",
+    "fs::write",
+    "File::create",
+    "OpenOptions",
+    "fs::rename",
+    "renameat",
+    "fs::remove_",
+    "unlinkat",
+    "symlinkat",
+    "mkdirat",
+    "create_dir",
+    "linkat(",
+    "hard_link",
+    "set_permissions",
+    "fchmod",
+    "chmodat",
+    ".set_len(",
+    "fs::copy",
+    "OFlags::CREATE",
+    "OFlags::TRUNC",
+    "ftruncate",
+    "O_CREAT",
 ];
 const SPAWN_TOKENS: &[&str] = &["process::Command", "libc::fork", "posix_spawn", "libc::execv", "CommandExt"];
-const PRINT_TOKENS: &[&str] = &["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "stdout()", "stderr()"];
-const ENVIRONMENT_TOKENS: &[&str] = &["env::var", "env::args", "env::current_exe", "env::current_dir", "env::set_"];
+const PRINT_TOKENS: &[&str] =
+    &["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "io::stdout", "io::stderr", "anstream::std"];
+const ENVIRONMENT_TOKENS: &[&str] =
+    &["env::var", "env::args", "env::current_exe", "env::current_dir", "env::set_"];
 
 /// A source file: its path beneath `src/`, its lines of product code.
 struct Source {
@@ -128,7 +167,12 @@ fn is_test_file(path: &str) -> bool {
     path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "testing.rs" | "testing"))
 }
 
-fn sources() -> Vec<Source> {
+fn sources() -> &'static [Source] {
+    static ALL: std::sync::LazyLock<Vec<Source>> = std::sync::LazyLock::new(read_sources);
+    &ALL
+}
+
+fn read_sources() -> Vec<Source> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     files(&top)
         .into_iter()
@@ -175,7 +219,9 @@ fn bare(text: &str) -> String {
             let open = rest.iter().position(|c| *c == '"').expect("a raw string opens");
             let close: String = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
             let body: String = rest[open + 1..].iter().collect();
-            let end = body.find(&close).map_or(rest.len(), |found| open + 1 + body[..found].chars().count() + 1 + hashes);
+            let end = body
+                .find(&close)
+                .map_or(rest.len(), |found| open + 1 + body[..found].chars().count() + 1 + hashes);
             out.push_str("\"\"");
             out.extend(rest[..end].iter().filter(|c| **c == '\n'));
             at += end;
@@ -287,10 +333,11 @@ fn arrows_point_down() {
     let modules: BTreeSet<String> = all.iter().map(|source| source.module().to_owned()).collect();
     let mut wrong = Vec::new();
     let mut used = BTreeSet::new();
-    for source in &all {
+    for source in all {
         let module = source.module();
         let allowed = ARROWS.iter().find(|row| row.0 == module);
-        let (_, allowed) = allowed.unwrap_or_else(|| panic!("src/{}: no such layer in the table", source.path));
+        let (_, allowed) =
+            allowed.unwrap_or_else(|| panic!("src/{}: no such layer in the table", source.path));
         for target in named(source, &modules) {
             if target == module || allowed.contains(&target.as_str()) {
                 continue;
@@ -310,25 +357,25 @@ fn arrows_point_down() {
 
 #[test]
 fn programs_are_started_in_two_places() {
-    let wrong = strangers(&sources(), SPAWN_TOKENS, SPAWN_SITES);
+    let wrong = strangers(sources(), SPAWN_TOKENS, SPAWN_SITES);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn one_place_prints() {
-    let wrong = strangers(&sources(), PRINT_TOKENS, PRINTERS);
+    let wrong = strangers(sources(), PRINT_TOKENS, PRINTERS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn one_place_reads_the_environment() {
-    let wrong = strangers(&sources(), ENVIRONMENT_TOKENS, ENVIRONMENT_READERS);
+    let wrong = strangers(sources(), ENVIRONMENT_TOKENS, ENVIRONMENT_READERS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn files_are_written_in_few_places_each_with_a_reason() {
-    let wrong = strangers(&sources(), WRITE_TOKENS, WRITERS);
+    let wrong = strangers(sources(), WRITE_TOKENS, WRITERS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -354,15 +401,24 @@ fn files_are_short() {
 #[test]
 fn every_file_opens_with_what_it_owns() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for path in files(&top) {
-        let text = std::fs::read_to_string(&path).expect("reads");
-        assert!(text.starts_with("//!"), "{} does not open with `//!`", path.display());
+    for source in sources() {
+        let text = std::fs::read_to_string(top.join(&source.path)).expect("reads");
+        assert!(text.starts_with("//!"), "src/{} does not open with `//!`", source.path);
     }
 }
 
 #[test]
 fn the_domain_is_pure() {
-    let tokens = ["std::fs", "std::env", "std::process", "std::time", "SystemTime", "Instant::", "git2::Repository", "rusqlite"];
+    let tokens = [
+        "std::fs",
+        "std::env",
+        "std::process",
+        "std::time",
+        "SystemTime",
+        "Instant::",
+        "git2::Repository",
+        "rusqlite",
+    ];
     for source in sources().iter().filter(|source| source.module() == "domain") {
         assert_eq!(source.has(&tokens), None, "src/{}", source.path);
     }
@@ -372,7 +428,10 @@ fn the_domain_is_pure() {
 fn lints_are_expected_never_allowed() {
     for source in sources() {
         let code = source.code();
-        assert!(!code.contains("#[allow(") && !code.contains("#![allow("), "src/{}: use #[expect(…, reason)]", source.path);
+        // One `allow` is let through where an `expect(clippy::allow_attributes)` beside it gives the reason.
+        let allowed = code.matches("#[allow(").count() + code.matches("#![allow(").count();
+        let reasoned = code.matches("expect(clippy::allow_attributes").count();
+        assert!(allowed <= reasoned, "src/{}: use #[expect(…, reason)]", source.path);
     }
 }
 
@@ -382,11 +441,19 @@ fn the_scanner_sees_code_and_only_code() {
     let code = bare(text);
     assert!(!code.contains("println") && !code.contains("unsafe"), "{code}");
     assert!(code.contains("real!()") && code.contains("'static"), "{code}");
-    let source = Source { path: "ops/x.rs".to_owned(), lines: vec!["use crate::{git::{a, b}, store, domain::c};".to_owned()], length: 1 };
+    let source = Source {
+        path: "ops/x.rs".to_owned(),
+        lines: vec!["use crate::{git::{a, b}, store, domain::c};".to_owned()],
+        length: 1,
+    };
     let modules = ["git", "store", "domain", "a"].map(str::to_owned).into_iter().collect();
     assert_eq!(named(&source, &modules).into_iter().collect::<Vec<_>>(), ["domain", "git", "store"]);
     assert_eq!(without_tests("a\n#[cfg(test)]\nmod tests {\nb\n}"), "a");
     assert_eq!(without_tests("a\n#[cfg(test)]\nmod tests;\nb"), "a\n#[cfg(test)]\nmod tests;\nb");
-    let spawn = Source { path: "ops/x.rs".to_owned(), lines: vec!["std::process::Command::new(p)".to_owned()], length: 1 };
+    let spawn = Source {
+        path: "ops/x.rs".to_owned(),
+        lines: vec!["std::process::Command::new(p)".to_owned()],
+        length: 1,
+    };
     assert_eq!(strangers(&[spawn], SPAWN_TOKENS, SPAWN_SITES).len(), 1);
 }
