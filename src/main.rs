@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    if let Some(code) = git_tender::process::helper::entry(&args) {
+    if let Some(code) = git_tender::process::helper::entry(args.iter().cloned()) {
         return code;
     }
     let format = output::wanted(&args);

@@ -7,7 +7,7 @@
 use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
 use super::convert::{Attributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
-use super::index::{Entry, PrivateIndex};
+use super::private_index::{Entry, PrivateIndex};
 use super::limits::{Limits, refusal, violations};
 use super::materialise::{Held, covers};
 use super::objects::Quarantine;
@@ -104,6 +104,18 @@ fn finish(
         Some(failure) => Err(failure),
         None => Ok(Capture { changes: tree::changes(&objects, request.base_tree, &tree)?, tree }),
     }
+}
+
+/// What the worktree holds although no capture ever takes it: the ignored files, a directory for all that is in it.
+pub fn never_captured(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    worktree: &Path,
+    base_tree: &ObjectId,
+) -> Result<Vec<RepoPath>> {
+    let index = PrivateIndex::of(repository, quarantine, base_tree)?;
+    let listed = ignored(&index, worktree)?;
+    listed.iter().map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect()
 }
 
 /// What git ignores and the base does not track; a directory ends in a slash.

@@ -9,24 +9,10 @@ use super::repository::Repository;
 use super::tree::{self, TreeFile};
 use crate::domain::digest::{Mode, ObjectId};
 use crate::domain::repo_path::{RepoPath, display};
+use crate::domain::task::Lacks;
 use crate::error::{Code, Failure, Result};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// What a worktree does not have, though the live tree has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Lacks {
-    /// Paths of uncommitted work (an untracked directory stands for all in it); empty where the base is the live work itself.
-    pub dirty: Vec<RepoPath>,
-    /// Ignored files and directories.
-    pub ignored: Vec<RepoPath>,
-    /// Submodules, which stay empty directories.
-    pub submodules: Vec<RepoPath>,
-    /// Files that Git LFS would fetch; the worktree has their pointers.
-    pub lfs: Vec<RepoPath>,
-}
 
 /// What a worktree of this tree lacks. `live` is true where the tree is a capture of the live work.
 pub fn lacks(repository: &Repository, base: &ObjectId, live: bool) -> Result<Lacks> {
