@@ -433,6 +433,10 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             assert!(read(whole.replace(from, to).as_bytes()).is_err(), "{from} -> {to}");
         }
         assert!(refused("running 3 tests\n...\ntest result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n").contains("--quiet"));
+        let stray = format!(
+            "{whole}test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
+        );
+        assert!(refused(&stray).contains("without the `running N tests`"));
         let nextest = "    Starting 1 test across 1 binary\n        PASS [   0.003s] x tests::a\n     Summary [   0.004s] 1 test run: 1 passed, 0 skipped\n";
         for text in ["", "error[E0425]: cannot find value\n", nextest] {
             assert!(refused(text).contains("no `test result:` line"), "{text}");
