@@ -45,11 +45,16 @@ fn claim(
     }
     let id = match found {
         Some((Mode::File | Mode::Executable, id)) => id,
-        Some((Mode::Symlink, _)) => return Ok(broken("file", "is a link, not a file".to_owned())),
-        Some((Mode::Gitlink, _)) => return Ok(broken("file", "is a submodule, not a file".to_owned())),
-        None if directory => return Ok(broken("file", "is a directory, not a file".to_owned())),
-        None if artifact.must_exist => return Ok(broken("mustExist", "is not there".to_owned())),
-        None => return Ok(()),
+        other => {
+            match other {
+                Some((Mode::Symlink, _)) => broken("file", "is a link, not a file".to_owned()),
+                Some(_) => broken("file", "is a submodule, not a file".to_owned()),
+                None if directory => broken("file", "is a directory, not a file".to_owned()),
+                None if artifact.must_exist => broken("mustExist", "is not there".to_owned()),
+                None => {}
+            }
+            return Ok(());
+        }
     };
     if artifact.max_bytes.is_none() && artifact.must_not_contain.is_empty() {
         return Ok(());
