@@ -146,3 +146,66 @@ fn free_id(found: &[Clause], wanted: &str) -> String {
     }
     id
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contract(more: &str) -> Contract {
+        let text =
+            format!(r#"{{"taskId": "t", "goal": "g", "writeScope": ["**"], "allowedTools": [], {more}}}"#);
+        Contract::parse(text.as_bytes()).expect("a contract")
+    }
+
+    fn shown(
+        contract: &Contract,
+        floor: &[&str],
+        protected: &[&str],
+    ) -> Vec<(String, bool, Origin, Permission)> {
+        let floor: Vec<String> = floor.iter().map(|id| (*id).to_owned()).collect();
+        let protected: Vec<RepoPath> = protected.iter().map(|p| RepoPath::new(*p).expect("a path")).collect();
+        let rows = clauses(contract, &floor, &protected);
+        rows.into_iter().map(|c| (c.id, c.required, c.origin, c.permission)).collect()
+    }
+
+    #[test]
+    fn rows_come_in_the_documented_order() {
+        let contract = contract(
+            r#""verification": {"allowed": ["unit", "lint"], "forbidden": ["build", "deploy"]},
+               "requirements": [{"id": "r", "text": "x", "verifier": "unit"},
+                                {"id": "s", "text": "x", "verifier": "lint", "required": false}],
+               "artifacts": [{"path": "a"}]"#,
+        );
+        let rows = shown(&contract, &["unit", "lint", "build", "extra"], &["a"]);
+        let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+        assert_eq!(ids, ["r", "s", "artifacts", "lint", "build", "extra", "protected", "deploy"]);
+        let of = |id: &str| rows.iter().find(|row| row.0 == id).cloned().expect(id);
+        assert_eq!((of("lint").1, of("lint").2), (true, Origin::Floor), "an optional row is no floor");
+        assert_eq!((of("build").1, of("build").3), (true, Permission::Forbidden), "it cannot be completed");
+        assert_eq!(of("extra").3, Permission::Allowed, "not being named is not being forbidden");
+        assert_eq!((of("deploy").1, of("deploy").2), (false, Origin::Forbidden));
+    }
+
+    #[test]
+    fn a_requirement_may_only_use_what_is_allowed() {
+        let rows = r#""requirements": [{"id": "r", "text": "x", "verifier": "unit"}]"#;
+        assert_eq!(shown(&contract(rows), &[], &[])[0].3, Permission::Allowed);
+        let other = format!(r#""verification": {{"allowed": ["lint"]}}, {rows}"#);
+        if let Ok(contract) = Contract::parse(
+            format!(r#"{{"taskId": "t", "goal": "g", "writeScope": ["**"], "allowedTools": [], {other}}}"#)
+                .as_bytes(),
+        ) {
+            assert_eq!(shown(&contract, &[], &[])[0].3, Permission::NotNamed);
+        }
+    }
+
+    #[test]
+    fn two_rows_never_share_an_id() {
+        let contract = contract(
+            r#""verification": {"allowed": ["unit", "lint"], "forbidden": ["x"]},
+               "requirements": [{"id": "x", "text": "x", "verifier": "unit"}, {"id": "lint", "text": "x", "verifier": "unit"}]"#,
+        );
+        let ids: Vec<String> = shown(&contract, &["lint"], &[]).into_iter().map(|row| row.0).collect();
+        assert_eq!(ids, ["x", "lint", "+lint", "+x"]);
+    }
+}

@@ -404,3 +404,6 @@ pub fn mark_reused(rows: &mut [Row], made: &[Sha256]) {
 pub fn all_required_passed(rows: &[Row]) -> bool {
     rows.iter().filter(|row| row.required).all(|row| row.verdict == Verdict::Passed)
 }
+
+#[cfg(test)]
+mod tests;

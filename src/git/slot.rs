@@ -94,7 +94,13 @@ impl Slot {
         Self::open(places, &name(0), owner, format, guard)
     }
 
-    fn open(places: &Places<'_>, name: &str, owner: &str, format: ObjectFormat, lock: LockGuard) -> Result<Self> {
+    fn open(
+        places: &Places<'_>,
+        name: &str,
+        owner: &str,
+        format: ObjectFormat,
+        lock: LockGuard,
+    ) -> Result<Self> {
         let folder = places.slots.join(name);
         let mut slot = Self {
             _lock: lock,
@@ -105,7 +111,8 @@ impl Slot {
             state: State::default(),
             format,
         };
-        let known: Option<State> = std::fs::read(&slot.state_file).ok().and_then(|b| serde_json::from_slice(&b).ok());
+        let known: Option<State> =
+            std::fs::read(&slot.state_file).ok().and_then(|b| serde_json::from_slice(&b).ok());
         let whole = known.filter(|state| {
             state.boot == boot() && !slot.dirty.exists() && slot.tree().is_dir() && !state.boot.is_empty()
         });
@@ -141,17 +148,37 @@ impl Slot {
     ) -> Result<()> {
         let held = std::mem::take(&mut self.state.held);
         let fill = |held: Held| {
-            let (conversions, attributes, drivers) = (filling.conversions, filling.attributes, filling.drivers);
-            bring(conversions, attributes, drivers, &self.tree(), held, files, Permissions::ReadOnly, progress)
+            let (conversions, attributes, drivers) =
+                (filling.conversions, filling.attributes, filling.drivers);
+            bring(
+                conversions,
+                attributes,
+                drivers,
+                &self.tree(),
+                held,
+                files,
+                Permissions::ReadOnly,
+                progress,
+            )
         };
         let held = match fill(held) {
             Ok(held) => held,
             Err(_) => {
                 // Something of its scratch can lie where a file has to be now.
                 self.rebuild()?;
-                let (conversions, attributes, drivers) = (filling.conversions, filling.attributes, filling.drivers);
+                let (conversions, attributes, drivers) =
+                    (filling.conversions, filling.attributes, filling.drivers);
                 let empty = Held::default();
-                bring(conversions, attributes, drivers, &self.tree(), empty, files, Permissions::ReadOnly, progress)?
+                bring(
+                    conversions,
+                    attributes,
+                    drivers,
+                    &self.tree(),
+                    empty,
+                    files,
+                    Permissions::ReadOnly,
+                    progress,
+                )?
             }
         };
         self.state.held = held;
@@ -278,7 +305,10 @@ impl Slot {
             .stdin(input)
             .ok()?;
         if !index.exists() {
-            Git::new(environment, Some(&self.git_dir)).work_tree(&self.tree()).args(["read-tree", "--empty"]).ok()?;
+            Git::new(environment, Some(&self.git_dir))
+                .work_tree(&self.tree())
+                .args(["read-tree", "--empty"])
+                .ok()?;
         }
         Ok(())
     }
@@ -295,7 +325,9 @@ fn owner_of(state: &Path) -> Option<String> {
 
 /// Names the time since the machine's last start: what was not synced before it may be lost.
 fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -313,7 +345,8 @@ mod tests {
             let slots = self.home.outside().join("slots");
             let book = self.home.outside().join("book");
             create_private_dir(&book).expect("made");
-            Slot::take(&Places { slots: &slots, book: &book }, "unit", owner, ObjectFormat::Sha1).expect("takes")
+            Slot::take(&Places { slots: &slots, book: &book }, "unit", owner, ObjectFormat::Sha1)
+                .expect("takes")
         }
 
         fn show(&self, slot: &mut Slot, tree: &ObjectId) {

@@ -161,7 +161,8 @@ impl<'a> Runner<'a> {
         made.findings = self.findings(&counted, answer.as_ref());
         for row in self.rows {
             let answered = answer.as_ref().map(|answer| said_of(answer, &row.clause.id));
-            let (verdict, reason) = self.conclude(&finished, &counted, answered.as_ref(), manifest.min_checks)?;
+            let (verdict, reason) =
+                self.conclude(&finished, &counted, answered.as_ref(), manifest.min_checks)?;
             made.said.insert(row.clause.id.clone(), (verdict, reason.map(|reason| self.redacted(&reason))));
         }
         made.attempts = vec![self.logged(&finished, worst(&made), checks)?];
@@ -225,7 +226,10 @@ impl<'a> Runner<'a> {
     }
 
     /// Counts what the outputs say. The inner failure is the run's: an output that is missing or cannot be read.
-    #[expect(clippy::type_complexity, reason = "a count that may be absent or refused, and what was read for it")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "a count that may be absent or refused, and what was read for it"
+    )]
     fn read_outputs(
         &self,
         finished: &Finished,
@@ -247,7 +251,9 @@ impl<'a> Runner<'a> {
                     Ok(Some(bytes)) => {
                         let (sha256, length) = (Sha256::of(&bytes), bytes.len() as u64);
                         produced.push(Produced { path: output.path.clone(), sha256, bytes: length });
-                        junit::read(&bytes).map(Some).map_err(|why| format!("the output {}: {why}", output.path))
+                        junit::read(&bytes)
+                            .map(Some)
+                            .map_err(|why| format!("the output {}: {why}", output.path))
                     }
                 },
             };
@@ -286,7 +292,8 @@ impl<'a> Runner<'a> {
     ) -> Vec<crate::domain::evidence::Finding> {
         let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
         let answered = answer.into_iter().flatten().filter(|answer| !answer.counts);
-        let mut all: Vec<_> = cases.chain(answered.flat_map(|answer| answer.counted.findings.clone())).collect();
+        let mut all: Vec<_> =
+            cases.chain(answered.flat_map(|answer| answer.counted.findings.clone())).collect();
         for finding in &mut all {
             finding.message = self.redacted(&finding.message);
             finding.rule = finding.rule.as_ref().map(|rule| self.redacted(rule));
@@ -300,7 +307,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Stores the logs, which are redacted and capped already.
-    fn logged(&self, finished: &Finished, (outcome, reason): &Said, checks: Option<Checks>) -> Result<Attempt> {
+    fn logged(
+        &self,
+        finished: &Finished,
+        (outcome, reason): &Said,
+        checks: Option<Checks>,
+    ) -> Result<Attempt> {
         let store = |bytes: &[u8]| -> Result<Option<Sha256>> {
             if bytes.is_empty() { Ok(None) } else { self.host.blobs.put(bytes).map(Some) }
         };
@@ -336,7 +348,11 @@ fn worst(made: &Made) -> &Said {
     made.said.values().find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
 }
 
-fn read_beneath(folder: &Path, path: &str, most: u64) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
+fn read_beneath(
+    folder: &Path,
+    path: &str,
+    most: u64,
+) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
     let place = RepoPath::new(path.as_bytes())?;
     let mut cursor = Cursor::new(folder)?;
     let Some(parent) = cursor.folder(&place)? else { return Ok(Ok(None)) };
@@ -367,6 +383,7 @@ fn store_private_closure(subject: &Subject<'_>, verifier: &Verifier) -> Result<(
 }
 
 fn deadline(timeout: Duration) -> String {
-    let end = jiff::SignedDuration::try_from(timeout).ok().and_then(|d| jiff::Timestamp::now().checked_add(d).ok());
+    let end =
+        jiff::SignedDuration::try_from(timeout).ok().and_then(|d| jiff::Timestamp::now().checked_add(d).ok());
     end.map(|end| format!("{end:.3}")).unwrap_or_default()
 }

@@ -59,10 +59,12 @@ impl BlobDigests {
             create_private_dir(folder)?;
             let _lock = LockGuard::acquire(&folder.join("lock"))?;
             let failed = |e: std::io::Error| Failure::io("write", &self.file, &e);
-            let mut file = std::fs::File::options().create(true).append(true).open(&self.file).map_err(failed)?;
+            let mut file =
+                std::fs::File::options().create(true).append(true).open(&self.file).map_err(failed)?;
             // A record that a crash cut short must not shift those that follow.
             let torn = file.metadata().map_err(failed)?.len() % RECORD as u64;
-            let mut bytes = vec![0u8; if torn == 0 { 0 } else { RECORD - usize::try_from(torn).unwrap_or(0) }];
+            let mut bytes =
+                vec![0u8; if torn == 0 { 0 } else { RECORD - usize::try_from(torn).unwrap_or(0) }];
             for (id, sha256) in &self.fresh {
                 bytes.extend(encoded(id, sha256));
             }
@@ -110,7 +112,10 @@ pub(super) struct FileDigests {
 impl FileDigests {
     pub(super) fn open(folder: &Path) -> Self {
         let file = folder.join("programs.json");
-        let known = std::fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let known = std::fs::read(&file)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
         Self { file, known, changed: false }
     }
 
@@ -120,7 +125,13 @@ impl FileDigests {
         let m = file.metadata()?;
         let name = format!(
             "{}:{}:{}:{}.{}:{}.{}",
-            m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec()
+            m.dev(),
+            m.ino(),
+            m.size(),
+            m.mtime(),
+            m.mtime_nsec(),
+            m.ctime(),
+            m.ctime_nsec()
         );
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);

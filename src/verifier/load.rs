@@ -122,12 +122,14 @@ impl Verifiers {
         let mut all = Self { live: live_ids(repository), ..Self::default() };
         let committed = base.beneath(&RepoPath::new(FOLDER.as_bytes())?)?;
         for (id, files) in by_id(committed, |file| &file.path) {
-            let closure = files.into_iter().map(|file| base.closure_file(file)).collect::<Result<Vec<_>>>()?;
+            let closure =
+                files.into_iter().map(|file| base.closure_file(file)).collect::<Result<Vec<_>>>()?;
             let manifest = |file: &ClosureFile| objects.blob(&file.file.git_blob);
             all.take(&id, false, closure, &manifest, &|pattern| base.matching(pattern));
         }
         let local = private_files(repository, private)?;
-        let below = |file: &&ClosureFile| file.file.path.as_bytes().starts_with(format!("{FOLDER}/").as_bytes());
+        let below =
+            |file: &&ClosureFile| file.file.path.as_bytes().starts_with(format!("{FOLDER}/").as_bytes());
         let own: Vec<ClosureFile> = local.iter().filter(below).cloned().collect();
         for (id, files) in by_id(own, |file| &file.file.path) {
             let manifest = |file: &ClosureFile| Ok(file.bytes.clone().unwrap_or_default());
@@ -146,9 +148,12 @@ impl Verifiers {
         matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
     ) {
         let place = format!("{FOLDER}/{id}/{MANIFEST}");
-        let Some(manifest) = files.iter().find(|file| file.file.path.as_bytes() == place.as_bytes()) else { return };
+        let Some(manifest) = files.iter().find(|file| file.file.path.as_bytes() == place.as_bytes()) else {
+            return;
+        };
         if self.known.remove(id).is_some() || self.broken.contains_key(id) {
-            let message = format!("the verifier {id:?} is there twice: in the base commit and in the private layer");
+            let message =
+                format!("the verifier {id:?} is there twice: in the base commit and in the private layer");
             let failure = Failure::new(Code::ConfigInvalid, message).subject(id).remedy(
                 "Keep one of the two; the private one lies below `tender/local/verifiers` in the git directory.",
                 ["git", "tender", "status"],
@@ -194,7 +199,12 @@ impl Verifiers {
     }
 
     /// Where an id without a manifest that counts has one nevertheless, in words.
-    pub(super) fn elsewhere(&self, id: &str, objects: &Objects, candidate: &ObjectId) -> Result<Option<String>> {
+    pub(super) fn elsewhere(
+        &self,
+        id: &str,
+        objects: &Objects,
+        candidate: &ObjectId,
+    ) -> Result<Option<String>> {
         let Ok(path) = RepoPath::new(format!("{FOLDER}/{id}/{MANIFEST}")) else { return Ok(None) };
         if tree::entry(objects, candidate, &path)?.is_some() {
             return Ok(Some("the candidate".to_owned()));
@@ -213,7 +223,8 @@ fn assemble(
     matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
 ) -> Result<Verifier> {
     let parsed = Manifest::parse(name, id, manifest)?;
-    let mut closure: BTreeMap<RepoPath, ClosureFile> = own.into_iter().map(|f| (f.file.path.clone(), f)).collect();
+    let mut closure: BTreeMap<RepoPath, ClosureFile> =
+        own.into_iter().map(|f| (f.file.path.clone(), f)).collect();
     for (at, pattern) in parsed.closure.patterns().iter().enumerate() {
         let files = matching(pattern)?;
         if files.is_empty() {
@@ -240,7 +251,11 @@ fn assemble(
 fn by_id<T>(files: Vec<T>, path: impl Fn(&T) -> &RepoPath) -> BTreeMap<String, Vec<T>> {
     let mut groups: BTreeMap<String, Vec<T>> = BTreeMap::new();
     for file in files {
-        let id = path(&file).components().nth(2).and_then(|name| std::str::from_utf8(name).ok()).map(str::to_owned);
+        let id = path(&file)
+            .components()
+            .nth(2)
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .map(str::to_owned);
         if let Some(id) = id {
             groups.entry(id).or_default().push(file);
         }
@@ -274,7 +289,9 @@ fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureF
         let place: PathBuf = private.join(RepoPath::new(path)?.as_path());
         let mut bytes = Vec::new();
         let file = folder.open_file(shown.file_name()).map_err(|e| Failure::io("open", &place, &e.into()))?;
-        file.take(LARGEST_PRIVATE + 1).read_to_end(&mut bytes).map_err(|e| Failure::io("read", &place, &e))?;
+        file.take(LARGEST_PRIVATE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Failure::io("read", &place, &e))?;
         if bytes.len() as u64 > LARGEST_PRIVATE {
             let message = format!("{} has more than {LARGEST_PRIVATE} bytes", place.display());
             return Err(Failure::new(Code::ConfigInvalid, message).subject(place.display().to_string()));
@@ -313,7 +330,10 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
     fn only_the_base_commit_and_the_private_layer_count() {
         let home = TestRepository::new();
-        home.write(".tender/verifiers/unit/verifier.toml", &manifest("unit", "closure = [\"run.sh\", \"lib/**\"]\n"));
+        home.write(
+            ".tender/verifiers/unit/verifier.toml",
+            &manifest("unit", "closure = [\"run.sh\", \"lib/**\"]\n"),
+        );
         home.write(".tender/verifiers/unit/helper.py", b"1");
         home.write(".tender/verifiers/lost/verifier.toml", &manifest("lost", "closure = [\"gone.sh\"]\n"));
         home.write(".tender/verifiers/bad/verifier.toml", &manifest("bad", "comand = 1\n"));
@@ -326,7 +346,11 @@ mod tests {
         let private = home.outside().join("local");
         for id in ["own", "twice"] {
             std::fs::create_dir_all(private.join("verifiers").join(id)).expect("made");
-            std::fs::write(private.join("verifiers").join(id).join(MANIFEST), manifest(id, "closure = [\".tender/bin/x\"]\n")).expect("written");
+            std::fs::write(
+                private.join("verifiers").join(id).join(MANIFEST),
+                manifest(id, "closure = [\".tender/bin/x\"]\n"),
+            )
+            .expect("written");
         }
         std::fs::create_dir(private.join("bin")).expect("made");
         std::fs::write(private.join("bin/x"), b"x").expect("written");
@@ -334,7 +358,10 @@ mod tests {
         let all = Verifiers::load(&repository, &base, &private).expect("loads");
         let unit = all.get("unit").expect("reads").expect("there");
         let paths: Vec<String> = unit.closure.iter().map(|f| f.file.path.to_string()).collect();
-        assert_eq!(paths, [".tender/verifiers/unit/helper.py", ".tender/verifiers/unit/verifier.toml", "lib/a/b", "run.sh"]);
+        assert_eq!(
+            paths,
+            [".tender/verifiers/unit/helper.py", ".tender/verifiers/unit/verifier.toml", "lib/a/b", "run.sh"]
+        );
         assert_eq!(unit.closure[3].file.sha256, Sha256::of(b"base\n"), "the base's bytes, not the live ones");
         let own = all.get("own").expect("reads").expect("there");
         assert!(own.private && own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));

@@ -157,7 +157,8 @@ impl Manifest {
 
 /// The same failure, with the file's name in every sentence.
 fn named(file: &str, failure: &Failure) -> Failure {
-    let mut same = Failure::new(failure.code(), format!("{file}: {}", failure.message())).detail("file", file);
+    let mut same =
+        Failure::new(failure.code(), format!("{file}: {}", failure.message())).detail("file", file);
     if let Some(subject) = failure.subject_text() {
         same = same.subject(subject);
     }
@@ -231,7 +232,8 @@ fn running_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &
         "setup" => draft.setup = setup(problems, field, node),
         "read" => draft.read = readable(problems, field, node),
         "pass" => {
-            let words = [("exit-code", Pass::ExitCode), ("outputs", Pass::Outputs), ("protocol", Pass::Protocol)];
+            let words =
+                [("exit-code", Pass::ExitCode), ("outputs", Pass::Outputs), ("protocol", Pass::Protocol)];
             draft.pass = problems.choice(field, node, &words);
         }
         "min_checks" => draft.min_checks = problems.count(field, node),
@@ -313,7 +315,12 @@ fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
         if name.contains(['=', '\0']) {
             problems.fault(&field, "is no name of a variable", "a name without `=`", name);
         } else if refused_variable(name) {
-            problems.fault(&field, "is never passed on", "a variable that git-tender does not set itself", name);
+            problems.fault(
+                &field,
+                "is never passed on",
+                "a variable that git-tender does not set itself",
+                name,
+            );
         }
     }
     list
@@ -342,15 +349,25 @@ fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<Output> {
     let mut outputs = Vec::new();
     for (field, item) in problems.list(field, node, "outputs").unwrap_or_default() {
         let (mut path, mut format, mut required) = (None, None, false);
-        problems.object(&field, item, &["path", "format", "required"], |problems, key, field, node| match key {
-            "path" => path = problems.text(field, node),
-            "format" => format = output_format(problems, field, node),
-            _ => required = problems.boolean(field, node).unwrap_or_default(),
-        });
+        problems.object(
+            &field,
+            item,
+            &["path", "format", "required"],
+            |problems, key, field, node| match key {
+                "path" => path = problems.text(field, node),
+                "format" => format = output_format(problems, field, node),
+                _ => required = problems.boolean(field, node).unwrap_or_default(),
+            },
+        );
         problems.require(&field, item, "format", "junit or libtest");
         match format {
             Some(Format::Libtest) if path.is_some() => {
-                problems.fault(&field, "has a path, but libtest is read from standard output", "no path", &path);
+                problems.fault(
+                    &field,
+                    "has a path, but libtest is read from standard output",
+                    "no path",
+                    &path,
+                );
             }
             Some(Format::Junit) => problems.require(&field, item, "path", "where the file is"),
             _ => {}
@@ -437,7 +454,9 @@ fn check(problems: &mut Problems, draft: &Draft, id: &str) {
         problems.fault("id", why, "another name", id);
     }
     if kind != Kind::Command {
-        for key in ["command", "setup", "outputs", "pass", "min_checks", "attempts", "tools", "env", "timeout"] {
+        for key in
+            ["command", "setup", "outputs", "pass", "min_checks", "attempts", "tools", "env", "timeout"]
+        {
             if has(key) {
                 problems.fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);
             }
@@ -449,7 +468,12 @@ fn check(problems: &mut Problems, draft: &Draft, id: &str) {
 fn check_outputs(problems: &mut Problems, draft: &Draft, min_checks: bool) {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
     if pass == Pass::Outputs && draft.outputs.is_empty() {
-        problems.fault("pass", "is outputs, but there is no output that counts", "an entry in `outputs`", "none");
+        problems.fault(
+            "pass",
+            "is outputs, but there is no output that counts",
+            "an entry in `outputs`",
+            "none",
+        );
     }
     if min_checks && draft.outputs.is_empty() && pass != Pass::Protocol {
         problems.fault("min_checks", "needs an output that counts", "an entry in `outputs`", "none");
@@ -556,7 +580,10 @@ attempts = 1
             ("timeout = \"ten minutes\"", "timeout"),
             ("timeout = \"25h\"", "timeout"),
             ("attempts = 0", "attempts"),
-            ("outputs = [{ path = \"src/x.xml\", format = \"junit\" }]\nscratch = [\"target/\"]", "outputs[0].path"),
+            (
+                "outputs = [{ path = \"src/x.xml\", format = \"junit\" }]\nscratch = [\"target/\"]",
+                "outputs[0].path",
+            ),
             ("outputs = [{ path = \"{out}/../x.xml\", format = \"junit\" }]", "outputs[0].path"),
             ("outputs = [{ path = \"a\", format = \"libtest\" }]", "outputs[0]"),
             ("read = [\"src\"]", "read[0]"),
@@ -571,7 +598,10 @@ attempts = 1
         }
         let failure = parse("protocol = 1\nid = \"other\"\ncommand = \"make test\"").expect_err("two faults");
         assert_eq!(failure.others().len(), 1, "{failure:?}");
-        assert_eq!(parse("protocol = 1\nid = \"unit\"").expect_err("no command").subject_text(), Some("command"));
+        assert_eq!(
+            parse("protocol = 1\nid = \"unit\"").expect_err("no command").subject_text(),
+            Some("command")
+        );
         assert!(parse("protocol = 1\nid = \"unit\"\nkind = \"manual\"").is_ok());
     }
 
@@ -584,9 +614,16 @@ attempts = 1
             ("outputs = [{ path = \"{out}/a\", format = \"sarif\" }]", "outputs[0].format"),
         ] {
             let failure = with(text).expect_err(text);
-            assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some(subject)), "{text}");
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::NotSupported, Some(subject)),
+                "{text}"
+            );
         }
-        assert_eq!(parse("protocol = 2\nid = \"unit\"\ncommand = [\"x\"]").expect_err("2").code(), Code::NotSupported);
+        assert_eq!(
+            parse("protocol = 2\nid = \"unit\"\ncommand = [\"x\"]").expect_err("2").code(),
+            Code::NotSupported
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod observe;
 mod outcome;
 mod protocol;
 mod run;
+pub mod shipped;
 mod tools;
 mod view;
 
@@ -85,6 +86,9 @@ impl Host<'_> {
 impl std::fmt::Debug for Host<'_> {
     /// Shows no values of variables.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("program", &self.program).field("slots", &self.slots).finish_non_exhaustive()
+        f.debug_struct("Host")
+            .field("program", &self.program)
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
     }
 }

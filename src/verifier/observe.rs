@@ -9,7 +9,8 @@ use crate::domain::clause::{Clause, Permission, clauses};
 use crate::domain::contract::PROTECTED;
 use crate::domain::digest::{Sha256, canonical_json};
 use crate::domain::evidence::{
-    ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source, listing_digest,
+    ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
+    listing_digest,
 };
 use crate::domain::repo_path::RepoPath;
 use crate::error::Result;
@@ -86,8 +87,12 @@ struct Trees {
 pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) -> Result<Observation> {
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
-    let protected: Vec<RepoPath> =
-        changes.iter().map(|c| &c.path).filter(|path| subject.effective.is_protected(path)).cloned().collect();
+    let protected: Vec<RepoPath> = changes
+        .iter()
+        .map(|c| &c.path)
+        .filter(|path| subject.effective.is_protected(path))
+        .cloned()
+        .collect();
     let mut observer = Observer::new(subject, verifiers, host)?;
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -222,7 +227,11 @@ impl<'a> Observer<'a> {
         })
     }
 
-    fn identity(&mut self, verifier: &Verifier, tools: Vec<crate::domain::evidence::Tool>) -> Result<Identity> {
+    fn identity(
+        &mut self,
+        verifier: &Verifier,
+        tools: Vec<crate::domain::evidence::Tool>,
+    ) -> Result<Identity> {
         Ok(Identity {
             manifest: verifier.manifest_sha256,
             argv: verifier.manifest.command.clone(),
@@ -258,7 +267,12 @@ impl<'a> Observer<'a> {
                 (self.host.progress)("digesting inputs", done, total);
             }
             let sha256 = self.blobs.of(&self.objects, file.mode, &file.id)?;
-            found.push(InputFile { git_blob: file.id.clone(), mode: file.mode, path: file.path.clone(), sha256 });
+            found.push(InputFile {
+                git_blob: file.id.clone(),
+                mode: file.mode,
+                path: file.path.clone(),
+                sha256,
+            });
         }
         Ok(found)
     }
@@ -310,7 +324,8 @@ fn bare_identity(manifest: Sha256) -> Identity {
 /// A command that is a file of the tree, where the slot would not have that file.
 fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String> {
     let manifest = &verifier.manifest;
-    let programs = manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
+    let programs =
+        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
     let shown = view::shown(candidate, verifier);
     for program in programs {
         if program.starts_with('/') || !program.contains('/') || program.contains(super::manifest::OUT) {

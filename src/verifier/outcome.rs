@@ -77,12 +77,15 @@ fn refuted(facts: &Facts<'_>) -> Option<Said> {
     let counted = facts.counted.as_ref().ok().and_then(Option::as_ref);
     let cases = counted.map_or(0, |counted| counted.checks.failed);
     let names = || {
-        let names: Vec<&str> = counted.iter().flat_map(|c| &c.findings).filter_map(|f| f.rule.as_deref()).take(3).collect();
+        let names: Vec<&str> =
+            counted.iter().flat_map(|c| &c.findings).filter_map(|f| f.rule.as_deref()).take(3).collect();
         if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
     };
     match (facts.end, cases) {
         (End::Exited(0), 0) => {}
-        (End::Exited(0), n) => return failed(format!("{n} failed{}, although it ended with exit code 0", names())),
+        (End::Exited(0), n) => {
+            return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
+        }
         (End::Exited(code), 0) => return failed(format!("exit code {code}")),
         (_, n) => return failed(format!("{n} failed{}", names())),
     }
@@ -185,12 +188,18 @@ mod tests {
         assert_eq!(say(|f| f.survivors = 2), (Verdict::Error, "left 2 processes running".to_owned()));
         let bad = Err("x.xml is not XML".to_owned());
         assert_eq!(say(|f| f.counted = &bad), (Verdict::Error, "x.xml is not XML".to_owned()));
-        for (what, words) in [(What::Added, "wrote outside scratch: src/x"), (What::Changed, "changed its inputs: src/x"), (What::Removed, "changed its inputs: removed src/x")] {
+        for (what, words) in [
+            (What::Added, "wrote outside scratch: src/x"),
+            (What::Changed, "changed its inputs: src/x"),
+            (What::Removed, "changed its inputs: removed src/x"),
+        ] {
             let altered = [(path(), what)];
             assert_eq!(say(|f| f.altered = &altered), (Verdict::Error, words.to_owned()));
         }
         // the protocol
-        for (verdict, words) in [(Verdict::Failed, "no"), (Verdict::Error, "broke"), (Verdict::NotRun, "skipped")] {
+        for (verdict, words) in
+            [(Verdict::Failed, "no"), (Verdict::Error, "broke"), (Verdict::NotRun, "skipped")]
+        {
             let answer = Ok((verdict, Some(words.to_owned())));
             assert_eq!(say(|f| f.answered = Some(&answer)), (verdict, words.to_owned()));
         }

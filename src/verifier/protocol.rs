@@ -111,13 +111,15 @@ struct WireFinding {
 
 /// Reads an answer, or says what is wrong with it. Fields that are not known are passed over.
 pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
-    let version: serde_json::Value = serde_json::from_slice(bytes).map_err(|e| format!("{RESULT} is not JSON: {e}"))?;
+    let version: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|e| format!("{RESULT} is not JSON: {e}"))?;
     match version.get("protocol").and_then(serde_json::Value::as_u64) {
         Some(1) => {}
         Some(other) => return Err(format!("{RESULT} speaks protocol {other}, this git-tender speaks 1")),
         None => return Err(format!("{RESULT} does not name its protocol")),
     }
-    let wire: Wire = serde_json::from_value(version).map_err(|e| format!("{RESULT} does not fit protocol 1: {e}"))?;
+    let wire: Wire =
+        serde_json::from_value(version).map_err(|e| format!("{RESULT} does not fit protocol 1: {e}"))?;
     if wire.nonce != call.nonce {
         return Err(format!("the nonce in {RESULT} is not this run's"));
     }
@@ -143,16 +145,24 @@ fn said(result: &WireResult, answer: &mut Answer) -> Result<Said, String> {
     if let Some(c) = &result.checks {
         let huge = [c.ran, c.skipped].into_iter().any(|n| n > MOST_CHECKS);
         if huge || c.passed.checked_add(c.failed) != Some(c.ran) || c.flaky > c.passed {
-            return Err(format!("the counts of {:?} do not add up: ran {}, passed {}, failed {}", result.requirement, c.ran, c.passed, c.failed));
+            return Err(format!(
+                "the counts of {:?} do not add up: ran {}, passed {}, failed {}",
+                result.requirement, c.ran, c.passed, c.failed
+            ));
         }
-        let checks = Checks { ran: c.ran, passed: c.passed, failed: c.failed, skipped: c.skipped, flaky: c.flaky };
+        let checks =
+            Checks { ran: c.ran, passed: c.passed, failed: c.failed, skipped: c.skipped, flaky: c.flaky };
         answer.counted.add(Counted { checks, findings: Vec::new() });
         answer.counts = true;
         failing = c.failed;
     }
-    let message = |otherwise: &str| Some(result.message.clone().filter(|m| !m.trim().is_empty()).unwrap_or(otherwise.to_owned()));
+    let message = |otherwise: &str| {
+        Some(result.message.clone().filter(|m| !m.trim().is_empty()).unwrap_or(otherwise.to_owned()))
+    };
     match result.status.as_str() {
-        "pass" if failing > 0 => Err(format!("{:?} passes, but {failing} of its checks failed", result.requirement)),
+        "pass" if failing > 0 => {
+            Err(format!("{:?} passes, but {failing} of its checks failed", result.requirement))
+        }
         "pass" => Ok((Verdict::Passed, None)),
         "fail" => Ok((Verdict::Failed, message("the verifier says no"))),
         "skip" => Ok((Verdict::NotRun, message("the verifier skipped it"))),

@@ -32,7 +32,11 @@ pub(super) fn private_home(host: &Host<'_>, verifier: &Verifier) -> Result<Priva
 }
 
 /// The complete environment of a verifier's processes.
-pub(super) fn environment(host: &Host<'_>, verifier: &Verifier, home: &PrivateHome) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(
+    host: &Host<'_>,
+    verifier: &Verifier,
+    home: &PrivateHome,
+) -> Vec<(OsString, OsString)> {
     let path = host.var("PATH").unwrap_or_default();
     let mut env = base_environment(path, home.home(), home.tmp(), host.var("LANG"), host.var("TZ"));
     for name in &verifier.manifest.env {
@@ -90,7 +94,8 @@ pub(super) fn find(host: &Host<'_>, verifier: &Verifier, digests: &mut FileDiges
 fn wanted(verifier: &Verifier) -> Vec<ToolSpec> {
     let manifest = &verifier.manifest;
     let mut tools = manifest.tools.clone();
-    let programs = manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
+    let programs =
+        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
     for program in programs {
         // A program with a relative path is a file of the tree: the listing or the closure has it.
         let outside = program.starts_with('/') || !program.contains('/');
@@ -114,7 +119,9 @@ fn probe(
     let finished = process::run(host.program, &command)?;
     Ok(match finished.end {
         End::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
-        End::NotStarted { message, .. } => Err(format!("`{}` could not be asked for its version: {message}", argv.join(" "))),
+        End::NotStarted { message, .. } => {
+            Err(format!("`{}` could not be asked for its version: {message}", argv.join(" ")))
+        }
         _ => Err(format!("`{}` did not tell its version: it failed", argv.join(" "))),
     })
 }

@@ -9,8 +9,12 @@ use crate::git::tree::TreeFile;
 use std::collections::{BTreeMap, HashSet};
 
 /// The files of a tree with some changes on top, sorted by path bytes.
-pub(super) fn with_changes<'a>(files: &[TreeFile], changes: impl Iterator<Item = &'a Change>) -> Vec<TreeFile> {
-    let mut all: BTreeMap<&RepoPath, TreeFile> = files.iter().map(|file| (&file.path, file.clone())).collect();
+pub(super) fn with_changes<'a>(
+    files: &[TreeFile],
+    changes: impl Iterator<Item = &'a Change>,
+) -> Vec<TreeFile> {
+    let mut all: BTreeMap<&RepoPath, TreeFile> =
+        files.iter().map(|file| (&file.path, file.clone())).collect();
     for change in changes {
         match &change.new {
             None => drop(all.remove(&change.path)),
@@ -58,7 +62,8 @@ pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
     let own: HashSet<&RepoPath> = closure.iter().map(|file| &file.path).collect();
     let above: HashSet<RepoPath> = closure.iter().flat_map(|file| file.path.ancestors()).collect();
     let clear = |path: &RepoPath| !above.contains(path) && !path.ancestors().iter().any(|a| own.contains(a));
-    let mut all: Vec<TreeFile> = inputs(files, verifier).into_iter().filter(|f| clear(&f.path)).cloned().collect();
+    let mut all: Vec<TreeFile> =
+        inputs(files, verifier).into_iter().filter(|f| clear(&f.path)).cloned().collect();
     all.extend(closure);
     all.sort_by(|a, b| a.path.cmp(&b.path));
     all
