@@ -4,8 +4,6 @@
 //! `tests/`, `testing.rs`) are taken out first. Every exception stands in a table with its reason, and a line of a table
 //! that is no longer needed fails the test too, so that the tables cannot rot.
 
-#![expect(clippy::disallowed_methods, reason = "the test reads the sources on its own")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
