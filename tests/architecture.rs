@@ -78,6 +78,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/slot.rs", "our slots"),
     ("git/convert.rs", "a throw-away place for git's conversions"),
     ("git/live_base.rs", "a copy of the user's index, to work on as a private one"),
+    ("git/patch_intake/mail.rs", "a throw-away folder into which git splits a mailbox"),
     ("git/keep.rs", "the refs and quarantined objects of a task"),
     ("git/capture.rs", "reads the worktree; its private index is ours"),
     ("git/private_index.rs", "a private index is ours"),
