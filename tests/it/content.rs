@@ -155,9 +155,7 @@ fn mixed_endings_stay_as_they_are_line_by_line() {
         assert_eq!(repo.text("mixed.txt"), mixed);
         let changed = mixed.replace("four", "FOUR");
         // The bytes of the blob hold CR: made by hand, so that no conversion of the oracle's interferes.
-        let patch = format!(
-            "--- a/mixed.txt\n+++ b/mixed.txt\n@@ -1,7 +1,7 @@\n one\r\n two\n three\r\n-four\n+FOUR\n five\r\n six\n seven\r\n"
-        );
+        let patch = "--- a/mixed.txt\n+++ b/mixed.txt\n@@ -1,7 +1,7 @@\n one\r\n two\n three\r\n-four\n+FOUR\n five\r\n six\n seven\r\n";
         repo.open(&Contract::new("t1"));
         repo.submit_patch("t1", patch.as_bytes()).ok();
         repo.json(&["deliver", "t1"]).ok();

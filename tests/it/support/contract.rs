@@ -49,10 +49,6 @@ impl Contract {
         self
     }
 
-    pub fn id(&self) -> String {
-        self.0["taskId"].as_str().unwrap_or("none").to_owned()
-    }
-
     /// Writes it outside every repository and returns the file.
     pub fn file(&self, lab: &Lab) -> PathBuf {
         raw(lab, &serde_json::to_vec_pretty(&self.0).expect("serializes"))

@@ -85,3 +85,44 @@ fn marked(value: &Value, mark: &str, at: &str) -> Result<(), String> {
     };
     if fits { Ok(()) } else { Err(format!("{at}: expected {mark}, found {value}")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{contains, matches};
+    use serde_json::json;
+
+    #[test]
+    fn what_does_not_fit_is_found_and_named() {
+        let shape = json!({"id": "$text", "n": "$int", "list": [{"a": "$bool"}], "maybe": "$str?"});
+        let good = json!({"id": "x", "n": 1, "list": [{"a": true}, {"a": false, "more": 1}], "maybe": null});
+        assert_eq!(matches(&good, &shape, "$"), Ok(()));
+        for (bad, place) in [
+            (json!({"id": "", "n": 1, "list": [], "maybe": null}), "$.id"),
+            (json!({"id": "x", "n": -1, "list": [], "maybe": null}), "$.n"),
+            (json!({"id": "x", "n": 1, "list": [{"a": null}], "maybe": null}), "$.list[0].a"),
+            (json!({"id": "x", "n": 1, "list": []}), "$.maybe"),
+            (json!([]), "$"),
+        ] {
+            let problem = matches(&bad, &shape, "$").expect_err("does not fit");
+            assert!(problem.starts_with(place), "{problem}");
+        }
+        for (mark, value) in [
+            ("$sha256", json!("AB")),
+            ("$oid", json!("1234")),
+            ("$abs", json!("relative")),
+            ("$word", json!("Not A Word")),
+            ("$time", json!("yesterday")),
+            ("$nothing", json!("x")),
+        ] {
+            assert!(matches(&value, &json!(mark), "$").is_err(), "{mark}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_found_in_the_whole_and_a_list_must_be_complete() {
+        let whole = json!({"a": {"b": [1, {"c": "x"}]}, "d": 2});
+        assert_eq!(contains(&whole, &json!({"a": {"b": [1, {"c": "$text"}]}}), "$"), Ok(()));
+        assert!(contains(&whole, &json!({"a": {"b": [1]}}), "$").is_err());
+        assert!(contains(&whole, &json!({"a": {"e": null}}), "$").is_err());
+    }
+}
