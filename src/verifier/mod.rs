@@ -17,6 +17,7 @@ mod observe;
 mod outcome;
 mod protocol;
 mod run;
+pub mod shipped;
 mod tools;
 mod view;
 

@@ -107,7 +107,7 @@ fn built_in(subject: &Subject<'_>, id: &str, rows: &[&Observed]) -> Result<Made>
             let objects = subject.repository.objects(subject.quarantine)?;
             builtin::artifacts::judge(&subject.contract.artifacts, &objects, base, tree)?
         }
-        "scope" => builtin::scope::judge(&candidate.changes, subject.effective)?,
+        "scope" => builtin::scope::judge(&candidate.changes, subject.effective),
         _ => builtin::whitespace::judge(subject.repository, subject.quarantine, base, tree)?,
     };
     let said =

@@ -150,9 +150,10 @@ struct Section {
     quoting: Option<Heading>,
     /// The names since that heading, where nothing else stands there.
     listed: Option<Vec<String>>,
-    /// What failed cases printed.
+    /// What failed cases printed; from the case's own panic on where it has one.
     printed: HashMap<String, Vec<String>>,
-    printing: Option<String>,
+    /// The case whose output is being quoted, and how much of it there was at the last heading.
+    printing: Option<(String, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +176,9 @@ impl Section {
         if heading.is_some() {
             self.quoting = heading;
             self.listed = Some(Vec::new());
+            if let Some((name, length)) = &mut self.printing {
+                *length = self.printed.get(name).map_or(0, Vec::len);
+            }
             return;
         }
         if self.quoting.is_some() {
@@ -201,9 +205,12 @@ impl Section {
         };
         let named = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
         if let Some(name) = named.filter(|name| self.failed.iter().any(|failed| failed == name)) {
-            self.printing = Some(name.to_owned());
-        } else if let Some(name) = &self.printing {
+            self.printing = Some((name.to_owned(), 0));
+        } else if let Some((name, _)) = &self.printing {
             let lines = self.printed.entry(name.clone()).or_default();
+            if line.starts_with(&format!("thread '{name}' ")) && panicked_at(line).is_some() {
+                lines.clear();
+            }
             if lines.len() < MOST_LINES {
                 lines.push(line.to_owned());
             }
@@ -264,6 +271,12 @@ impl Section {
     }
 
     fn counted(&mut self) -> Counted {
+        // What followed the last heading is the list of names.
+        if let Some((lines, length)) =
+            self.printing.as_ref().and_then(|(name, length)| Some((self.printed.get_mut(name)?, *length)))
+        {
+            lines.truncate(length);
+        }
         let mut counted = Counted::default();
         counted.checks.skipped = self.ignored;
         self.passed.iter().for_each(|_| counted.pass());
@@ -366,7 +379,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             (finding.path.as_deref(), finding.line, finding.column),
             (Some("src/lib.rs"), Some(9), Some(5))
         );
-        assert!(finding.message.contains("left is not right"), "{}", finding.message);
+        assert_eq!(finding.message, "thread 'b::breaks' (71) panicked at src/lib.rs:9:5:\nleft is not right");
     }
 
     #[test]
