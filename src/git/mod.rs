@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod beneath;
+pub mod bound;
 pub mod capture;
 pub mod command;
 pub mod convert;
@@ -14,6 +15,7 @@ pub mod live;
 pub mod live_base;
 pub mod materialise;
 pub mod objects;
+pub mod patch_intake;
 pub mod private_index;
 pub mod repository;
 pub mod slot;

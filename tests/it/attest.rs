@@ -5,8 +5,9 @@ use crate::support::{Contract, Lab, Repo, Task, Verifier, shape, skip};
 
 fn waiting(lab: &Lab) -> (Repo<'_>, Task) {
     let repo = lab.repo("app");
-    let task = repo
-        .submitted(&Contract::new("t1").allowed(&["editorial_review"]), |task| task.write("docs/a.md", "prose\n"));
+    let task = repo.submitted(&Contract::new("t1").allowed(&["editorial_review"]), |task| {
+        task.write("docs/a.md", "prose\n")
+    });
     (repo, task)
 }
 
@@ -22,8 +23,11 @@ fn an_agent_in_the_users_shell_without_a_terminal_is_refused() {
     repo.json_in("", &[], Some(b"yes\ny\nyes\n"), &attest).fails("permission.denied");
     lab.git_config("tender.approveWithoutTerminal", "true");
     repo.json(&attest).fails("permission.denied");
-    let injected =
-        [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "tender.approveWithoutTerminal"), ("GIT_CONFIG_VALUE_0", "true")];
+    let injected = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "tender.approveWithoutTerminal"),
+        ("GIT_CONFIG_VALUE_0", "true"),
+    ];
     repo.json_in("", &injected, None, &attest).fails("permission.denied");
     let parameters = [("GIT_CONFIG_PARAMETERS", "'tender.approvewithoutterminal'='true'")];
     repo.json_in("", &parameters, None, &attest).fails("permission.denied");
@@ -88,7 +92,12 @@ fn only_manual_rows_and_protected_can_be_attested() {
     for row in ["unit", "whitespace"] {
         attest(row).fails_one_of(&["permission.denied", "arguments.invalid", "state.invalid"]);
     }
-    attest("build").fails_one_of(&["permission.denied", "check.forbidden", "arguments.invalid", "state.invalid"]);
+    attest("build").fails_one_of(&[
+        "permission.denied",
+        "check.forbidden",
+        "arguments.invalid",
+        "state.invalid",
+    ]);
     attest("nothing-of-that-name").fails("not_found");
     attest("protected").fails_one_of(&["not_found", "arguments.invalid", "state.invalid"]);
     let answer = repo.json(&["verify", "t1"]).result(1);

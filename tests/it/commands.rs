@@ -15,7 +15,10 @@ fn demo_walks_the_whole_pipeline_and_says_where_it_lies() {
     for word in ["submit", "verify", "deliver"] {
         assert!(text.contains(word), "{word} is not shown: {text}");
     }
-    assert!(text.contains("conflict") || text.to_lowercase().contains("refused"), "a refusal is included: {text}");
+    assert!(
+        text.contains("conflict") || text.to_lowercase().contains("refused"),
+        "a refusal is included: {text}"
+    );
     let place = text
         .split_whitespace()
         .map(|word| word.trim_matches(|c: char| "`'\",.:;()".contains(c)))
@@ -51,12 +54,16 @@ fn init_writes_what_fits_and_never_overwrites() {
     let answer = repo.json(&["init"]).ok();
     assert!(repo.exists(".tender/config.toml"), "{:#}", answer.json);
     let manifests = || {
-        let found = std::fs::read_dir(repo.join(".tender/verifiers")).expect("verifiers").map(|e| e.expect("entry").path());
+        let found = std::fs::read_dir(repo.join(".tender/verifiers"))
+            .expect("verifiers")
+            .map(|e| e.expect("entry").path());
         let mut found: Vec<_> = found.filter(|path| path.join("verifier.toml").exists()).collect();
         found.sort();
         found
     };
-    assert!(manifests().iter().any(|path| path_text(path).contains("cargo") || path_text(path).contains("test")));
+    assert!(
+        manifests().iter().any(|path| path_text(path).contains("cargo") || path_text(path).contains("test"))
+    );
     assert!(!manifests().iter().any(|path| path_text(path).contains("pytest")), "nothing of Python is here");
     assert!(answer.json.to_string().contains(".tender/"), "it says what it wrote: {:#}", answer.json);
     repo.write(".tender/config.toml", "# mine\n[policy]\nwrite = [\"src/\"]\n");
@@ -129,7 +136,8 @@ fn start_refuses_a_command_and_what_does_not_fit() {
     repo.json(&["start", "goal", "--scope", "docs/", "--", "touch", "x"]).fails("not_supported");
     repo.json(&["start"]).fails("arguments.invalid");
     repo.json(&["start", "goal"]).fails_one_of(&["arguments.invalid", "contract.invalid"]);
-    repo.json(&["start", "goal", "--scope", "../x/"]).fails_one_of(&["arguments.invalid", "contract.invalid"]);
+    repo.json(&["start", "goal", "--scope", "../x/"])
+        .fails_one_of(&["arguments.invalid", "contract.invalid"]);
     assert_eq!(repo.json(&["status"]).ok().json["tasks"], json!([]));
     assert!(!repo.exists("x"));
 }
@@ -139,7 +147,11 @@ fn doctor_says_what_is_there_and_what_is_missing() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let answer = repo.json(&["doctor"]);
-    assert!(answer.json["schema"].as_str().is_some_and(|s| s.starts_with("git-tender/doctor/")), "{:#}", answer.json);
+    assert!(
+        answer.json["schema"].as_str().is_some_and(|s| s.starts_with("git-tender/doctor/")),
+        "{:#}",
+        answer.json
+    );
     let git = repo.git(&["--version"]);
     let version = git.split_whitespace().nth(2).expect("a version");
     assert!(answer.json.to_string().contains(version), "{:#}", answer.json);
@@ -188,8 +200,8 @@ fn help_is_there_for_every_command_and_names_no_command_of_a_later_version() {
     let repo = lab.repo("app");
     let top = repo.tender(&["--help"]).ok().text();
     let commands = [
-        "demo", "init", "start", "open", "submit", "verify", "attest", "deliver", "ship", "undo", "status", "report",
-        "diff", "log", "show", "cancel", "gc", "doctor", "recover",
+        "demo", "init", "start", "open", "submit", "verify", "attest", "deliver", "ship", "undo", "status",
+        "report", "diff", "log", "show", "cancel", "gc", "doctor", "recover",
     ];
     for command in commands {
         assert!(top.contains(command), "{command} is not in --help: {top}");
@@ -197,7 +209,10 @@ fn help_is_there_for_every_command_and_names_no_command_of_a_later_version() {
         assert!(help.lines().count() >= 3 && help.contains("Usage"), "{command}: {help}");
     }
     for command in ["bundle", "rebase", "mcp"] {
-        assert!(!top.lines().any(|line| line.trim_start().starts_with(command)), "{command} does not exist yet");
+        assert!(
+            !top.lines().any(|line| line.trim_start().starts_with(command)),
+            "{command} does not exist yet"
+        );
     }
     let version = repo.tender(&["--version"]).ok().text();
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
@@ -209,7 +224,15 @@ fn no_color_and_a_pipe_have_no_escapes() {
     let repo = lab.repo("app");
     repo.changing("t1", &[("docs/a.md", Some("x\n"))]);
     for env in [&[][..], &[("NO_COLOR", "1")], &[("NO_COLOR", "1"), ("TERM", "xterm-256color")]] {
-        for args in [&["status"][..], &["report", "t1"], &["diff", "t1"], &["log"], &["doctor"], &["report", "nope"], &["--help"]] {
+        for args in [
+            &["status"][..],
+            &["report", "t1"],
+            &["diff", "t1"],
+            &["log"],
+            &["doctor"],
+            &["report", "nope"],
+            &["--help"],
+        ] {
             let out = repo.tender_in("", env, None, args);
             assert!(!out.stdout.contains(&0x1b) && !out.stderr.contains(&0x1b), "{args:?}: {}", out.all());
         }
@@ -221,9 +244,17 @@ fn a_closed_pipe_is_no_panic() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     repo.changing("t1", &[("docs/a.md", Some("x\n"))]);
-    for args in [&["log"][..], &["diff", "t1"], &["report", "t1"], &["status", "--format", "json"], &["--help"], &["no-such"]] {
+    for args in [
+        &["log"][..],
+        &["diff", "t1"],
+        &["report", "t1"],
+        &["status", "--format", "json"],
+        &["--help"],
+        &["no-such"],
+    ] {
         let mut command = lab.tender_command(&repo.path);
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let mut child =
+            command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("waits");
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -10,7 +10,8 @@ fn oracle<'l>(repo: &Repo<'l>, name: &str, change: impl FnOnce(&Repo<'l>)) -> Re
     repo.git(&["clone", "-q", "--no-checkout", ".", path_text(&path)]);
     let copy = Repo::at(repo.lab, path);
     let config = repo.git(&["config", "--local", "--list"]);
-    for line in config.lines().filter(|line| line.starts_with("filter.") || line.starts_with("core.autocrlf")) {
+    for line in config.lines().filter(|line| line.starts_with("filter.") || line.starts_with("core.autocrlf"))
+    {
         let (key, value) = line.split_once('=').expect("key=value");
         copy.git(&["config", key, value]);
     }
@@ -138,7 +139,9 @@ fn mixed_endings_stay_as_they_are_line_by_line() {
     let lab = Lab::new();
     let mixed = "one\r\ntwo\nthree\r\nfour\nfive\r\nsix\nseven\r\n";
     for (number, (autocrlf, attributes)) in
-        [("false", ""), ("true", ""), ("input", ""), ("false", "* -text\n"), ("false", "* text=auto\n")].iter().enumerate()
+        [("false", ""), ("true", ""), ("input", ""), ("false", "* -text\n"), ("false", "* text=auto\n")]
+            .iter()
+            .enumerate()
     {
         let repo = lab.empty_repo(&format!("r{number}"));
         repo.write("mixed.txt", mixed);
@@ -175,7 +178,11 @@ fn a_clean_and_smudge_driver_of_the_base_is_used() {
     repo.commit("filtered");
     assert_eq!(repo.git(&["show", "HEAD:text.up"]) + "\n", LINES);
     let task = repo.open(&Contract::new("t1"));
-    assert_eq!(task.read("text.up"), LINES.to_uppercase().as_bytes(), "the worktree is filled through the driver");
+    assert_eq!(
+        task.read("text.up"),
+        LINES.to_uppercase().as_bytes(),
+        "the worktree is filled through the driver"
+    );
     task.write("text.up", lines_with(5, "five").to_uppercase());
     task.write("plain.txt", lines_with(5, "five"));
     repo.json(&["submit", "t1"]).ok();
@@ -206,7 +213,11 @@ fn an_attribute_file_and_a_file_in_one_patch() {
     repo.json(&["deliver", "t1"]).fails("confirmation.required");
     repo.json(&["attest", "t1", "protected", "--pass", "-m", "endings"]).ok();
     repo.json(&["deliver", "t1"]).ok();
-    assert_eq!(repo.text("run.bat"), lines_with(5, "five").replace('\n', "\r\n"), "written by the candidate's attributes");
+    assert_eq!(
+        repo.text("run.bat"),
+        lines_with(5, "five").replace('\n', "\r\n"),
+        "written by the candidate's attributes"
+    );
     assert_eq!(repo.text("other.bat"), LINES, "a path that the patch does not name is not rewritten");
     assert_eq!(repo.text(".gitattributes"), "*.bat text eol=crlf\n");
 }
@@ -222,8 +233,10 @@ fn random_attributes_and_contents_agree_with_git() {
         repo.git(&["config", "core.autocrlf", "false"]);
         repo.git(&["config", "filter.swap.clean", "tr xyz abc"]);
         repo.git(&["config", "filter.swap.smudge", "tr abc xyz"]);
-        let names: Vec<String> = (0..12).map(|n| format!("f{n}.{}", dice.pick(&["txt", "bat", "c", "bin", "md"]))).collect();
-        let attributes: String = names.iter().map(|name| format!("{name} {}\n", attribute(&mut dice))).collect();
+        let names: Vec<String> =
+            (0..12).map(|n| format!("f{n}.{}", dice.pick(&["txt", "bat", "c", "bin", "md"]))).collect();
+        let attributes: String =
+            names.iter().map(|name| format!("{name} {}\n", attribute(&mut dice))).collect();
         repo.write(".gitattributes", attributes);
         for name in &names {
             repo.write(name, content(&mut dice));
@@ -251,15 +264,35 @@ fn random_attributes_and_contents_agree_with_git() {
 
 fn attribute(dice: &mut Dice) -> &'static str {
     dice.pick(&[
-        "text", "-text", "text=auto", "eol=crlf", "eol=lf", "text eol=crlf", "ident", "-text ident", "binary",
-        "filter=swap", "filter=swap text", "filter=none", "!text", "text=auto eol=crlf",
+        "text",
+        "-text",
+        "text=auto",
+        "eol=crlf",
+        "eol=lf",
+        "text eol=crlf",
+        "ident",
+        "-text ident",
+        "binary",
+        "filter=swap",
+        "filter=swap text",
+        "filter=none",
+        "!text",
+        "text=auto eol=crlf",
     ])
 }
 
 fn content(dice: &mut Dice) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..dice.below(12) {
-        bytes.extend_from_slice(dice.pick(&[&b"alpha"[..], b"$Id$", b"beta gamma", b"", b"caf\xc3\xa9", b"\xff\xfe", b"abc"]));
+        bytes.extend_from_slice(dice.pick(&[
+            &b"alpha"[..],
+            b"$Id$",
+            b"beta gamma",
+            b"",
+            b"caf\xc3\xa9",
+            b"\xff\xfe",
+            b"abc",
+        ]));
         bytes.extend_from_slice(dice.pick(&[&b"\n"[..], b"\n", b"\r\n"]));
     }
     if dice.below(10) == 0 {

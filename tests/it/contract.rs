@@ -104,7 +104,9 @@ fn task_ids_that_do_not_fit_are_refused() {
 fn scopes_that_leave_the_repository_are_refused() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    for path in ["../other/", "/etc/", "docs/../../x/", "docs/../src/", ".git/", ".GIT/hooks/", "docs/.git/", ""] {
+    for path in
+        ["../other/", "/etc/", "docs/../../x/", "docs/../src/", ".git/", ".GIT/hooks/", "docs/.git/", ""]
+    {
         for field in ["writeScope", "readScope", "scratch"] {
             let file = plain().set(field, json!([path])).file(&lab);
             refused(&repo, &file, "contract.invalid", &[field]);
@@ -119,15 +121,14 @@ fn scopes_that_leave_the_repository_are_refused() {
 fn contradictions_and_duplicates_are_refused() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    let requirement = |id: &str, verifier: &str, required: bool| {
-        json!({"id": id, "text": "it holds", "verifier": verifier, "required": required})
-    };
+    let requirement = |id: &str, verifier: &str, required: bool| json!({"id": id, "text": "it holds", "verifier": verifier, "required": required});
     let both = plain().set("verification", json!({"allowed": ["unit"], "forbidden": ["unit"]}));
     refused(&repo, &both.file(&lab), "contract.invalid", &["unit"]);
     let forbidden = plain().forbidden(&["build"]);
     let contradiction = forbidden.clone().set("requirements", json!([requirement("builds", "build", true)]));
     refused(&repo, &contradiction.file(&lab), "contract.invalid", &["builds", "build"]);
-    let twice = plain().set("requirements", json!([requirement("a", "unit", true), requirement("a", "unit", false)]));
+    let twice =
+        plain().set("requirements", json!([requirement("a", "unit", true), requirement("a", "unit", false)]));
     refused(&repo, &twice.file(&lab), "contract.invalid", &["a"]);
     let ids = plain().set("verification", json!({"allowed": ["unit", "unit"], "forbidden": []}));
     refused(&repo, &ids.file(&lab), "contract.invalid", &["unit"]);

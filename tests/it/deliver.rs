@@ -29,10 +29,16 @@ pub fn conflict(repo: &Repo<'_>, task: &str, path: &str, reasons: &[&str]) -> Va
     before.same(&repo.snapshot());
     let found = conflicts.iter().find(|c| c.0 == path);
     let (_, reason) = found.unwrap_or_else(|| panic!("{path} is not among {conflicts:?}"));
-    assert!(reasons.is_empty() || reasons.contains(&reason.as_str()), "{path}: {reason} is none of {reasons:?}");
+    assert!(
+        reasons.is_empty() || reasons.contains(&reason.as_str()),
+        "{path}: {reason} is none of {reasons:?}"
+    );
     assert_eq!(answer.json["error"]["retry"], "ask_user");
     let remedy = &answer.json["error"]["remedy"];
-    assert!(!remedy["text"].as_str().expect("text").is_empty() && remedy["command"][1] == "tender", "{remedy:#}");
+    assert!(
+        !remedy["text"].as_str().expect("text").is_empty() && remedy["command"][1] == "tender",
+        "{remedy:#}"
+    );
     let list = answer.json["error"]["details"]["conflicts"].as_array().expect("list");
     list.iter().find(|c| c["path"] == path).expect("found above").clone()
 }
@@ -177,7 +183,9 @@ fn a_file_of_the_users_where_the_patch_creates_one_is_kept_and_not_printed() {
     repo.write(".env", "TOKEN=hunter2-very-secret\n");
     repo.write("docs/new.md", "the user's own\n");
     let before = repo.snapshot();
-    for args in [&["deliver", "t1"][..], &["deliver", "t1", "--dry-run"], &["report", "t1"], &["status"], &["log"]] {
+    for args in
+        [&["deliver", "t1"][..], &["deliver", "t1", "--dry-run"], &["report", "t1"], &["status"], &["log"]]
+    {
         let out = repo.tender(args);
         assert!(!out.all().contains("hunter2"), "{args:?} printed the content");
     }
@@ -260,7 +268,10 @@ fn a_file_becomes_a_directory_and_the_other_way_round() {
     let before = repo.snapshot();
     let answer = repo.json(&["deliver", "t1"]);
     if answer.code == 0 {
-        same_tree(&crate::support::snapshot::tree(&task.worktree), &crate::support::snapshot::tree(&repo.path));
+        same_tree(
+            &crate::support::snapshot::tree(&task.worktree),
+            &crate::support::snapshot::tree(&repo.path),
+        );
     } else {
         answer.error();
         before.same(&repo.snapshot());
@@ -290,7 +301,8 @@ fn a_patch_of_five_files_whose_fourth_conflicts_writes_none() {
     let files: Vec<_> = names.iter().map(|name| (*name, Some("new\n"))).collect();
     repo.changing("t1", &files);
     repo.write("f4", "mine\n");
-    let inodes: Vec<_> = names.iter().map(|n| std::fs::metadata(repo.join(n)).expect("stats").ino()).collect();
+    let inodes: Vec<_> =
+        names.iter().map(|n| std::fs::metadata(repo.join(n)).expect("stats").ino()).collect();
     conflict(&repo, "t1", "f4", &["edited"]);
     let after: Vec<_> = names.iter().map(|n| std::fs::metadata(repo.join(n)).expect("stats").ino()).collect();
     assert_eq!(inodes, after, "not even the same bytes in another file");
@@ -303,7 +315,10 @@ fn a_patch_of_five_files_whose_fourth_conflicts_writes_none() {
 fn modes_owner_and_extended_attributes_are_kept() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    repo.changing("t1", &[("docs/a.md", Some("new\n")), ("src/a.txt", Some("new\n")), ("src/b.txt", Some("new\n"))]);
+    repo.changing(
+        "t1",
+        &[("docs/a.md", Some("new\n")), ("src/a.txt", Some("new\n")), ("src/b.txt", Some("new\n"))],
+    );
     repo.chmod("docs/a.md", 0o600);
     repo.chmod("src/a.txt", 0o640);
     repo.chmod("src/b.txt", 0o664);
@@ -420,7 +435,8 @@ fn git_stays_clean_at_every_moment() {
     assert_eq!(repo.text("docs/a.md"), LINES);
     repo.tender(&["gc"]).ok();
     repo.fsck_gc();
-    let leftovers: Vec<_> = repo.snapshot().files.into_keys().filter(|name| name.contains("tender")).collect();
+    let leftovers: Vec<_> =
+        repo.snapshot().files.into_keys().filter(|name| name.contains("tender")).collect();
     assert_eq!(leftovers, Vec::<String>::new());
 }
 

@@ -211,7 +211,10 @@ fn intent_to_add_and_unmerged_entries_are_refused() {
     let repo = lab.repo("second");
     repo.changing("t1", &[("docs/a.md", Some("new\n"))]);
     let blob = repo.git(&["rev-parse", "HEAD:docs/a.md"]);
-    let entries = format!("0 {0} 0\tdocs/a.md\n100644 {blob} 1\tdocs/a.md\n100644 {blob} 2\tdocs/a.md\n", "0".repeat(40));
+    let entries = format!(
+        "0 {0} 0\tdocs/a.md\n100644 {blob} 1\tdocs/a.md\n100644 {blob} 2\tdocs/a.md\n",
+        "0".repeat(40)
+    );
     let mut command = lab.command("git", &repo.path);
     command.args(["update-index", "--index-info"]);
     crate::support::lab::run(command, Some(entries.as_bytes())).ok();
@@ -283,7 +286,9 @@ fn five(lab: &Lab, name: &str, large: usize) -> (Vec<String>, String) {
         .map(|(n, path)| (path.as_str(), Some(if n == 2 { big.as_str() } else { "new\n" })))
         .collect();
     let contract = Contract::new("t1").set("budget", json!({"artifactBytes": 200_000_000}));
-    repo.submitted(&contract, |task| files.iter().for_each(|(path, text)| task.write(path, text.expect("set"))));
+    repo.submitted(&contract, |task| {
+        files.iter().for_each(|(path, text)| task.write(path, text.expect("set")))
+    });
     (paths.clone(), big)
 }
 
@@ -343,11 +348,10 @@ fn a_read_only_directory_in_the_middle_leaves_all_as_before() {
 fn a_file_where_a_directory_is_needed_leaves_all_as_before() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    repo.changing("t1", &[
-        ("src/a.txt", Some("new\n")),
-        ("m/deep/file.txt", Some("new\n")),
-        ("z.txt", Some("new\n")),
-    ]);
+    repo.changing(
+        "t1",
+        &[("src/a.txt", Some("new\n")), ("m/deep/file.txt", Some("new\n")), ("z.txt", Some("new\n"))],
+    );
     repo.write("m/deep", "a file of the user's\n");
     conflict(&repo, "t1", "m/deep/file.txt", &[]);
     assert_eq!(repo.text("src/a.txt"), "alpha\n");

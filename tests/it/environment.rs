@@ -148,7 +148,11 @@ fn inside_a_real_hook_of_a_linked_worktree() {
     linked.git(&["commit", "-q", "-a", "-m", "with a hook"]);
     assert_eq!(linked.text("docs/a.md"), five(), "{}", std::fs::read_to_string(&out).unwrap_or_default());
     assert_eq!(repo.text("docs/a.md"), LINES);
-    assert_eq!(linked.git(&["show", "--stat", "--format=", "HEAD"]).lines().count(), 2, "only the user's file is in it");
+    assert_eq!(
+        linked.git(&["show", "--stat", "--format=", "HEAD"]).lines().count(),
+        2,
+        "only the user's file is in it"
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn verified(lab: &Lab) -> (Repo<'_>, Task, PathBuf) {
     let count = lab.path("count");
     let script = format!("{}grep -q BAD src/a.txt && case_bad a\ncase_ok b\nfinish", counting(&count));
     Verifier::new("unit").script(&script).commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
     assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");
     assert_eq!(runs(&count), 1);
     (repo, task, count)
@@ -106,7 +107,10 @@ fn verify_with_everything_fresh_runs_nothing_and_names_the_evidence() {
     let shown = repo.tender(&["show", first.as_str().expect("a reference")]).ok().text();
     assert!(shown.contains("unit"), "{shown}");
     let text = repo.tender(&["verify", "t1"]).ok().text();
-    assert!(text.contains(&first.as_str().expect("text")[..14]) || text.to_lowercase().contains("fresh"), "{text}");
+    assert!(
+        text.contains(&first.as_str().expect("text")[..14]) || text.to_lowercase().contains("fresh"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -117,7 +121,10 @@ fn a_failure_is_never_reused() {
     repo.json(&["submit", "t1"]).ok();
     for expected in [2, 3] {
         let answer = repo.json(&["verify", "t1"]).result(1);
-        assert_eq!((answer.verdict("unit"), &answer.row("unit")["reused"]), ("failed", &serde_json::json!(false)));
+        assert_eq!(
+            (answer.verdict("unit"), &answer.row("unit")["reused"]),
+            ("failed", &serde_json::json!(false))
+        );
         assert_eq!(runs(&count), expected);
     }
     assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "verification_failed");
@@ -129,7 +136,10 @@ fn reuse_never_runs_each_time() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let count = lab.path("count");
-    Verifier::new("unit").script(&format!("{}case_ok a\nfinish", counting(&count))).key("reuse = \"never\"").commit(&repo);
+    Verifier::new("unit")
+        .script(&format!("{}case_ok a\nfinish", counting(&count)))
+        .key("reuse = \"never\"")
+        .commit(&repo);
     repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
     for expected in [1, 2] {
         repo.json(&["verify", "t1"]).ok();
@@ -220,7 +230,8 @@ fn the_manifest_and_other_closure_files_are_judged_likewise() {
     let manifest = unit.manifest().replace("closure = [", "closure = [\"tools/limit\", ");
     repo.write(unit.manifest_path(), &manifest);
     repo.commit("verifier");
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("tools/limit", "50\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("tools/limit", "50\n"));
     let answer = repo.json(&["verify", "t1"]).result(6);
     assert_eq!(answer.verdict("unit"), "passed", "the base's closure stands in the slot: {:#}", answer.json);
     assert_eq!(answer.row("unit")["judgeChanged"], true);

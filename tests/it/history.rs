@@ -72,7 +72,8 @@ fn replay(name: &str, old: &str, new: &str) {
     let touched = repo.git(&["diff", "--name-only", "old", "new"]);
     assert!(touched.lines().count() >= 3, "the step is a real one: {touched}");
     let untouched = repo.git(&["ls-files"]);
-    let untouched: Vec<&str> = untouched.lines().filter(|path| !touched.lines().any(|t| t == *path)).collect();
+    let untouched: Vec<&str> =
+        untouched.lines().filter(|path| !touched.lines().any(|t| t == *path)).collect();
     // Work in progress of the user's: an edit in a file that the step leaves alone, and a new file.
     if let Some(path) = untouched.first() {
         let mut bytes = repo.read(path);

@@ -122,7 +122,8 @@ fn the_base_is_any_revision() {
     repo.write("docs/a.md", "newer\n");
     repo.commit("second");
     let abbreviated = first[..10].to_owned();
-    for (number, base) in ["HEAD~1", "v1", first.as_str(), abbreviated.as_str(), "main~1"].iter().enumerate() {
+    for (number, base) in ["HEAD~1", "v1", first.as_str(), abbreviated.as_str(), "main~1"].iter().enumerate()
+    {
         let task = repo.open(&Contract::new(&format!("t{number}")).set("base", json!(base)));
         assert_eq!(task.opened["base"]["commit"], first, "{base}");
         assert_eq!(task.read("docs/a.md"), LINES.as_bytes(), "{base}");

@@ -34,14 +34,17 @@ fn the_common_forms_are_taken() {
     let repo = opened(&lab);
     let git = repo.patch_of(|copy| copy.write("docs/a.md", lines_with(5, "five")));
     let plain = hunk("@@ -2,7 +2,7 @@", GOOD);
-    let no_prefix = String::from_utf8(git.clone()).expect("text").lines().map(|l| format!("{l}\n")).collect::<String>();
+    let no_prefix =
+        String::from_utf8(git.clone()).expect("text").lines().map(|l| format!("{l}\n")).collect::<String>();
     let copy = lab.path("tmp/mail");
     repo.git(&["clone", "-q", ".", path_text(&copy)]);
     let mail = Repo::at(&lab, copy);
     mail.write("docs/a.md", lines_with(5, "five"));
     mail.commit("Make line five a word\n\nWith a body, and --- in it.");
     let mailbox = mail.git_out(&["format-patch", "-1", "--stdout"]).ok().stdout;
-    let dated = String::from_utf8(plain.clone()).expect("text").replace("docs/a.md\n", "docs/a.md\t2024-01-01 00:00:00\n");
+    let dated = String::from_utf8(plain.clone())
+        .expect("text")
+        .replace("docs/a.md\n", "docs/a.md\t2024-01-01 00:00:00\n");
     let mut trees = Vec::new();
     for patch in [git, plain, no_prefix.into_bytes(), mailbox, dated.into_bytes()] {
         let answer = repo.submit_patch("t1", &patch).ok();
@@ -62,7 +65,11 @@ fn a_file_and_standard_input_are_the_same() {
     let stdin = repo.submit_patch("t1", &patch).ok();
     assert_eq!(file.json["patch"]["manifestSha256"], stdin.json["patch"]["manifestSha256"]);
     assert_eq!(file.json["candidate"], stdin.json["candidate"]);
-    repo.json(&["submit", "t1", "--patch", "no/such/file"]).fails_one_of(&["not_found", "arguments.invalid", "io"]);
+    repo.json(&["submit", "t1", "--patch", "no/such/file"]).fails_one_of(&[
+        "not_found",
+        "arguments.invalid",
+        "io",
+    ]);
 }
 
 #[test]
@@ -98,7 +105,9 @@ fn renames_copies_modes_binary_new_and_deleted_files() {
     copy.chmod("src/a.txt", 0o755);
     copy.git(&["add", "-A"]);
     let tree = copy.git(&["write-tree"]);
-    for options in [&["--binary", "-M", "-C", "--find-copies-harder"][..], &["--binary", "--full-index", "--no-renames"]] {
+    for options in
+        [&["--binary", "-M", "-C", "--find-copies-harder"][..], &["--binary", "--full-index", "--no-renames"]]
+    {
         let mut args = vec!["diff", "--cached", "HEAD"];
         args.extend_from_slice(options);
         let patch = copy.git_out(&args).ok().stdout;
@@ -111,7 +120,17 @@ fn renames_copies_modes_binary_new_and_deleted_files() {
 fn difficult_names_are_taken() {
     let lab = Lab::new();
     let repo = opened(&lab);
-    let names = ["x b/y", "a b/b c", "tab\there", "new\nline", "quote\"d", "back\\slash", "ünïcödé/日本語", " lead", "trail "];
+    let names = [
+        "x b/y",
+        "a b/b c",
+        "tab\there",
+        "new\nline",
+        "quote\"d",
+        "back\\slash",
+        "ünïcödé/日本語",
+        " lead",
+        "trail ",
+    ];
     let patch = repo.patch_of(|copy| names.iter().for_each(|name| copy.write(name, format!("{name:?}\n"))));
     let answer = repo.submit_patch("t1", &patch).ok();
     assert_eq!(answer.json["changes"].as_array().map(Vec::len), Some(names.len()));
@@ -190,7 +209,10 @@ fn an_offset_is_refused_also_without_context_and_for_one_of_several_hunks() {
 
     let repo = lab.repo("second");
     repo.open(&Contract::new("t1"));
-    let two = format!("{}@@ -8,3 +9,3 @@\n line 9\n-line 10\n+ten\n", "@@ -1,2 +1,3 @@\n line 1\n+between\n line 2\n");
+    let two = format!(
+        "{}@@ -8,3 +9,3 @@\n line 9\n-line 10\n+ten\n",
+        "@@ -1,2 +1,3 @@\n line 1\n+between\n line 2\n"
+    );
     let patch = format!("--- a/docs/a.md\n+++ b/docs/a.md\n{two}");
     refused(&repo, patch.as_bytes(), &["patch.invalid"]);
 }
@@ -238,7 +260,10 @@ fn a_patch_for_another_base_shows_expected_and_actual() {
     assert_eq!(error["subject"], "docs/a.md");
     assert!(error["details"].to_string().contains(&old[..7]), "{error:#}");
     assert!(error["details"].to_string().contains(&now[..7]), "{error:#}");
-    assert!(error["details"]["expected"].is_string() || error["details"]["expected"].is_object(), "{error:#}");
+    assert!(
+        error["details"]["expected"].is_string() || error["details"]["expected"].is_object(),
+        "{error:#}"
+    );
     assert!(!error["details"]["actual"].is_null(), "{error:#}");
 }
 
@@ -304,9 +329,15 @@ fn rename_mode_change_and_copy_out_of_scope_are_refused() {
     repo.open(&Contract::new("t1").scope(&["docs/"]));
     let header = |text: &str| text.as_bytes().to_vec();
     let cases = [
-        header("diff --git a/docs/a.md b/src/a.md\nsimilarity index 100%\nrename from docs/a.md\nrename to src/a.md\n"),
-        header("diff --git a/src/a.txt b/docs/a.txt\nsimilarity index 100%\nrename from src/a.txt\nrename to docs/a.txt\n"),
-        header("diff --git a/docs/a.md b/src/a.md\nsimilarity index 100%\ncopy from docs/a.md\ncopy to src/a.md\n"),
+        header(
+            "diff --git a/docs/a.md b/src/a.md\nsimilarity index 100%\nrename from docs/a.md\nrename to src/a.md\n",
+        ),
+        header(
+            "diff --git a/src/a.txt b/docs/a.txt\nsimilarity index 100%\nrename from src/a.txt\nrename to docs/a.txt\n",
+        ),
+        header(
+            "diff --git a/docs/a.md b/src/a.md\nsimilarity index 100%\ncopy from docs/a.md\ncopy to src/a.md\n",
+        ),
         header("diff --git a/src/a.txt b/src/a.txt\nold mode 100644\nnew mode 100755\n"),
     ];
     for patch in cases {
@@ -320,12 +351,18 @@ fn links_out_special_modes_and_a_file_through_a_link_are_refused() {
     let repo = opened(&lab);
     let either = &["scope.violation", "patch.invalid"];
     let link = |path: &str, target: &str| {
-        format!("diff --git a/{path} b/{path}\nnew file mode 120000\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+{target}\n\\ No newline at end of file\n")
+        format!(
+            "diff --git a/{path} b/{path}\nnew file mode 120000\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+{target}\n\\ No newline at end of file\n"
+        )
     };
     for target in ["/etc", "../../x", "../.git/config", "a/../../../x"] {
         refused(&repo, link("docs/l", target).as_bytes(), either);
     }
-    let through = format!("{}{}", link("way", "docs"), String::from_utf8(creating("way/through", "100644")).expect("text"));
+    let through = format!(
+        "{}{}",
+        link("way", "docs"),
+        String::from_utf8(creating("way/through", "100644")).expect("text")
+    );
     refused(&repo, through.as_bytes(), either);
     let gitlink = format!(
         "diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..{0}\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {0}\n",
@@ -363,8 +400,14 @@ fn spellings_of_the_git_directory_with_git_as_the_oracle() {
         for path in [format!("{name}/config"), format!("docs/{name}"), format!("docs/{name}/hooks/x")] {
             let entry = format!("100644,{blob},{path}");
             let oracle = repo.git_out(&[
-                "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true",
-                "update-index", "--add", "--cacheinfo", &entry,
+                "-c",
+                "core.protectHFS=true",
+                "-c",
+                "core.protectNTFS=true",
+                "update-index",
+                "--add",
+                "--cacheinfo",
+                &entry,
             ]);
             let answer = repo.submit_patch("t1", &creating(&path, "100644"));
             if oracle.code == 0 {
@@ -384,8 +427,8 @@ fn spellings_of_the_git_directory_with_git_as_the_oracle() {
 /// Everything that some system reads as `.git`, and neighbours that none does.
 fn spellings() -> Vec<String> {
     let ignorable = [
-        '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
-        '\u{206a}', '\u{206b}', '\u{206c}', '\u{206d}', '\u{206e}', '\u{206f}', '\u{feff}',
+        '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
+        '\u{202e}', '\u{206a}', '\u{206b}', '\u{206c}', '\u{206d}', '\u{206e}', '\u{206f}', '\u{feff}',
     ];
     let mut all: Vec<String> = Vec::new();
     for (at, sign) in ignorable.iter().enumerate() {
@@ -393,10 +436,36 @@ fn spellings() -> Vec<String> {
         all.push(format!("{}{sign}{}", &".git"[..place.min(4)], &".git"[place.min(4)..]));
     }
     let fixed = [
-        ".git", ".GIT", ".Git", ".gIt", "git~1", "GIT~1", "Git~1", ".git.", ".git..", ".git ", ".git . .", ".GIT ",
-        ".git::$INDEX_ALLOCATION", ".git:x", "git~1.", "git~1 ", ".G\u{200c}IT", "\u{feff}.GiT",
+        ".git",
+        ".GIT",
+        ".Git",
+        ".gIt",
+        "git~1",
+        "GIT~1",
+        "Git~1",
+        ".git.",
+        ".git..",
+        ".git ",
+        ".git . .",
+        ".GIT ",
+        ".git::$INDEX_ALLOCATION",
+        ".git:x",
+        "git~1.",
+        "git~1 ",
+        ".G\u{200c}IT",
+        "\u{feff}.GiT",
         // Harmless neighbours:
-        ".gitx", "git", "git~2", "git~11", ".gi", "dot.git", "a.git", "..git", ".git-x", "gitt~1", ".g\u{e9}it",
+        ".gitx",
+        "git",
+        "git~2",
+        "git~11",
+        ".gi",
+        "dot.git",
+        "a.git",
+        "..git",
+        ".git-x",
+        "gitt~1",
+        ".g\u{e9}it",
     ];
     all.extend(fixed.iter().map(|name| (*name).to_owned()));
     all
@@ -413,8 +482,10 @@ fn what_git_apply_refuses_we_refuse() {
         hunk("@@ -20,7 +20,7 @@", GOOD),
         hunk("@@ -99999999999999999999,7 +2,7 @@", GOOD),
         hunk("@@ -2,7 +2,7 @@", "line 2\n"),
-        b"diff --git a/docs/a.md b/docs/a.md\nindex 1..2 100644\nGIT binary patch\nliteral 5\nMc$`\n".to_vec(),
-        b"diff --git a/docs/a.md b/docs/b.md\n--- a/docs/a.md\n+++ b/docs/b.md\n@@ -1 +1 @@\n-line 1\n+x\n".to_vec(),
+        b"diff --git a/docs/a.md b/docs/a.md\nindex 1..2 100644\nGIT binary patch\nliteral 5\nMc$`\n"
+            .to_vec(),
+        b"diff --git a/docs/a.md b/docs/b.md\n--- a/docs/a.md\n+++ b/docs/b.md\n@@ -1 +1 @@\n-line 1\n+x\n"
+            .to_vec(),
         b"diff --git a/docs/a.md b/docs/a.md\nBinary files a/docs/a.md and b/docs/a.md differ\n".to_vec(),
     ];
     for patch in candidates {

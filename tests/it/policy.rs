@@ -57,10 +57,15 @@ fn protected_paths_need_a_person_by_default() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     repo.approve_without_terminal();
-    for (number, path) in
-        [".tender/config.toml", ".github/workflows/ci.yml", ".gitattributes", "docs/.gitattributes", ".gitmodules"]
-            .iter()
-            .enumerate()
+    for (number, path) in [
+        ".tender/config.toml",
+        ".github/workflows/ci.yml",
+        ".gitattributes",
+        "docs/.gitattributes",
+        ".gitmodules",
+    ]
+    .iter()
+    .enumerate()
     {
         let id = format!("t{number}");
         repo.submitted(&Contract::new(&id), |task| task.write(path, "# harmless\n"));
@@ -120,7 +125,11 @@ fn a_contract_that_forbids_the_floor_cannot_complete_such_a_change() {
     let answer = repo.json(&["verify", "t1"]);
     assert_ne!(answer.code, 0, "{:#}", answer.json);
     let before = repo.snapshot();
-    repo.json(&["deliver", "t1"]).fails_one_of(&["check.forbidden", "evidence.missing", "verification.failed"]);
+    repo.json(&["deliver", "t1"]).fails_one_of(&[
+        "check.forbidden",
+        "evidence.missing",
+        "verification.failed",
+    ]);
     before.same(&repo.snapshot());
     repo.submitted(&contract("t2"), |task| task.write("docs/a.md", "x\n"));
     repo.json(&["deliver", "t2"]).ok();

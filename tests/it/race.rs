@@ -56,7 +56,8 @@ fn prepared(lab: &Lab) -> (Repo<'_>, Vec<u8>) {
     let repo = lab.repo("app");
     names().iter().for_each(|name| repo.write(name, format!("old {name}\n")));
     repo.commit("many");
-    let patch = repo.patch_of(|copy| names().iter().for_each(|name| copy.write(name, format!("new {name}\n"))));
+    let patch =
+        repo.patch_of(|copy| names().iter().for_each(|name| copy.write(name, format!("new {name}\n"))));
     (repo, patch)
 }
 
@@ -94,7 +95,11 @@ fn trial(repo: &Repo<'_>, number: u64, how: Save, dice: &mut Dice, usual: Durati
         assert_eq!(answer.conflicts()[0].0, victim, "{id}");
         assert_eq!(new, 0, "{id}: refused, but {new} are new");
     }
-    assert_eq!(std::fs::read_dir(repo.join("many")).expect("lists").count(), FILES, "{id}: a temporary file is left");
+    assert_eq!(
+        std::fs::read_dir(repo.join("many")).expect("lists").count(),
+        FILES,
+        "{id}: a temporary file is left"
+    );
     Trial { overlapped: saved < end && done > begin, delivered, took: end - begin }
 }
 
@@ -117,7 +122,9 @@ fn race(how: Save) {
         repo.git(&["checkout", "-q", "--", "many"]);
     }
     let share = overlaps * 100 / trials;
-    eprintln!("{how:?}: {trials} trials (seed {seed}), {overlaps} saves overlapped a delivery ({share} %), {delivered} delivered");
+    eprintln!(
+        "{how:?}: {trials} trials (seed {seed}), {overlaps} saves overlapped a delivery ({share} %), {delivered} delivered"
+    );
     assert!(share >= 20, "only {share} % of the saves overlapped a delivery: the test proves nothing");
 }
 
@@ -250,7 +257,8 @@ fn a_directory_moved_away_meanwhile_loses_nothing() {
             repo.json(&["deliver", &id])
         });
         assert_eq!(std::fs::read_dir(&outside).expect("lists").count(), 0, "{id}: written through the link");
-        let moved: Vec<String> = names().iter().map(|name| repo.text(name.replace("many", "moved"))).collect();
+        let moved: Vec<String> =
+            names().iter().map(|name| repo.text(name.replace("many", "moved"))).collect();
         let new = moved.iter().filter(|text| text.starts_with("new")).count();
         if answer.code == 0 {
             assert_eq!(new, FILES, "{id}");
@@ -258,7 +266,11 @@ fn a_directory_moved_away_meanwhile_loses_nothing() {
             answer.fails_one_of(&["delivery.conflict", "outcome.unknown"]);
             assert_eq!(new, 0, "{id}: refused, but {new} are new");
         }
-        assert_eq!(std::fs::read_dir(repo.join("moved")).expect("lists").count(), FILES, "{id}: a temporary file is left");
+        assert_eq!(
+            std::fs::read_dir(repo.join("moved")).expect("lists").count(),
+            FILES,
+            "{id}: a temporary file is left"
+        );
         repo.rm("many");
         repo.rm("moved");
         repo.git(&["checkout", "-q", "--", "many"]);

@@ -41,7 +41,8 @@ fn a_new_case_that_fails_on_the_base_and_passes_on_the_candidate_is_fixed() {
     let lab = Lab::new();
     for (name, counts) in [("libtest", Counts::Libtest), ("junit", Counts::Junit)] {
         let repo = broken(&lab, name, counts);
-        let answer = repaired(&repo, &[("src/a.txt", "alpha beta\n"), ("tests/new.txt", "EXPECT beta\n")]).ok();
+        let answer =
+            repaired(&repo, &[("src/a.txt", "alpha beta\n"), ("tests/new.txt", "EXPECT beta\n")]).ok();
         assert_eq!((answer.verdict("unit"), &answer.row("unit")["strength"]), ("passed", &json!("fixed")));
         repo.json(&["deliver", "t1"]).ok();
         assert_eq!(repo.json(&["report", "t1"]).ok().json["kind"], "repair");
@@ -52,7 +53,8 @@ fn a_new_case_that_fails_on_the_base_and_passes_on_the_candidate_is_fixed() {
 fn a_case_that_passes_on_the_base_already_is_not_reproduced() {
     let lab = Lab::new();
     let repo = broken(&lab, "app", Counts::Libtest);
-    let answer = repaired(&repo, &[("src/a.txt", "alpha beta\n"), ("tests/new.txt", "EXPECT alpha\n")]).result(1);
+    let answer =
+        repaired(&repo, &[("src/a.txt", "alpha beta\n"), ("tests/new.txt", "EXPECT alpha\n")]).result(1);
     assert_eq!(answer.verdict("unit"), "failed", "{:#}", answer.json);
     assert!(answer.reason("unit").contains("not reproduced"), "{:#}", answer.json);
     repo.json(&["deliver", "t1"]).fails("verification.failed");
@@ -62,7 +64,8 @@ fn a_case_that_passes_on_the_base_already_is_not_reproduced() {
 fn a_base_that_fails_only_by_a_build_error_is_no_reproduction() {
     let lab = Lab::new();
     let repo = broken(&lab, "app", Counts::Libtest);
-    let files = [("src/a.txt", "alpha beta\n"), ("src/api", "new\n"), ("tests/new.txt", "NEEDS api\nEXPECT beta\n")];
+    let files =
+        [("src/a.txt", "alpha beta\n"), ("src/api", "new\n"), ("tests/new.txt", "NEEDS api\nEXPECT beta\n")];
     let answer = repaired(&repo, &files);
     assert_ne!(answer.verdict("unit"), "passed", "{:#}", answer.json);
     assert_ne!(answer.code, 0);
@@ -90,7 +93,8 @@ fn the_base_run_sees_only_the_case_of_the_candidate() {
     let lab = Lab::new();
     let repo = broken(&lab, "app", Counts::Libtest);
     // The fix is outside `case`: were it in the base run, the case would pass there.
-    let answer = repaired(&repo, &[("src/a.txt", "alpha gamma\n"), ("tests/deep.txt", "EXPECT gamma\n")]).ok();
+    let answer =
+        repaired(&repo, &[("src/a.txt", "alpha gamma\n"), ("tests/deep.txt", "EXPECT gamma\n")]).ok();
     assert_eq!(answer.row("unit")["strength"], "fixed");
 }
 

@@ -51,7 +51,8 @@ fn every_kind_of_row_is_there_with_what_it_rests_on() {
         json!({"passed": 1, "failed": 1, "notRun": 1, "stale": 0, "needsConfirmation": 1, "error": 1})
     );
     for id in ["good", "bad", "broken"] {
-        let reference = report.row(id)["evidence"].as_str().unwrap_or_else(|| panic!("{id} rests on nothing"));
+        let reference =
+            report.row(id)["evidence"].as_str().unwrap_or_else(|| panic!("{id} rests on nothing"));
         let shown = repo.tender(&["show", reference]).ok().text();
         assert!(shown.contains(id), "{shown}");
     }
@@ -132,7 +133,10 @@ fn from_a_copy_of_ledger_and_blobs_it_comes_out_byte_for_byte_the_same() {
         }
         assert_eq!(repo.tender(&["diff", task]).ok().stdout, other.tender(&["diff", task]).ok().stdout);
     }
-    assert_eq!(repo.tender(&["log", "--format", "json"]).ok().stdout, other.tender(&["log", "--format", "json"]).ok().stdout);
+    assert_eq!(
+        repo.tender(&["log", "--format", "json"]).ok().stdout,
+        other.tender(&["log", "--format", "json"]).ok().stdout
+    );
 }
 
 #[test]
@@ -165,7 +169,13 @@ fn a_goal_with_escapes_does_not_reach_the_terminal() {
     let repo = lab.repo("app");
     let contract = Contract::new("t1").set("goal", json!("evil \u{1b}[2J\u{1b}]0;title\u{7} goal\u{202e}"));
     repo.submitted(&contract, |task| task.write("docs/\u{1b}[31mred.md", "x\n"));
-    for args in [&["report", "t1"][..], &["status"], &["report", "t1", "--brief"], &["log"], &["deliver", "t1", "--dry-run"]] {
+    for args in [
+        &["report", "t1"][..],
+        &["status"],
+        &["report", "t1", "--brief"],
+        &["log"],
+        &["deliver", "t1", "--dry-run"],
+    ] {
         let out = repo.tender(args);
         assert!(!out.stdout.contains(&0x1b) && !out.stderr.contains(&0x1b), "{args:?}: {:?}", out.text());
     }

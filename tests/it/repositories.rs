@@ -10,10 +10,20 @@ use std::path::Path;
 /// One sentence: a known refusal, short, on one line, that names what is the matter.
 #[track_caller]
 fn one_sentence(answer: &Answer, words: &[&str]) {
-    let error = answer.fails_one_of(&["git.unsupported", "not_supported", "state.invalid", "not_found", "contract.invalid", "scope.violation"]);
+    let error = answer.fails_one_of(&[
+        "git.unsupported",
+        "not_supported",
+        "state.invalid",
+        "not_found",
+        "contract.invalid",
+        "scope.violation",
+    ]);
     let message = error["message"].as_str().expect("text");
     assert!(message.len() < 400 && !message.contains('\n'), "{message}");
-    assert!(words.iter().any(|word| message.to_lowercase().contains(word)), "{message} names none of {words:?}");
+    assert!(
+        words.iter().any(|word| message.to_lowercase().contains(word)),
+        "{message} names none of {words:?}"
+    );
 }
 
 /// The whole way on one file, or one sentence at `open`.
@@ -203,7 +213,8 @@ fn odd_path_names_in_every_kind_of_change() {
     });
     let candidate = repo.json(&["submit", "t1"]).ok();
     assert_eq!(candidate.json["changes"].as_array().map(Vec::len), Some(odd_names().len() * 4));
-    let bytes = candidate.json["changes"].as_array().expect("list").iter().filter(|c| c["path"]["bytes"].is_string());
+    let bytes =
+        candidate.json["changes"].as_array().expect("list").iter().filter(|c| c["path"]["bytes"].is_string());
     assert_eq!(bytes.count(), 8, "a path that is not UTF-8 is shown as base64 of its bytes");
     repo.tender(&["report", "t1"]).ok();
     repo.json(&["deliver", "t1"]).ok();
@@ -296,7 +307,8 @@ fn alternates_and_grafted_histories() {
     let replaced = lab.repo("replaced");
     replaced.write("docs/a.md", lines_with(1, "other"));
     replaced.commit("second");
-    let (old, new) = (replaced.git(&["rev-parse", "HEAD~1:docs/a.md"]), replaced.git(&["rev-parse", "HEAD:docs/a.md"]));
+    let (old, new) =
+        (replaced.git(&["rev-parse", "HEAD~1:docs/a.md"]), replaced.git(&["rev-parse", "HEAD:docs/a.md"]));
     replaced.git(&["replace", &new, &old]);
     let task = replaced.open(&Contract::new("t1"));
     task.write("docs/b.md", "x\n");
@@ -333,5 +345,8 @@ fn a_repository_owned_by_someone_else_is_refused_as_git_refuses_it() {
     if git.code != 0 && answer.code != 0 {
         answer.error();
     }
-    assert!(!(git.code != 0 && answer.code == 0 && repo.store().exists()), "git refuses it, we made something in it");
+    assert!(
+        !(git.code != 0 && answer.code == 0 && repo.store().exists()),
+        "git refuses it, we made something in it"
+    );
 }

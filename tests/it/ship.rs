@@ -5,7 +5,8 @@ use crate::support::repo::{LINES, lines_with, path_text};
 use crate::support::{Contract, Lab, Repo, Verifier, shape};
 
 fn with_unit(lab: &Lab) -> Repo<'_> {
-    lab.repo("app").with(&Verifier::new("unit").script("grep -q BAD src/a.txt && case_bad a\ncase_ok b\nfinish"))
+    lab.repo("app")
+        .with(&Verifier::new("unit").script("grep -q BAD src/a.txt && case_bad a\ncase_ok b\nfinish"))
 }
 
 fn patch(repo: &Repo<'_>, text: &str) -> std::path::PathBuf {

@@ -91,9 +91,12 @@ fn completed_is_an_end() {
     let contract = Contract::new("t1");
     repo.changing("t1", &[("docs/a.md", Some("x\n"))]);
     repo.json(&["deliver", "t1"]).ok();
-    for args in
-        [&["submit", "t1"][..], &["verify", "t1"], &["attest", "t1", "review", "--pass", "-m", "x"], &["cancel", "t1"]]
-    {
+    for args in [
+        &["submit", "t1"][..],
+        &["verify", "t1"],
+        &["attest", "t1", "review", "--pass", "-m", "x"],
+        &["cancel", "t1"],
+    ] {
         repo.json(args).fails("state.invalid");
     }
     assert_eq!(repo.open(&contract).opened["state"], "completed");
@@ -206,7 +209,8 @@ fn a_delivery_killed_at_a_random_moment_is_whole_or_absent_after_recovery() {
         repo.changing("t1", &files);
         let entries = repo.snapshot().files.len();
         let mut command = lab.tender_command(&repo.path);
-        let mut child = command.args(["deliver", "t1"]).stdout(std::process::Stdio::null()).spawn().expect("starts");
+        let mut child =
+            command.args(["deliver", "t1"]).stdout(std::process::Stdio::null()).spawn().expect("starts");
         std::thread::sleep(std::time::Duration::from_millis(10 + trial * 15));
         child.kill().expect("kills");
         child.wait().expect("waits");

@@ -51,7 +51,8 @@ fn the_candidate_has_the_drawn_shape_and_a_patch_that_git_applies() {
     assert_eq!(changes[0]["old"]["gitBlob"], repo.git(&["rev-parse", "HEAD:docs/a.md"]));
     assert_eq!(changes[2]["new"]["mode"], "100755");
     assert_eq!(answer.json["baseTree"], repo.git(&["rev-parse", "HEAD^{tree}"]));
-    let patch = std::fs::read(answer.json["patch"]["path"].as_str().expect("path")).expect("the patch is there");
+    let patch =
+        std::fs::read(answer.json["patch"]["path"].as_str().expect("path")).expect("the patch is there");
     assert_eq!(answer.json["patch"]["bytes"], patch.len());
     repo.git(&["clone", "-q", ".", "../oracle"]);
     let oracle = Repo::at(&lab, lab.path("oracle"));
@@ -152,10 +153,12 @@ fn a_change_outside_the_scope_is_refused_whatever_kind_it_is() {
             t.link("src/a.txt", "b.txt");
         }),
         ("src/moved.md", |t| {
-            std::fs::rename(t.worktree.join("docs/editorial/e.md"), t.worktree.join("src/moved.md")).expect("moves");
+            std::fs::rename(t.worktree.join("docs/editorial/e.md"), t.worktree.join("src/moved.md"))
+                .expect("moves");
         }),
         ("src/a.txt", |t| {
-            std::fs::rename(t.worktree.join("src/a.txt"), t.worktree.join("docs/editorial/a.txt")).expect("moves");
+            std::fs::rename(t.worktree.join("src/a.txt"), t.worktree.join("docs/editorial/a.txt"))
+                .expect("moves");
         }),
         ("README.md", |t| t.write("README.md", "edited\n")),
     ];
@@ -227,9 +230,10 @@ fn a_nested_repository_is_refused_by_path_and_gc_keeps_it() {
 fn links_that_leave_the_tree_are_refused_and_inner_ones_taken() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    for (number, target) in ["/etc/passwd", "../../outside", "../../app/README.md", "a/../../../x", ".git/config", "../.git"]
-        .iter()
-        .enumerate()
+    for (number, target) in
+        ["/etc/passwd", "../../outside", "../../app/README.md", "a/../../../x", ".git/config", "../.git"]
+            .iter()
+            .enumerate()
     {
         let task = repo.open(&Contract::new(&format!("t{number}")));
         task.link("docs/leads-out", target);
@@ -277,10 +281,19 @@ fn special_files_and_hard_links_are_refused() {
 fn spellings_of_the_git_directory_are_refused_in_the_worktree() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    for (number, name) in
-        [".GIT", ".Git", "git~1", "GIT~1", ".g\u{200c}it", ".git.", ".git ", ".git . .", ".git::$INDEX_ALLOCATION"]
-            .iter()
-            .enumerate()
+    for (number, name) in [
+        ".GIT",
+        ".Git",
+        "git~1",
+        "GIT~1",
+        ".g\u{200c}it",
+        ".git.",
+        ".git ",
+        ".git . .",
+        ".git::$INDEX_ALLOCATION",
+    ]
+    .iter()
+    .enumerate()
     {
         let task = repo.open(&Contract::new(&format!("t{number}")));
         task.write(format!("docs/{name}/config"), "[core]\n");
@@ -312,7 +325,8 @@ fn a_worktree_whose_git_file_points_to_a_hostile_repository_runs_nothing() {
     hostile.write("evil.sh", &script);
     hostile.chmod("evil.sh", 0o755);
     let evil = hostile.join("evil.sh");
-    let hooks = ["pre-commit", "post-checkout", "post-index-change", "reference-transaction", "post-applypatch"];
+    let hooks =
+        ["pre-commit", "post-checkout", "post-index-change", "reference-transaction", "post-applypatch"];
     for hook in hooks {
         hostile.write(format!(".git/hooks/{hook}"), &script);
         hostile.chmod(format!(".git/hooks/{hook}"), 0o755);
@@ -364,7 +378,9 @@ fn a_filter_that_only_the_candidate_selects_is_refused_and_never_run() {
     let script = format!("#!/bin/sh\ntouch '{}'\ncat\n", marker.display());
     std::fs::write(lab.path("filter.sh"), &script).expect("writes");
     let absolute = format!("sh {}", lab.path("filter.sh").display());
-    for (number, program) in ["./filter.sh", "tools/filter.sh %f", "sh filter.sh", absolute.as_str()].iter().enumerate() {
+    for (number, program) in
+        ["./filter.sh", "tools/filter.sh %f", "sh filter.sh", absolute.as_str()].iter().enumerate()
+    {
         repo.git(&["config", "filter.chosen.clean", program]);
         repo.git(&["config", "filter.chosen.smudge", program]);
         let task = repo.open(&Contract::new(&format!("t{number}")));

@@ -94,7 +94,9 @@ fn undone_is_an_end() {
     repo.json(&["deliver", "t1"]).ok();
     repo.json(&["undo", "t1"]).ok();
     assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "undone");
-    for args in [&["undo", "t1"][..], &["deliver", "t1"], &["submit", "t1"], &["verify", "t1"], &["cancel", "t1"]] {
+    for args in
+        [&["undo", "t1"][..], &["deliver", "t1"], &["submit", "t1"], &["verify", "t1"], &["cancel", "t1"]]
+    {
         repo.json(args).fails("state.invalid");
     }
 }

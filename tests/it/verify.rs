@@ -39,7 +39,10 @@ fn verdict_of(verifier: &Verifier, verdict: &str, words: &[&str]) {
     } else {
         assert!(!reason.is_empty(), "a verdict other than passed has a reason: {:#}", answer.json);
     }
-    assert!(words.is_empty() || words.iter().any(|word| reason.contains(word)), "{reason:?} has none of {words:?}");
+    assert!(
+        words.is_empty() || words.iter().any(|word| reason.contains(word)),
+        "{reason:?} has none of {words:?}"
+    );
     assert_eq!(answer.code, i32::from(verdict != "passed"));
     let before = repo.snapshot();
     let deliver = repo.json(&["deliver", "t1"]);
@@ -47,7 +50,12 @@ fn verdict_of(verifier: &Verifier, verdict: &str, words: &[&str]) {
         deliver.ok();
         return;
     }
-    let error = deliver.fails_one_of(&["verification.failed", "evidence.missing", "evidence.stale", "verifier.protocol"]);
+    let error = deliver.fails_one_of(&[
+        "verification.failed",
+        "evidence.missing",
+        "evidence.stale",
+        "verifier.protocol",
+    ]);
     let rows = error["details"]["requirements"].as_array().expect("a refused deliver lists the rows");
     assert_eq!(rows[0]["id"], "unit");
     before.same(&repo.snapshot());
@@ -63,7 +71,9 @@ fn a_pass_with_libtest_and_with_junit_counts_its_cases() {
     for counts in [Counts::Libtest, Counts::Junit] {
         let lab = Lab::new();
         let repo = lab.repo("app");
-        let verifier = unit("grep -q candidate src/a.txt && case_ok one\ncase_ok two\ncase_skip three\nfinish").counts(counts);
+        let verifier =
+            unit("grep -q candidate src/a.txt && case_ok one\ncase_ok two\ncase_skip three\nfinish")
+                .counts(counts);
         let answer = verified(&repo, &verifier).ok();
         let row = answer.row("unit");
         assert_eq!(row["verdict"], "passed");
@@ -89,7 +99,13 @@ fn a_bare_exit_code_has_no_checks() {
 #[test]
 fn an_exit_code_that_is_not_zero_fails_whatever_was_printed() {
     verdict_of(&unit("echo PASS; echo 'all tests passed'; exit 1").counts(Counts::Nothing), "failed", &[]);
-    verdict_of(&unit("case_ok a; case_ok b; echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit 3"), "failed", &[]);
+    verdict_of(
+        &unit(
+            "case_ok a; case_ok b; echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit 3",
+        ),
+        "failed",
+        &[],
+    );
 }
 
 #[test]
@@ -168,7 +184,8 @@ fn an_old_output_file_lying_there_is_an_error() {
     .key("outputs = [{ path = \"build/junit.xml\", format = \"junit\", required = true }]")
     .key("scratch = [\"build/\"]");
     verifier.commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "WRITE\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "WRITE\n"));
     assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");
     task.write("src/a.txt", "no more\n");
     repo.json(&["submit", "t1"]).ok();
@@ -189,7 +206,10 @@ fn evidence_planted_by_the_task_is_ignored() {
     let planted = |task: &crate::support::Task| {
         task.write("src/a.txt", "x\n");
         task.write("build/junit.xml", junit);
-        task.write("src/result.json", "{\"protocol\":1,\"results\":[{\"requirement\":\"unit\",\"status\":\"pass\"}]}");
+        task.write(
+            "src/result.json",
+            "{\"protocol\":1,\"results\":[{\"requirement\":\"unit\",\"status\":\"pass\"}]}",
+        );
         task.write(".tender/evidence/unit.json", "{\"verdict\":\"passed\"}");
     };
     let patch = repo.patch_of(|copy| copy.write("build/junit.xml", junit));
@@ -206,9 +226,8 @@ fn evidence_planted_by_the_task_is_ignored() {
 fn alive(word: &str) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
     processes.filter_map(Result::ok).any(|entry| {
-        std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
-            String::from_utf8_lossy(&line).split('\0').any(|argument| argument == word)
-        })
+        std::fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).split('\0').any(|argument| argument == word))
     })
 }
 
@@ -266,7 +285,9 @@ fn writing_outside_scratch_or_changing_its_inputs_is_an_error() {
     verdict_of(&unit(&removed), "error", &[]);
     let allowed = format!("mkdir -p out/deep\necho x > out/deep/file{done}");
     verdict_of(&unit(&allowed).key("scratch = [\"out/\"]"), "passed", &[]);
-    let closure = format!("chmod u+w .tender/verifiers/unit .tender/verifiers/unit/run.sh\necho >> .tender/verifiers/unit/run.sh{done}");
+    let closure = format!(
+        "chmod u+w .tender/verifiers/unit .tender/verifiers/unit/run.sh\necho >> .tender/verifiers/unit/run.sh{done}"
+    );
     verdict_of(&unit(&closure), "error", &[]);
 }
 
@@ -278,7 +299,8 @@ fn a_dirty_slot_is_rebuilt_for_the_next_run() {
         "if grep -q STRAY src/a.txt; then chmod u+w . src; echo x > src/stray.txt; fi\ntest -e src/stray.txt && ! grep -q STRAY src/a.txt && exit 9\ncase_ok a\nfinish",
     );
     verifier.commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "STRAY\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "STRAY\n"));
     assert_eq!(repo.json(&["verify", "t1"]).result(1).verdict("unit"), "error");
     task.write("src/a.txt", "fine\n");
     repo.json(&["submit", "t1"]).ok();
@@ -392,13 +414,17 @@ fn a_set_up_step_runs_once_for_the_same_inputs() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let count = lab.path("setups");
-    repo.write(".tender/verifiers/unit/setup.sh", format!("mkdir -p deps && echo ready > deps/flag\n{}", counting(&count)));
+    repo.write(
+        ".tender/verifiers/unit/setup.sh",
+        format!("mkdir -p deps && echo ready > deps/flag\n{}", counting(&count)),
+    );
     let verifier = unit("test \"$(cat deps/flag)\" = ready || exit 4\ncase_ok a\nfinish")
         .inputs(&["src/**", ".tender/verifiers/unit/setup.sh"])
         .key("setup = { command = [\"sh\", \".tender/verifiers/unit/setup.sh\"], inputs = [\"src/b.txt\"] }")
         .key("scratch = [\"deps/\"]");
     verifier.commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
     let first = repo.json(&["verify", "t1"]);
     assert_eq!(first.verdict("unit"), "passed", "{:#}", first.json);
     assert_eq!(runs(&count), 1);
@@ -414,7 +440,8 @@ fn a_set_up_step_runs_once_for_the_same_inputs() {
 
 #[test]
 fn a_set_up_step_that_fails_is_no_pass() {
-    let verifier = unit("case_ok a\nfinish").key("setup = { command = [\"sh\", \"-c\", \"exit 3\"], inputs = [] }");
+    let verifier =
+        unit("case_ok a\nfinish").key("setup = { command = [\"sh\", \"-c\", \"exit 3\"], inputs = [] }");
     let lab = Lab::new();
     let repo = lab.repo("app");
     let answer = verified(&repo, &verifier);
@@ -486,11 +513,16 @@ fn a_manifest_only_in_the_candidate_or_the_live_tree_does_not_count() {
 #[test]
 fn flaky_is_failed_unless_policy_says_warn() {
     let lab = Lab::new();
-    for (name, policy, verdict) in [("strict", "", "failed"), ("lenient", "[policy]\nflaky = \"warn\"\n", "passed")] {
+    for (name, policy, verdict) in
+        [("strict", "", "failed"), ("lenient", "[policy]\nflaky = \"warn\"\n", "passed")]
+    {
         let repo = lab.repo(name);
         repo.write(".tender/config.toml", policy);
         let mark = lab.path(format!("{name}-tried"));
-        let script = format!("if test -e '{0}'; then case_ok a; else touch '{0}'; case_bad a; fi\nfinish", mark.display());
+        let script = format!(
+            "if test -e '{0}'; then case_ok a; else touch '{0}'; case_bad a; fi\nfinish",
+            mark.display()
+        );
         let answer = verified(&repo, &unit(&script).key("attempts = 2"));
         assert_eq!(answer.verdict("unit"), verdict, "{name}: {:#}", answer.json);
         if verdict == "failed" {
@@ -508,8 +540,14 @@ fn the_private_layer_works_like_the_committed_one() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let verifier = unit("grep -q candidate src/a.txt || exit 3\ncase_ok a\nfinish");
-    repo.write(format!(".git/tender/local/{}", verifier.manifest_path().trim_start_matches(".tender/")), verifier.manifest());
-    repo.write(format!(".git/tender/local/{}", verifier.script_path().trim_start_matches(".tender/")), verifier.script_text());
+    repo.write(
+        format!(".git/tender/local/{}", verifier.manifest_path().trim_start_matches(".tender/")),
+        verifier.manifest(),
+    );
+    repo.write(
+        format!(".git/tender/local/{}", verifier.script_path().trim_start_matches(".tender/")),
+        verifier.script_text(),
+    );
     repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "candidate\n"));
     let answer = repo.json(&["verify", "t1"]).ok();
     assert_eq!(answer.verdict("unit"), "passed", "{:#}", answer.json);
@@ -582,7 +620,9 @@ fn built_in_whitespace_and_scope() {
     let repo = lab.empty_repo("second");
     repo.write("old.txt", "trailing \nmore\n");
     repo.commit("old sins");
-    repo.submitted(&Contract::new("t1").allowed(&["whitespace"]), |task| task.write("old.txt", "trailing \nless\n"));
+    repo.submitted(&Contract::new("t1").allowed(&["whitespace"]), |task| {
+        task.write("old.txt", "trailing \nless\n")
+    });
     assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("whitespace"), "passed");
 }
 
@@ -610,7 +650,11 @@ fn artifacts_are_checked_on_the_candidates_bytes() {
         assert_eq!(answer.verdict("artifacts"), if *good { "passed" } else { "failed" }, "{claim}");
         assert_eq!(answer.row("artifacts")["required"], true);
         if !good {
-            assert!(answer.reason("artifacts").contains(claim["path"].as_str().expect("text")), "{:#}", answer.json);
+            assert!(
+                answer.reason("artifacts").contains(claim["path"].as_str().expect("text")),
+                "{:#}",
+                answer.json
+            );
             repo.json(&["deliver", &id]).fails("verification.failed");
         }
     }
@@ -640,7 +684,8 @@ fn two_requirements_of_one_verifier_are_two_rows() {
     let count = lab.path("count");
     unit(&format!("{}case_ok a\nfinish", counting(&count))).commit(&repo);
     let row = |id: &str| json!({"id": id, "text": format!("text of {id}"), "verifier": "unit"});
-    let contract = Contract::new("t1").allowed(&["unit"]).set("requirements", json!([row("one"), row("two")]));
+    let contract =
+        Contract::new("t1").allowed(&["unit"]).set("requirements", json!([row("one"), row("two")]));
     repo.submitted(&contract, |task| task.write("src/a.txt", "x\n"));
     let answer = repo.json(&["verify", "t1"]).ok();
     assert_eq!((answer.verdict("one"), answer.verdict("two")), ("passed", "passed"));
@@ -669,7 +714,8 @@ fn the_live_tree_and_the_worktree_do_not_matter_to_a_verifier() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     unit("test \"$(cat src/a.txt)\" = candidate || exit 3\ncase_ok a\nfinish").commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "candidate\n"));
+    let task = repo
+        .submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "candidate\n"));
     task.write("src/a.txt", "later work, not submitted\n");
     repo.write("src/a.txt", "dirty live\n");
     assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");

@@ -43,15 +43,23 @@ fn busy(lab: &Lab) -> Repo<'_> {
 fn views_exit_0_whatever_they_show_and_change_no_byte() {
     let lab = Lab::new();
     let repo = busy(&lab);
-    let evidence = repo.json(&["report", "t1"]).ok().row("bad")["evidence"].as_str().expect("a reference").to_owned();
+    let evidence =
+        repo.json(&["report", "t1"]).ok().row("bad")["evidence"].as_str().expect("a reference").to_owned();
     // A checkpointed ledger, so that even opening it must not write.
     let logs = |tree: crate::support::snapshot::Tree| -> crate::support::snapshot::Tree {
         tree.into_iter().filter(|(name, _)| !name.ends_with("-shm") && !name.ends_with("-wal")).collect()
     };
     let (before, store) = (repo.snapshot(), logs(tree(&repo.store())));
     let views: &[&[&str]] = &[
-        &["status"], &["report", "t1"], &["report", "t2"], &["report", "t3"], &["report", "t1", "--brief"],
-        &["diff", "t1"], &["log"], &["log", "t1"], &["show", &evidence],
+        &["status"],
+        &["report", "t1"],
+        &["report", "t2"],
+        &["report", "t3"],
+        &["report", "t1", "--brief"],
+        &["diff", "t1"],
+        &["log"],
+        &["log", "t1"],
+        &["show", &evidence],
     ];
     for view in views {
         repo.tender(view).ok();
@@ -92,7 +100,8 @@ fn the_log_is_one_object_a_line_and_a_chain() {
         "state": "$word", "paramsSha256": "$sha256", "basis": "$any", "origin": "$any", "result": "$any",
         "prev": "$any", "hash": "$sha256"
     });
-    let lines: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let lines: Vec<Value> =
+        out.text().lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     assert!(lines.len() >= 8, "{}", out.text());
     lines.iter().for_each(|line| shape::check(line, &shape_of_a_line));
     assert_chain(&repo);
@@ -100,7 +109,11 @@ fn the_log_is_one_object_a_line_and_a_chain() {
     assert!(of_one.lines().all(|line| serde_json::from_str::<Value>(line).expect("object")["task"] == "t2"));
     assert!(!of_one.is_empty());
     // No terminal: what asked was an agent, or the harness itself.
-    assert!(lines.iter().all(|line| line["actor"] == "agent" || line["actor"] == "harness"), "{}", out.text());
+    assert!(
+        lines.iter().all(|line| line["actor"] == "agent" || line["actor"] == "harness"),
+        "{}",
+        out.text()
+    );
     let tools: Vec<_> = lines.iter().filter_map(|line| line["tool"].as_str()).collect();
     for tool in ["open", "submit", "verify", "deliver"] {
         assert!(tools.contains(&tool), "{tool} is not in {tools:?}");

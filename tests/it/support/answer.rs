@@ -39,7 +39,14 @@ impl Out {
 
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "{}\n--- stdout\n{}\n--- stderr\n{}", self.shown, self.text(), self.errors());
+        assert_eq!(
+            self.code,
+            code,
+            "{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.shown,
+            self.text(),
+            self.errors()
+        );
         assert!(!self.errors().contains("panicked at"), "{}\n{}", self.shown, self.errors());
         self
     }
@@ -170,7 +177,8 @@ impl Answer {
         let list = error["details"]["conflicts"].as_array();
         let list = list.unwrap_or_else(|| panic!("no conflicts in {:#}", self.json));
         let state = |value: &Value| {
-            value.is_null() || (value["mode"].is_string() && (value["gitBlob"].is_string() || value["gitBlob"].is_null()))
+            value.is_null()
+                || (value["mode"].is_string() && (value["gitBlob"].is_string() || value["gitBlob"].is_null()))
         };
         let mut all = Vec::new();
         for conflict in list {

@@ -49,9 +49,11 @@ pub fn contains(whole: &Value, part: &Value, at: &str) -> Result<(), String> {
             let found = object.get(key).ok_or_else(|| format!("{at}.{key} is missing"))?;
             contains(found, inner, &format!("{at}.{key}"))
         }),
-        (Value::Array(list), Value::Array(items)) if list.len() == items.len() => {
-            list.iter().zip(items).enumerate().try_for_each(|(n, (a, b))| contains(a, b, &format!("{at}[{n}]")))
-        }
+        (Value::Array(list), Value::Array(items)) if list.len() == items.len() => list
+            .iter()
+            .zip(items)
+            .enumerate()
+            .try_for_each(|(n, (a, b))| contains(a, b, &format!("{at}[{n}]"))),
         _ => matches(whole, part, at),
     }
 }
@@ -67,7 +69,9 @@ fn marked(value: &Value, mark: &str, at: &str) -> Result<(), String> {
         "$any" => true,
         "$str" => text.is_some(),
         "$text" => text.is_some_and(|t| !t.is_empty()),
-        "$word" => text.is_some_and(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')),
+        "$word" => {
+            text.is_some_and(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        }
         "$int" => value.is_u64(),
         "$bool" => value.is_boolean(),
         "$object" => value.is_object(),

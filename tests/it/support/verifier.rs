@@ -110,7 +110,9 @@ impl Verifier {
             _ if self.extra.contains("outputs = ") => "",
             Counts::Nothing => "",
             Counts::Libtest => "outputs = [{ format = \"libtest\", required = true }]\n",
-            Counts::Junit => "outputs = [{ path = \"{out}/junit.xml\", format = \"junit\", required = true }]\n",
+            Counts::Junit => {
+                "outputs = [{ path = \"{out}/junit.xml\", format = \"junit\", required = true }]\n"
+            }
         });
         text.push_str(&self.extra);
         text
