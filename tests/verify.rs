@@ -5,7 +5,7 @@
 use git_tender::domain::contract::Contract;
 use git_tender::domain::digest::ObjectId;
 use git_tender::domain::evidence::{Evidence, InputFile, Listing, Observation};
-use git_tender::domain::patch::{BoundPatch, Candidate, manifest_sha256};
+use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use git_tender::domain::policy::{Config, effective};
 use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
 use git_tender::git::{Caller, Environment, Git, Repository, tree};
@@ -140,21 +140,7 @@ impl Bench {
         let verifiers = Verifiers::load(&repository, &base, &layout.local()).expect("loads");
         let (effective, _) = effective(&contract, &config.policy).expect("within");
         let effective = effective.protecting(&verifiers.closure_scope());
-        let known = self.candidates.borrow().iter().position(|known| known == tree);
-        let number = known.unwrap_or_else(|| {
-            self.candidates.borrow_mut().push(tree.clone());
-            self.candidates.borrow().len() - 1
-        });
-        let manifest = manifest_sha256(&changes);
-        let candidate = Candidate {
-            candidate: u32::try_from(number).expect("small") + 1,
-            contract_version: 1,
-            base_tree: base.clone(),
-            tree: tree.clone(),
-            patch: BoundPatch { manifest_sha256: manifest, sha256: manifest, bytes: 0 },
-            artifact_bytes: 0,
-            changes,
-        };
+        let candidate = self.candidate(&base, tree, changes);
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
         let home = self.home.borrow().clone();
@@ -165,7 +151,7 @@ impl Bench {
             task: &task,
             candidate: &candidate,
             contract: &contract,
-            contract_sha256: manifest,
+            contract_sha256: candidate.patch.manifest_sha256,
             effective: &effective,
             filters: &[],
         };
@@ -196,6 +182,24 @@ impl Bench {
             }
         }
         verdict::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
+    }
+
+    fn candidate(&self, base: &ObjectId, tree: &ObjectId, changes: Vec<Change>) -> Candidate {
+        let known = self.candidates.borrow().iter().position(|known| known == tree);
+        let number = known.unwrap_or_else(|| {
+            self.candidates.borrow_mut().push(tree.clone());
+            self.candidates.borrow().len() - 1
+        });
+        let manifest = manifest_sha256(&changes);
+        Candidate {
+            candidate: u32::try_from(number).expect("small") + 1,
+            contract_version: 1,
+            base_tree: base.clone(),
+            tree: tree.clone(),
+            patch: BoundPatch { manifest_sha256: manifest, sha256: manifest, bytes: 0 },
+            artifact_bytes: 0,
+            changes,
+        }
     }
 
     fn last(&self) -> Evidence {
