@@ -5,7 +5,7 @@
 use git_tender::domain::contract::Contract;
 use git_tender::domain::digest::ObjectId;
 use git_tender::domain::evidence::{Evidence, InputFile, Listing, Observation};
-use git_tender::domain::patch::{BoundPatch, Candidate, manifest_sha256};
+use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use git_tender::domain::policy::{Config, effective};
 use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
 use git_tender::git::{Caller, Environment, Git, Repository, tree};
@@ -30,6 +30,7 @@ struct Bench {
     candidates: RefCell<Vec<ObjectId>>,
     runs: Cell<usize>,
     task: RefCell<String>,
+    home: RefCell<PathBuf>,
 }
 
 impl Bench {
@@ -59,6 +60,7 @@ impl Bench {
             candidates: RefCell::default(),
             runs: Cell::new(0),
             task: RefCell::new("t1".to_owned()),
+            home: RefCell::default(),
         };
         std::fs::create_dir_all(bench.top()).expect("made");
         Git::new(&bench.environment, None)
@@ -138,22 +140,10 @@ impl Bench {
         let verifiers = Verifiers::load(&repository, &base, &layout.local()).expect("loads");
         let (effective, _) = effective(&contract, &config.policy).expect("within");
         let effective = effective.protecting(&verifiers.closure_scope());
-        let known = self.candidates.borrow().iter().position(|known| known == tree);
-        let number = known.unwrap_or_else(|| {
-            self.candidates.borrow_mut().push(tree.clone());
-            self.candidates.borrow().len() - 1
-        });
-        let manifest = manifest_sha256(&changes);
-        let candidate = Candidate {
-            candidate: u32::try_from(number).expect("small") + 1,
-            contract_version: 1,
-            base_tree: base.clone(),
-            tree: tree.clone(),
-            patch: BoundPatch { manifest_sha256: manifest, sha256: manifest, bytes: 0 },
-            changes,
-        };
+        let candidate = self.candidate(&base, tree, changes);
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
+        let home = self.home.borrow().clone();
         let subject = Subject {
             repository: &repository,
             quarantine: None,
@@ -161,7 +151,7 @@ impl Bench {
             task: &task,
             candidate: &candidate,
             contract: &contract,
-            contract_sha256: manifest,
+            contract_sha256: candidate.patch.manifest_sha256,
             effective: &effective,
             filters: &[],
         };
@@ -169,7 +159,7 @@ impl Bench {
         let host = Host {
             program: Path::new(HELPER),
             vars: &vars,
-            home: Some(self.folder.path()),
+            home: Some(&home),
             layout: &layout,
             blobs: &blobs,
             slots: &slots,
@@ -192,6 +182,24 @@ impl Bench {
             }
         }
         verdict::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
+    }
+
+    fn candidate(&self, base: &ObjectId, tree: &ObjectId, changes: Vec<Change>) -> Candidate {
+        let known = self.candidates.borrow().iter().position(|known| known == tree);
+        let number = known.unwrap_or_else(|| {
+            self.candidates.borrow_mut().push(tree.clone());
+            self.candidates.borrow().len() - 1
+        });
+        let manifest = manifest_sha256(&changes);
+        Candidate {
+            candidate: u32::try_from(number).expect("small") + 1,
+            contract_version: 1,
+            base_tree: base.clone(),
+            tree: tree.clone(),
+            patch: BoundPatch { manifest_sha256: manifest, sha256: manifest, bytes: 0 },
+            artifact_bytes: 0,
+            changes,
+        }
     }
 
     fn last(&self) -> Evidence {
@@ -527,4 +535,96 @@ fn the_protocol_is_spoken() {
     }
     assert_eq!(outcome(&format!("{}; exit 1", answer("n0nce", "pass")), keys).0, Verdict::Failed);
     assert_eq!(outcome(&answer("n0nce", "skip"), keys).0, Verdict::NotRun);
+}
+
+#[test]
+fn what_is_built_in_needs_no_manifest() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!(["scope", "whitespace"]);
+    bench.contract.borrow_mut()["artifacts"] =
+        serde_json::json!([{"path": "a", "maxBytes": 9, "mustNotContain": ["TODO"]}]);
+    bench.write("a", "1\n");
+    bench.base();
+    bench.write("a", "2\n");
+    let verdicts = |rows: &[Row]| rows.iter().map(|row| (row.id.clone(), row.verdict)).collect::<Vec<_>>();
+    let passed = ["scope", "whitespace", "artifacts"].map(|id| (id.to_owned(), Verdict::Passed));
+    assert_eq!(verdicts(&bench.verify()), passed);
+    assert_eq!(bench.runs.get(), 3);
+    bench.verify();
+    assert_eq!(bench.runs.get(), 0);
+    bench.write("a", "TODO \n");
+    assert_eq!(verdicts(&bench.look())[1].1, Verdict::Stale);
+    let rows = bench.verify();
+    assert_eq!(
+        verdicts(&rows).iter().map(|row| row.1).collect::<Vec<_>>(),
+        [Verdict::Passed, Verdict::Failed, Verdict::Failed]
+    );
+    assert!(bench.records.borrow().iter().all(|(_, e)| e.checks.is_none() && e.key.platform == "any"));
+}
+
+#[test]
+fn the_floor_of_the_policy_runs_and_a_forbidden_floor_cannot_be_met() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["verification"] = serde_json::json!({"allowed": ["scope"]});
+    bench.unit("exit 1", "");
+    bench.base();
+    *bench.config.borrow_mut() =
+        "[policy]\nrequire = [{ verifier = \"unit\", when = [\"src/**\"] }]\n".to_owned();
+    bench.write("docs/a", "1\n");
+    assert_eq!(bench.verify().len(), 1, "nothing under src is touched");
+    bench.write("src/a", "1\n");
+    let rows = bench.verify();
+    assert_eq!((rows[1].id.as_str(), rows[1].required, rows[1].verdict), ("unit", true, Verdict::Failed));
+    bench.contract.borrow_mut()["verification"] =
+        serde_json::json!({"allowed": ["scope"], "forbidden": ["unit"]});
+    let rows = bench.verify();
+    assert_eq!(
+        (rows[1].required, rows[1].verdict, rows[1].reason.as_deref()),
+        (true, Verdict::NotRun, Some("forbidden by contract"))
+    );
+}
+
+/// Copies a shipped fixture into the repository, in place of the one before.
+fn fixture(bench: &Bench, id: &str, name: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("verifiers").join(id).join("fixtures").join(name);
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("lists").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let below = path.strip_prefix(&from).expect("beneath").to_str().expect("UTF-8");
+            bench.write(below, &std::fs::read_to_string(&path).expect("reads"));
+        }
+    }
+}
+
+#[test]
+fn shipped_verifiers_tell_their_fixtures_apart() {
+    for id in ["cargo-test", "clippy", "pytest"] {
+        let bench = Bench::new();
+        bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!([id]);
+        let var = |name: &str| std::env::var_os(name).unwrap_or_default();
+        bench.vars.borrow_mut().retain(|(name, _)| name != "PATH");
+        bench.vars.borrow_mut().push(("PATH".into(), var("PATH")));
+        *bench.home.borrow_mut() = var("HOME").into();
+        let manifest =
+            std::fs::read_to_string(format!("{}/verifiers/{id}/verifier.toml", env!("CARGO_MANIFEST_DIR")));
+        bench.write(&format!(".tender/verifiers/{id}/verifier.toml"), &manifest.expect("reads"));
+        bench.base();
+        fixture(&bench, id, "passing");
+        let rows = bench.verify();
+        if rows[0].verdict == Verdict::NotRun {
+            // The tool is not on this machine, and the row says so.
+            assert!(rows[0].reason.as_deref().is_some_and(|reason| reason.contains(" not ")), "{rows:?}");
+            continue;
+        }
+        assert_eq!(one(&rows), (Verdict::Passed, String::new()), "{id}: {:?}", bench.records.borrow());
+        fixture(&bench, id, "failing");
+        let rows = bench.verify();
+        assert_eq!(rows[0].verdict, Verdict::Failed, "{id}: {rows:?}");
+        assert_eq!(rows[0].checks.is_some(), id != "clippy");
+    }
 }

@@ -205,7 +205,7 @@ fn staleness_names_what_changed() {
     assert_eq!(part(&|i| i.tools[0].probe = Some(Sha256::of(b"x"))), "the tool make changed");
     assert_eq!(part(&|i| i.tools.clear()), "the tool make is new");
     assert_eq!(
-        part(&|i| drop(i.env.insert("A".to_owned(), Some(Sha256::of(b"x"))))),
+        part(&|i| i.env = [("A".to_owned(), Some(Sha256::of(b"x")))].into()),
         "the variable A changed"
     );
     assert_eq!(part(&|i| i.checkout.push("x".to_owned())), "the settings of the checkout changed");
