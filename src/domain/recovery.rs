@@ -113,6 +113,7 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
     let acts = (0..steps.len()).map(act).collect();
     let is_later = |at: usize| {
         steps[at] != Step::Already
+            && progress != Progress::Planned
             && match sights[at].live {
                 Live::Foreign => true,
                 Live::Before => direction == Direction::Forward && written[at],

@@ -107,7 +107,10 @@ pub fn execute(
     match problem {
         Some(problem) => run.clear_away(problem, journal),
         None => {
-            let acts: Vec<Act> = plan.steps.iter().map(|_| Act::Commit).collect();
+            let act = |step: &PlannedStep| {
+                if step.step == Step::Already { Act::Nothing } else { Act::Commit }
+            };
+            let acts: Vec<Act> = plan.steps.iter().map(act).collect();
             run.go_forward(&acts, journal)
         }
     }
@@ -204,7 +207,12 @@ impl<'a> Run<'a> {
 
     fn go_back(&mut self, acts: &[Act]) -> Result<()> {
         let mut first_problem = None;
+        let last_not_created = self.plan.steps.iter().rposition(|s| matches!(s.step, Step::Replace | Step::Delete));
         for at in (0..acts.len()).rev() {
+            // The created files are gone; their directories may lie where a file has to come back.
+            if Some(at) == last_not_created {
+                first_problem = first_problem.or(self.remove_folders().err());
+            }
             // One path that cannot be put back must not keep the others from it.
             if let Err(e) = self.undo(at, acts[at]) {
                 first_problem.get_or_insert(e);

@@ -3,7 +3,7 @@
 //! Every change of a name is an exchange or a move to a free name, so none of them can destroy anything. The only thing that is ever
 //! unlinked is what was looked at under a name that nobody else uses: our own object unchanged, or an old one whose bytes are stored.
 
-use super::look::{Look, look, only_folders, ours};
+use super::look::{Look, Wait, ask, look, only_folders, ours};
 use super::{MANY, Run, Stop, failed, folder};
 use crate::domain::delivery::{Reason, Step};
 use crate::domain::digest::Sha256;
@@ -12,7 +12,7 @@ use crate::domain::recovery::Act;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder};
-use crate::git::lease::{self, Asked};
+use crate::git::lease::Asked;
 use rustix::fs::FileType;
 use std::io::{self, ErrorKind, Read};
 use std::rc::Rc;
@@ -46,6 +46,11 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// The directory of a step's temporary name. The path's own may have made room for a file by now.
+    fn room(&self, at: usize) -> Result<Rc<Folder>> {
+        folder(self.top, self.temporary(at)?.folder.as_ref())
+    }
+
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this returns, or the user's.
     pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), Stop> {
         let step = self.step(at);
@@ -64,7 +69,7 @@ impl<'a> Run<'a> {
         };
         done.map_err(|stop| stop.at(at))?;
         let seen = match &step.before {
-            Some(before) => self.look_at_held(at, &names, before).map_err(Stop::Failed)?,
+            Some(before) => self.look_at_held(at, &names.room, before)?,
             None => None,
         };
         let reason = match seen {
@@ -120,28 +125,37 @@ impl<'a> Run<'a> {
         folder.move_to(&aside, folder, names.temporary)
     }
 
-    /// Ends an exchange by moves that was cut off: either all of it took place afterwards, or none.
-    pub(super) fn tidy_substitute(&mut self, at: usize) -> Result<()> {
-        if self.step(at).step != Step::Replace {
-            return Ok(());
-        }
+    /// Puts in order what a file system without exchange and without moves to a free name can leave behind: an object with two names in
+    /// the middle of a move (the name that only we use goes), and an exchange by moves that was cut off (it is undone or completed).
+    pub(super) fn tidy(&mut self, at: usize) -> Result<()> {
         let Ok(names) = self.names(at) else { return Ok(()) };
         let aside = aside(names.temporary);
         let fail = |e: io::Error| failed("put in order", names.path, &e);
-        let present = |name: &[u8]| names.folder.entry(name).map_err(fail).map(|e| e.is_some());
-        if !present(&aside)? {
-            return Ok(());
+        let inode = |folder: &Folder, name: &[u8]| -> Result<Option<Inode>> {
+            Ok(folder.entry(name).map_err(fail)?.map(|e| e.inode))
+        };
+        let live = inode(&names.folder, names.name())?;
+        let mut temporary = inode(&names.room, names.temporary)?;
+        let mut spare = inode(&names.room, &aside)?;
+        if spare.is_some() && (spare == live || spare == temporary) {
+            names.room.unlink(&aside).map_err(fail)?;
+            spare = None;
         }
-        match (present(names.name())?, present(names.temporary)?) {
-            (false, _) => names.folder.move_to(&aside, &names.folder, names.name()).map_err(fail),
-            (true, false) => names.folder.move_to(&aside, &names.folder, names.temporary).map_err(fail),
-            (true, true) => self.dispose(at, &names.folder, &aside),
+        if temporary.is_some() && temporary == live {
+            names.room.unlink(names.temporary).map_err(fail)?;
+            temporary = None;
+        }
+        match (spare, live, temporary) {
+            (None, ..) => Ok(()),
+            (_, None, _) => names.room.move_to(&aside, &names.folder, names.name()).map_err(fail),
+            (_, _, None) => names.room.move_to(&aside, &names.room, names.temporary).map_err(fail),
+            _ => self.dispose(at, &names.room, &aside, Stored::No),
         }
     }
 
     /// Looks at what came out. `None`: as expected.
-    fn look_at_held(&mut self, at: usize, names: &Names<'_>, before: &Raw) -> Result<Option<Reason>> {
-        match look(&names.room, names.temporary, before) {
+    fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
+        match look(room, self.temporary(at)?.name.as_bytes(), before, Wait::Little) {
             Ok(Look::Same) => Ok(None),
             Ok(Look::SameUnasked) => {
                 self.note(at, Note::LeaseNotChecked);
@@ -166,8 +180,8 @@ impl<'a> Run<'a> {
     /// The last look, when everything is in place: whoever had got hold of an old object before it lost its name had time to write.
     pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), Stop> {
         let Some(before) = &self.step(at).before else { return Ok(()) };
-        let names = self.names(at)?;
-        match self.look_at_held(at, &names, before)? {
+        let room = self.room(at)?;
+        match self.look_at_held(at, &room, before)? {
             None => Ok(()),
             Some(reason) => Err(Stop::Conflict(at, reason)),
         }
@@ -204,11 +218,14 @@ impl<'a> Run<'a> {
 
     /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one stays.
     fn give_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+        if self.plan.folders.contains(names.path) {
+            self.remove_folders()?;
+        }
         match names.room.move_to(names.temporary, &names.folder, names.name()) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                 self.note(at, Note::LaterEditKept);
-                self.dispose(at, &names.room, names.temporary)
+                self.dispose(at, &names.room, names.temporary, Stored::No)
             }
             Err(e) => Err(failed("put back", names.path, &e)),
         }
@@ -237,7 +254,7 @@ impl<'a> Run<'a> {
                 }
             } else {
                 self.note(at, Note::LaterEditKept);
-                return self.dispose(at, &names.folder, names.temporary);
+                return self.dispose(at, &names.folder, names.temporary, Stored::No);
             }
         }
         Err(fail(ErrorKind::ResourceBusy.into()))
@@ -273,7 +290,7 @@ impl<'a> Run<'a> {
         let fail = |e: io::Error| failed("look at", path, &e);
         let Some(after) = &self.step(at).after else { return Ok(false) };
         let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
-        match look(folder, name, &ours(after)) {
+        match look(folder, name, &ours(after), Wait::Long) {
             Ok(seen) => Ok(staged && seen.is_same()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(fail(e)),
@@ -302,8 +319,8 @@ impl<'a> Run<'a> {
 
     pub(super) fn keep_later(&mut self, at: usize) -> Result<()> {
         self.note(at, Note::LaterEditKept);
-        let names = self.names(at)?;
-        self.dispose(at, &names.room, names.temporary)
+        let room = self.room(at)?;
+        self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::No)
     }
 
     /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place.
@@ -365,8 +382,8 @@ impl<'a> Run<'a> {
         for (at, act) in acts.iter().enumerate() {
             match (act, &self.step(at).before) {
                 (Act::Commit | Act::Finish, Some(_)) => {
-                    let names = self.names(at)?;
-                    self.dispose(at, &names.room, names.temporary)?;
+                    let room = self.room(at)?;
+                    self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::AsPreimage)?;
                 }
                 (Act::KeepLater, _) => self.keep_later(at)?,
                 (Act::DropStaged, _) => self.drop_staged(at)?,
@@ -379,14 +396,14 @@ impl<'a> Run<'a> {
 
     /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody is still writing into,
     /// or what is no file and not empty, is left and named.
-    fn dispose(&mut self, at: usize, room: &Folder, name: &[u8]) -> Result<()> {
+    fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
         let path = &self.step(at).change.path;
         let fail = |e: io::Error| failed("drop the old version of", path, &e);
         let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
         let gone = match entry.kind {
             FileType::RegularFile => {
                 let mut file = room.open(name).map_err(fail)?;
-                let asked = lease::ask(&file);
+                let asked = ask(&file, Wait::Long);
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(fail)?;
                 let free = match &asked {
@@ -395,13 +412,13 @@ impl<'a> Run<'a> {
                     Asked::Writing => false,
                 };
                 if free {
-                    self.store_unless_known(at, &bytes)?;
+                    self.store(at, &bytes, stored)?;
                 }
                 free
             }
             FileType::Symlink => {
                 let target = room.target(name).map_err(fail)?;
-                self.store_unless_known(at, &target)?;
+                self.store(at, &target, stored)?;
                 true
             }
             FileType::Directory => {
@@ -423,13 +440,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn store_unless_known(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+    fn store(&mut self, at: usize, bytes: &[u8], stored: Stored) -> Result<()> {
         let digest = Sha256::of(bytes);
         let step = self.step(at);
         let known = |raw: &Option<Raw>| {
             matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest)
         };
-        if known(&step.before) || known(&step.after) {
+        if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
             return Ok(());
         }
         (self.keeper.put)(bytes)?;
@@ -459,7 +476,6 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        self.top.forget();
         Ok(())
     }
 
@@ -471,7 +487,6 @@ impl<'a> Run<'a> {
                 removed.map_err(|e| failed("remove the directory", made, &e))?;
             }
         }
-        self.top.forget();
         Ok(())
     }
 
@@ -496,6 +511,15 @@ impl<'a> Run<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether the bytes of an old object are in the receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    /// They are, if they are the preimage's.
+    AsPreimage,
+    /// They are not: somebody has to be told where they are now.
+    No,
 }
 
 /// Why a change of names did not take place; the step is known to the caller.
