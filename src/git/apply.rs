@@ -15,7 +15,7 @@ pub mod recover;
 mod stage;
 mod step;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use super::fsops::{Barred, Folder, Top};
 use super::live::Materials;

@@ -2,7 +2,7 @@
 
 mod crash;
 mod race;
-mod world;
+pub(crate) mod world;
 
 use crate::domain::delivery::Reason;
 use crate::domain::receipt::{Note, Outcome};

@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// The empty tree has no attributes: what tests write is stored as it is.
+const NO_ATTRIBUTES: &str = "--attr-source=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
 /// A path's type and mode, and its bytes.
 pub(crate) type Tree = BTreeMap<String, (String, Vec<u8>)>;
 
@@ -88,7 +91,7 @@ impl World {
         for (path, content) in files {
             write(&live.join(path), content);
         }
-        run(&["add", "-A"]);
+        run(&[NO_ATTRIBUTES, "add", "-A"]);
         run(&["commit", "--quiet", "--allow-empty", "-m", "base"]);
         let repository = Repository::at(&environment, &live.join(".git"), &live, None).expect("opens");
         let base = repository.resolve("HEAD", "tree").expect("works").expect("there");
@@ -129,6 +132,12 @@ impl World {
         String::from_utf8(out).expect("text")
     }
 
+    /// A call that may end with another exit code than 0.
+    pub(crate) fn try_git(&self, args: &[&str]) {
+        let git = Git::new(&self.environment, None).cwd(&self.path(""));
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).run().expect("git starts");
+    }
+
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join("live").join(path)
     }
@@ -155,11 +164,14 @@ impl World {
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir(&place).expect("creates");
         let index = self.dir.path().join("candidate.index");
-        let git = || self.repository.git().work_tree(&place).index(&index);
+        let git = || {
+            let git = self.repository.git().work_tree(&place).index(&index).arg(NO_ATTRIBUTES);
+            git.setting("core.autocrlf=false").setting("core.sparseCheckout=false")
+        };
         git().args(["read-tree", self.base.as_str()]).ok().expect("reads");
-        git().setting("core.autocrlf=false").args(["checkout-index", "-a", "-f"]).ok().expect("fills");
+        git().args(["checkout-index", "-a", "-f"]).ok().expect("fills");
         edit(&Editor(place.clone()));
-        git().setting("core.autocrlf=false").args(["add", "-A", "-f"]).ok().expect("adds");
+        git().args(["add", "-A", "-f"]).ok().expect("adds");
         let out = git().args(["write-tree"]).ok().expect("writes");
         let id: ObjectId = String::from_utf8(out).expect("text").trim().parse().expect("an id");
         let objects = self.repository.objects(None).expect("opens");
@@ -247,10 +259,6 @@ impl World {
             found.ok_or_else(|| Failure::new(Code::NotFound, "no such blob"))
         };
         run(Keeper { put: &put, get: &get })
-    }
-
-    pub(crate) fn stored(&self, bytes: &[u8]) -> bool {
-        self.blobs.borrow().contains_key(&Sha256::of(bytes))
     }
 
     pub(crate) fn journal_ends(&self) -> &'static str {
