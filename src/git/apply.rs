@@ -10,6 +10,7 @@
 //! [`execute`] accepts a [`ClearedPlan`] and nothing else.
 
 mod attributes;
+mod back;
 mod look;
 pub mod recover;
 mod stage;
@@ -207,7 +208,8 @@ impl<'a> Run<'a> {
 
     fn go_back(&mut self, acts: &[Act]) -> Result<()> {
         let mut first_problem = None;
-        let last_not_created = self.plan.steps.iter().rposition(|s| matches!(s.step, Step::Replace | Step::Delete));
+        let last_not_created =
+            self.plan.steps.iter().rposition(|s| matches!(s.step, Step::Replace | Step::Delete));
         for at in (0..acts.len()).rev() {
             // The created files are gone; their directories may lie where a file has to come back.
             if Some(at) == last_not_created {
@@ -239,10 +241,7 @@ impl<'a> Run<'a> {
         Conflict {
             path: change.path.clone(),
             reason,
-            expected: change
-                .old
-                .as_ref()
-                .map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
+            expected: change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
             actual: look::side(self.top, change),
             mergeable: false,
         }

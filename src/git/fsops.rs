@@ -116,7 +116,6 @@ impl Top {
         }
         Ok(at)
     }
-
 }
 
 impl Folder {

@@ -226,9 +226,8 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
 
 #[test]
 fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
-    let planned = || {
-        plan(&[modify()], &[fact(file("old", false), old_entry())], &|_| old_entry()).expect("fits")
-    };
+    let planned =
+        || plan(&[modify()], &[fact(file("old", false), old_entry())], &|_| old_entry()).expect("fits");
     let manifest = manifest_sha256(&[modify()]);
     let optional = row("b", false, Verdict::Failed);
     let good = Clearance::from_rows(manifest, &[row("a", true, Verdict::Passed), optional]).expect("passed");
@@ -266,7 +265,7 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         paths: vec![at(modify(), Outcome::Applied), at(there, Outcome::Already)],
     };
     let back = modify().reversed();
-    assert_eq!(receipt.reversed(), [back.clone()]);
+    assert_eq!(receipt.reversed(), std::slice::from_ref(&back));
     let planned = |change: &Change| {
         let mut live = fact(file("new", false), entry(Mode::File, "new"));
         if let LiveKind::File(f) = &mut live.kind {

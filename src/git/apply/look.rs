@@ -140,8 +140,7 @@ pub(super) fn side(top: &Top, change: &Change) -> Option<Side> {
     let name = change.path.file_name();
     let entry = folder.entry(name).ok()??;
     let known = change.old.as_ref().or(change.new.as_ref())?;
-    let format =
-        if known.git_blob.as_str().len() == 40 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
+    let format = if known.git_blob.as_str().len() == 40 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
     let (mode, bytes) = match entry.kind {
         FileType::Symlink => (Mode::Symlink, folder.target(name).ok()?),
         FileType::RegularFile => {

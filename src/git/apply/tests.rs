@@ -43,7 +43,8 @@ fn a_file_keeps_its_bits_its_attributes_and_its_partner() {
     });
     world.chmod("secret", 0o600);
     let secret = std::fs::File::open(world.path("secret")).expect("opens");
-    rustix::fs::fsetxattr(&secret, "user.note", b"mine", rustix::fs::XattrFlags::empty()).expect("attributes");
+    rustix::fs::fsetxattr(&secret, "user.note", b"mine", rustix::fs::XattrFlags::empty())
+        .expect("attributes");
     std::fs::hard_link(world.path("pair"), world.dir.path().join("partner")).expect("links");
     let receipt = world.deliver(&changes).expect("delivers");
     assert_eq!(world.mode("secret"), 0o600);
@@ -113,10 +114,7 @@ fn one_conflict_of_five_and_none_is_written_but_all_are_listed() {
     std::fs::remove_file(world.path("p2")).expect("removes");
     let before = world.tree();
     let refused = world.deliver(&changes).expect_err("conflicts");
-    assert_eq!(
-        reasons(&refused),
-        [("p2".to_owned(), Reason::Missing), ("p4".to_owned(), Reason::Edited)]
-    );
+    assert_eq!(reasons(&refused), [("p2".to_owned(), Reason::Missing), ("p4".to_owned(), Reason::Edited)]);
     assert_eq!(world.tree(), before);
 }
 

@@ -33,7 +33,12 @@ fn content_decides_and_not_the_bits_of_the_index_nor_the_stat_cache() {
     world.git(&["config", "core.checkStat", "minimal"]);
     let stamp = world.path("a").metadata().expect("there").modified().expect("known");
     world.write("a", "ONE\n");
-    std::fs::File::options().write(true).open(world.path("a")).expect("opens").set_modified(stamp).expect("sets");
+    std::fs::File::options()
+        .write(true)
+        .open(world.path("a"))
+        .expect("opens")
+        .set_modified(stamp)
+        .expect("sets");
     assert_eq!(conflict(&world, &changes), Reason::Edited);
 }
 
@@ -87,7 +92,10 @@ fn a_checkout_with_other_line_ends_is_no_conflict_and_keeps_them() {
             world.deliver(&changes).expect("delivers");
             let now = world.tree()["a.bat"].1.clone();
             assert_eq!(String::from_utf8_lossy(&now), delivered, "{attributes:?}");
-            assert_eq!(world.git(&["hash-object", "a.bat"]).trim(), changes[0].new.as_ref().expect("new").git_blob.as_str());
+            assert_eq!(
+                world.git(&["hash-object", "a.bat"]).trim(),
+                changes[0].new.as_ref().expect("new").git_blob.as_str()
+            );
         }
     }
 }
@@ -230,7 +238,14 @@ fn with_file_mode_off_the_bit_on_disk_says_nothing() {
 fn strange_names_and_many_paths_work() {
     let names: Vec<String> = (0..230).map(|n| format!("many/f{n}")).collect();
     let mut files: Vec<(&str, &str)> = names.iter().map(|n| (n.as_str(), "x\n")).collect();
-    files.extend([("sp ace", "x\n"), ("new\nline", "x\n"), ("ümlaut", "x\n"), ("-dash", "x\n"), ("*", "x\n"), (":(top)x", "x\n")]);
+    files.extend([
+        ("sp ace", "x\n"),
+        ("new\nline", "x\n"),
+        ("ümlaut", "x\n"),
+        ("-dash", "x\n"),
+        ("*", "x\n"),
+        (":(top)x", "x\n"),
+    ]);
     let world = World::new(&files);
     for (name, _) in files.iter().rev().take(8) {
         let changes = world.candidate(|w| w.write(name, "y\n"));

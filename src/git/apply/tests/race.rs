@@ -105,7 +105,12 @@ fn race(style: Style, rounds: usize) {
         // The last save is on disk. Only a delivery that came after no save at all may be.
         let last = written.last().map_or(b"delivered\n".as_slice(), Vec::as_slice);
         let untouched = written.is_empty() && result.is_err() && now == b"base\n";
-        assert!(now == last || untouched, "{style:?} {result:?}: {:?} after {} saves", text(&now), written.len());
+        assert!(
+            now == last || untouched,
+            "{style:?} {result:?}: {:?} after {} saves",
+            text(&now),
+            written.len()
+        );
         let strange: HashSet<String> =
             world.tree().into_keys().filter(|n| !["a", "t", "z"].contains(&n.as_str())).collect();
         assert!(strange.is_empty(), "{strange:?}");
