@@ -1,7 +1,45 @@
 //! The contract: what a task may do and what must be shown.
+//!
+//! A [`Contract`] is only made by [`Contract::parse`] (or read back from a ledger that holds such a one), so that whoever
+//! has one knows: every field has its type, every scope stays in the repository, no id comes twice, nothing in it
+//! contradicts anything else, and it asks for nothing that this version does not do. Defaults are filled in.
+//! What is sealed is the document as given, byte for byte, not this reading of it.
 
+mod check;
+mod later;
+mod parse;
+
+pub(super) use later::{BUDGET, network};
+
+use super::digest::Sha256;
 use super::scope::Scope;
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
+
+/// The schema of a contract, the one that this version reads.
+pub const SCHEMA: &str = "git-tender/contract/v1";
+
+/// Every tool that a contract may name.
+pub const TOOLS: [&str; 12] = [
+    "read_file",
+    "list_files",
+    "search_text",
+    "apply_patch",
+    "run_check",
+    "run_command",
+    "note_finding",
+    "request_input",
+    "propose_amendment",
+    "task_status",
+    "finish",
+    "shell",
+];
+
+/// The id of the row that stands for protected paths; no requirement and no verifier may have it.
+pub const PROTECTED: &str = "protected";
+
+/// The id of the row that stands for `artifacts`, and of the verifier that judges it.
+pub const ARTIFACTS: &str = "artifacts";
 
 /// What kind of work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +82,9 @@ pub struct Requirement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// The file.
+    /// The file; a path that may be written.
     pub path: String,
-    /// It is in the candidate.
+    /// It is in the candidate; true unless said, since the other claims say nothing of a file that is not there.
     pub must_exist: bool,
     /// It differs from the base.
     pub must_change: bool,
@@ -75,6 +113,48 @@ pub enum SandboxWish {
     Optional,
 }
 
+/// Where a completed change goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryMode {
+    /// Into the files of the live tree.
+    LocalFiles,
+    /// Into the files and the index.
+    Staged,
+    /// Onto a branch.
+    Branch,
+    /// To a remote.
+    Push,
+    /// Into a bundle.
+    Bundle,
+}
+
+impl DeliveryMode {
+    /// Every mode with its word.
+    pub const ALL: [(&'static str, DeliveryMode); 5] = [
+        ("local_files", Self::LocalFiles),
+        ("staged", Self::Staged),
+        ("branch", Self::Branch),
+        ("push", Self::Push),
+        ("bundle", Self::Bundle),
+    ];
+
+    /// The word in contract, policy and objects.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("local_files", |(word, _)| word)
+    }
+}
+
+/// What of the network the task may reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    Disabled,
+}
+
 /// A parsed contract with its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,6 +177,8 @@ pub struct Contract {
     pub allowed_tools: Vec<String>,
     /// Writable for the worker, never captured.
     pub scratch: Scope,
+    /// What of the network may be reached.
+    pub network: Network,
     /// The sandbox wish.
     pub sandbox: SandboxWish,
     /// Verifiers.
@@ -107,6 +189,37 @@ pub struct Contract {
     pub artifacts: Vec<Artifact>,
     /// Upper bound in bytes of what a candidate may add; `None` where the contract sets none.
     pub artifact_bytes: Option<u64>,
+    /// Where the change goes.
+    pub delivery: DeliveryMode,
     /// Whether commits are allowed.
     pub commit_allowed: bool,
 }
+
+impl Contract {
+    /// Reads a contract. The failure is `contract.invalid`, or `not_supported` where the contract is right but asks for
+    /// what this version does not do; its subject is the field, and it lists every problem in the order of the document.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        parse::contract(bytes)
+    }
+
+    /// What a document is sealed with: the sha256 of its bytes as given.
+    #[must_use]
+    pub fn seal(bytes: &[u8]) -> Sha256 {
+        Sha256::of(bytes)
+    }
+}
+
+impl Kind {
+    /// Every kind with its word.
+    pub const ALL: [(&'static str, Kind); 3] =
+        [("edit", Self::Edit), ("repair", Self::Repair), ("explore", Self::Explore)];
+
+    /// The word in contract, policy and objects.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("edit", |(word, _)| word)
+    }
+}
+
+#[cfg(test)]
+mod tests;

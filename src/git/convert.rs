@@ -17,6 +17,7 @@ use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Which filter drivers may run.
@@ -309,7 +310,6 @@ impl Conversions<'_> {
         bytes: &[u8],
         write: bool,
     ) -> Result<ObjectId> {
-        use std::os::unix::ffi::OsStrExt;
         let git = self.call(attributes, folder)?.arg("hash-object");
         let git = if write { git.arg("-w") } else { git };
         let mut option = std::ffi::OsString::from("--path=");
@@ -567,6 +567,16 @@ impl Stage {
     }
 }
 
+/// Stores blobs in the quarantine as they are, without any conversion.
+pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<ObjectId>> {
+    let mut store = Store::new(conversions);
+    for bytes in blobs {
+        store.add(bytes)?;
+    }
+    store.finish()?;
+    blobs.iter().map(|bytes| conversions.repository.format().blob_id(bytes)).collect()
+}
+
 /// Blobs on their way into the quarantine, through one `git fast-import` for all.
 struct Store<'a> {
     conversions: &'a Conversions<'a>,
@@ -597,5 +607,192 @@ impl<'a> Store<'a> {
             None => Ok(()),
             Some(git) => git.finish()?.ok().map(|_| ()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use proptest::prelude::*;
+
+    const RULES: &[&str] = &[
+        "",
+        "text",
+        "-text",
+        "text=auto",
+        "eol=crlf",
+        "eol=lf",
+        "text eol=crlf",
+        "text=auto eol=crlf",
+        "-text eol=crlf",
+        "crlf",
+        "-crlf",
+        "crlf=input",
+        "ident",
+        "ident eol=crlf",
+        "text working-tree-encoding=UTF-16LE",
+        "working-tree-encoding=UTF-16",
+        "filter=upper",
+        "filter=upper ident text=auto",
+        "filter=nobody",
+        "binary",
+    ];
+
+    fn settings() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+        prop::sample::select(vec![
+            vec![],
+            vec![("core.autocrlf", "true")],
+            vec![("core.autocrlf", "input")],
+            vec![("core.eol", "crlf")],
+        ])
+    }
+
+    fn content() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            &b"a"[..],
+            b"line\n",
+            b"line\r\n",
+            b"\r",
+            b"\n",
+            b"\0",
+            b"$Id$\n",
+            b"$Id: 1234 $\r\n",
+            b"\xc3\xa4\n",
+            b"",
+        ]);
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    /// The repository, its attribute tree, and the files with the rule of each.
+    fn check(format: &str, settings: &[(&str, &str)], files: &[(&'static str, Vec<u8>)]) {
+        let home = TestRepository::with_format(format);
+        home.config("filter.upper.clean", "tr a-z A-Z");
+        home.config("filter.upper.smudge", "tr A-Z a-z");
+        settings.iter().for_each(|(key, value)| home.config(key, value));
+        let mut rules = String::new();
+        let mut items = Vec::new();
+        for (at, (rule, bytes)) in files.iter().enumerate() {
+            let name = format!("d{}/f {at}\n", at % 2);
+            rules.push_str(&format!("d*/f?{at}? {rule}\n"));
+            items.push((RepoPath::new(name.as_bytes()).expect("a path"), bytes.clone()));
+        }
+        home.write(".gitattributes", rules.as_bytes());
+        let tree = home.commit("rules");
+        let repository = home.repository();
+        let quarantine = home.quarantine();
+        let conversions = Conversions { repository: &repository, quarantine: Some(&quarantine) };
+        let drivers = Drivers::SelectedBy(&tree);
+        for (path, bytes) in &items {
+            home.write_bytes(path.as_bytes(), bytes);
+        }
+        // Git refuses what cannot be encoded only when it writes, and so do we.
+        let wanted: Vec<Option<String>> = items.iter().map(|(path, _)| home.hash(path.as_bytes())).collect();
+        for write in [false, true] {
+            let one_by_one: Vec<_> = items
+                .iter()
+                .map(|item| conversions.clean(&tree, &drivers, std::slice::from_ref(item), write).ok())
+                .map(|ids| ids.map(|ids| ids[0].to_string()))
+                .collect();
+            assert_eq!(one_by_one, wanted, "{files:?} {settings:?}");
+        }
+        let good: Vec<_> =
+            items.iter().zip(&wanted).filter(|(_, id)| id.is_some()).map(|(item, _)| item.clone()).collect();
+        let ids = conversions.clean(&tree, &drivers, &good, true).expect("converts");
+        let blobs: Vec<_> = good.iter().zip(&ids).map(|((path, _), id)| (path.clone(), id.clone())).collect();
+        let mut seen = 0;
+        conversions
+            .smudge(&tree, &drivers, &blobs, &mut |at, bytes| {
+                assert_eq!(at, seen);
+                seen += 1;
+                let (path, id) = &blobs[at];
+                let checkout = home.checkout(path.as_bytes(), id.as_str(), &quarantine);
+                assert_eq!(
+                    bytes.escape_ascii().to_string(),
+                    checkout.escape_ascii().to_string(),
+                    "{path} {rules}"
+                );
+                Ok(())
+            })
+            .expect("converts");
+        assert_eq!(seen, blobs.len());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 6, max_shrink_iters: 20, ..ProptestConfig::default() })]
+        #[test]
+        fn ids_and_bytes_are_those_of_git(
+            settings in settings(),
+            files in prop::collection::vec((prop::sample::select(RULES), content()), 1..12),
+        ) {
+            check("sha1", &settings, &files);
+        }
+    }
+
+    #[test]
+    fn a_sha256_repository_is_converted_likewise() {
+        let files: Vec<_> =
+            RULES.iter().map(|rule| (*rule, b"A line\r\nand $Id$\n\xc3\xa4".to_vec())).collect();
+        check("sha256", &[], &files);
+    }
+
+    #[test]
+    fn a_driver_runs_only_where_the_base_selects_it_and_its_program_is_not_of_the_tree() {
+        let home = TestRepository::new();
+        home.config("filter.upper.clean", "tr a-z A-Z");
+        home.config("filter.upper.required", "true");
+        home.config("filter.own.clean", "./evil");
+        home.write(".gitattributes", b"yes filter=upper\nown filter=own\n");
+        home.write("evil", b"#!/bin/sh\ntouch /tmp/evil-was-here\n");
+        let base = home.commit("base");
+        home.write(".gitattributes", b"yes filter=upper\nno filter=upper\nown filter=own\n");
+        let candidate = home.commit("candidate");
+        let repository = home.repository();
+        let conversions = Conversions { repository: &repository, quarantine: None };
+        let items: Vec<_> = ["yes", "no", "own"]
+            .iter()
+            .map(|p| (RepoPath::new(*p).expect("a path"), b"abc".to_vec()))
+            .collect();
+        let id = |bytes: &[u8]| repository.format().blob_id(bytes).expect("hashes");
+        let (raw, upper) = (id(b"abc"), id(b"ABC"));
+        let ids =
+            |drivers: Drivers| conversions.clean(&candidate, &drivers, &items, false).expect("converts");
+        assert_eq!(ids(Drivers::SelectedBy(&base)), [upper.clone(), raw.clone(), raw.clone()]);
+        assert_eq!(ids(Drivers::None), [raw.clone(), raw.clone(), raw.clone()]);
+        let named = ["upper".to_owned(), "own".to_owned()];
+        assert_eq!(ids(Drivers::Named(&named)), [upper.clone(), upper, raw]);
+        assert!(conversions.relative_driver("own", &[&base]).expect("known"));
+        assert!(!conversions.relative_driver("upper", &[&base]).expect("known"));
+    }
+
+    #[test]
+    fn a_failing_driver_is_a_failure_though_git_goes_on() {
+        let home = TestRepository::new();
+        home.config("filter.bad.clean", "false");
+        home.config("filter.bad.smudge", "false");
+        home.write(".gitattributes", b"x filter=bad\n");
+        let tree = home.commit("base");
+        let repository = home.repository();
+        let conversions = Conversions { repository: &repository, quarantine: None };
+        let path = RepoPath::new("x").expect("a path");
+        let items = [(path.clone(), b"abc".to_vec())];
+        let refused = conversions
+            .clean(&tree, &Drivers::SelectedBy(&tree), &items, false)
+            .expect_err("the driver fails");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::Io, Some("x")));
+        let blob = crate::git::tree::entry(
+            &repository.objects(None).expect("opens"),
+            &tree,
+            &RepoPath::new(".gitattributes").expect("a path"),
+        );
+        let items = [(path, blob.expect("reads").expect("is there").1)];
+        conversions
+            .smudge(&tree, &Drivers::SelectedBy(&tree), &items, &mut |_, _| Ok(()))
+            .expect_err("the driver fails");
+    }
+
+    #[test]
+    fn quoting_is_what_git_reads() {
+        assert_eq!(quoted(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
     }
 }

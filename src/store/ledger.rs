@@ -7,10 +7,10 @@
 use super::layout::Layout;
 use super::lock::LockGuard;
 use crate::domain::action::{ActionState, Actor};
-use crate::domain::digest::{Sha256, canonical_json};
+use crate::domain::digest::Sha256;
+use crate::domain::entry::Entry;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -37,41 +37,10 @@ CREATE TABLE ledger (
 CREATE INDEX ledger_task ON ledger (task, seq);
 CREATE INDEX ledger_action ON ledger (action);
 CREATE INDEX ledger_key ON ledger (key) WHERE key IS NOT NULL;
+CREATE TABLE unfinished (action TEXT PRIMARY KEY, task TEXT, tool TEXT NOT NULL) STRICT;
 CREATE TRIGGER ledger_keeps BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 ";
-
-/// A row as `log` shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// Position, from 1 without gaps.
-    pub seq: i64,
-    /// RFC 3339 in UTC.
-    pub at: String,
-    /// The task, where the action belongs to one.
-    pub task: Option<String>,
-    /// Who asked.
-    pub actor: Actor,
-    /// Id of the action; several rows share it.
-    pub action: String,
-    /// The tool's or the command's name.
-    pub tool: String,
-    /// The state that the action reached.
-    pub state: ActionState,
-    /// Digest of the canonical arguments.
-    pub params_sha256: Sha256,
-    /// What allowed it: contract version and digest, policy digest.
-    pub basis: Value,
-    /// The channel it came by.
-    pub origin: String,
-    /// What came of it.
-    pub result: Value,
-    /// Hash of the row before; zeros for the first.
-    pub prev: String,
-    /// Hash of this row.
-    pub hash: Sha256,
-}
 
 /// A row to be appended.
 #[derive(Debug, Clone)]
@@ -165,6 +134,7 @@ impl Ledger {
             seq += 1;
             let entry = chained(draft, seq, &prev);
             insert(&transaction, &entry, draft.key.as_ref()).map_err(fail)?;
+            track(&transaction, &entry).map_err(fail)?;
             prev = entry.hash.to_string();
             entries.push(entry);
         }
@@ -188,6 +158,19 @@ impl Ledger {
     /// The rows of one action.
     pub fn action(&self, action: &str) -> Result<Vec<Entry>> {
         self.query("WHERE action = ?1 ORDER BY seq", params![action])
+    }
+
+    /// Actions without an end: id, task and tool. An index that is kept with the rows, so that looking for them does not cost a
+    /// walk through the whole history.
+    pub fn unfinished(&self) -> Result<Vec<(String, Option<String>, String)>> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let mut statement = self
+            .connection
+            .prepare("SELECT action, task, tool FROM unfinished ORDER BY rowid")
+            .map_err(fail)?;
+        let rows =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(fail)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 
     /// The ids of all tasks, in the order in which they first appear.
@@ -255,7 +238,7 @@ impl Ledger {
             prev: text(11)?,
             hash: text(12)?.parse().map_err(|_| bad("hash"))?,
         };
-        if hash_of(&entry) == entry.hash {
+        if entry.computed_hash() == entry.hash {
             Ok(entry)
         } else {
             Err(self.broken(seq, &format!("row {seq} was changed after it was written")))
@@ -327,17 +310,8 @@ fn chained(draft: &Draft, seq: i64, prev: &str) -> Entry {
         prev: prev.to_owned(),
         hash: Sha256::of(b""),
     };
-    entry.hash = hash_of(&entry);
+    entry.hash = entry.computed_hash();
     entry
-}
-
-/// The hash of a row: sha256 over the canonical JSON of all its fields but the hash.
-fn hash_of(entry: &Entry) -> Sha256 {
-    let mut value = serde_json::to_value(entry).unwrap_or(Value::Null);
-    if let Some(object) = value.as_object_mut() {
-        object.remove("hash");
-    }
-    Sha256::of(&canonical_json(&value))
 }
 
 fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusqlite::Result<()> {
@@ -362,6 +336,19 @@ fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusql
         entry.hash.to_string(),
         key.map(Sha256::to_string),
     ])?;
+    Ok(())
+}
+
+fn track(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    if entry.state.is_final() {
+        connection
+            .prepare_cached("DELETE FROM unfinished WHERE action = ?1")?
+            .execute(params![entry.action])?;
+    } else {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO unfinished (action, task, tool) VALUES (?1, ?2, ?3)")?
+            .execute(params![entry.action, entry.task, entry.tool])?;
+    }
     Ok(())
 }
 

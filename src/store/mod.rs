@@ -7,4 +7,4 @@ pub mod lock;
 
 pub use blobs::Blobs;
 pub use layout::Layout;
-pub use ledger::{Draft, Entry, Ledger};
+pub use ledger::{Draft, Ledger};

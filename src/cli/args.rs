@@ -1,0 +1,209 @@
+//! The grammar of the command line.
+
+use super::output::Format;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Delivers changes made by coding agents and bots into a git working tree that has work in progress:
+/// only what the contract allows, only with fresh evidence, and never over your own edits.
+#[derive(Debug, Parser)]
+#[command(name = "git-tender", bin_name = "git tender", version, propagate_version = true)]
+#[command(after_help = "A first look: `git tender demo`. A first task: `git tender start \"GOAL\" --scope docs/`,\n\
+edit in the worktree that it prints, then `git tender ship`.")]
+pub struct Cli {
+    /// Run as if started in this folder.
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub folder: Option<PathBuf>,
+    /// How results are shown.
+    #[arg(long, value_enum, default_value = "text", global = true)]
+    pub format: Format,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write a `.tender/` for this repository: configuration, and verifiers for the tools found in it. Never overwrites.
+    Init(InitArgs),
+    /// Walk through the whole pipeline in a throw-away repository, a refusal included.
+    Demo(DemoArgs),
+    /// Make a contract from flags and open it.
+    Start(StartArgs),
+    /// Seal a contract and make its task's worktree.
+    Open {
+        /// The contract: a JSON file, or `-` for standard input.
+        contract: PathBuf,
+    },
+    /// Capture a candidate from the task's worktree, or from a patch.
+    Submit(SubmitArgs),
+    /// Produce the missing evidence for the last candidate; what is fresh is reused.
+    Verify(VerifyArgs),
+    /// Record a person's own verdict on a manual requirement or on `protected`.
+    Attest(AttestArgs),
+    /// Compare with the live tree, then apply: everything or nothing.
+    Deliver(DeliverArgs),
+    /// Submit, verify and deliver in one go, until one of them fails.
+    Ship(ShipArgs),
+    /// Reverse a delivery by the same rules: a path that was edited since is refused.
+    Undo {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+    },
+    /// List the tasks and their states.
+    Status,
+    /// Show what is known of a task: requirements, evidence, risks, budget, delivery.
+    Report(ReportArgs),
+    /// Show the patch of the last candidate.
+    Diff {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+    },
+    /// Show the ledger, one entry a line, and check its whole chain.
+    Log {
+        /// Only this task's entries.
+        task: Option<String>,
+    },
+    /// Show one action, evidence record or stored log by its reference.
+    Show {
+        /// An action's id, or `sha256:…` of a record or a stored file.
+        reference: String,
+    },
+    /// End a task without delivering it.
+    Cancel {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+    },
+    /// Finish or undo what a crash left behind.
+    Recover,
+    /// Remove the worktrees and private files of ended tasks, where nothing would be lost.
+    Gc,
+    /// Say what this machine and repository offer, what is missing, and how to get it.
+    Doctor,
+    /// Print the completion script of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages, so that `git tender --help` works.
+    Man {
+        /// Where to write them; by default `../share/man/man1` beside the program.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Keep it out of the repository: write the private layer under the git directory.
+    #[arg(long)]
+    pub private: bool,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Where to make the throw-away repository; by default a new temporary folder.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Arguments of `start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// What is to be reached, in your own words.
+    pub goal: String,
+    /// Paths that may change: `dir/`, a file or a glob. May be given several times.
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    pub scope: Vec<String>,
+    /// Verifiers that must pass. May be given several times.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    pub verify: Vec<String>,
+    /// What the task starts from: a revision, or `live` for your uncommitted work.
+    #[arg(long, value_name = "BASE", default_value = "HEAD")]
+    pub base: String,
+    /// A command to run in the worktree (not in this version).
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Arguments of `submit`.
+#[derive(Debug, Args)]
+pub struct SubmitArgs {
+    /// The task; may be left out inside its worktree, or where one task is open.
+    pub task: Option<String>,
+    /// Take this patch instead of the worktree; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The task; may be left out inside its worktree, or where one task is open.
+    pub task: Option<String>,
+    /// Run only these verifiers. May be given several times.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    pub only: Vec<String>,
+    /// Say why each requirement's evidence is fresh or not.
+    #[arg(long)]
+    pub explain: bool,
+    /// Run without confinement, where the contract lets it through.
+    #[arg(long)]
+    pub no_sandbox: bool,
+}
+
+/// Arguments of `attest`.
+#[derive(Debug, Args)]
+pub struct AttestArgs {
+    /// The task and the requirement; the task may be left out inside its worktree, or where one task is open.
+    #[arg(value_name = "TASK] [REQ", num_args = 1..=2, required = true)]
+    pub names: Vec<String>,
+    /// It holds.
+    #[arg(long, conflicts_with = "fail", required_unless_present = "fail")]
+    pub pass: bool,
+    /// It does not hold.
+    #[arg(long)]
+    pub fail: bool,
+    /// What you looked at and why you say so.
+    #[arg(short = 'm', long, value_name = "TEXT", required = true)]
+    pub message: String,
+}
+
+/// Arguments of `deliver`.
+#[derive(Debug, Args)]
+pub struct DeliverArgs {
+    /// The task; may be left out inside its worktree, or where one task is open.
+    pub task: Option<String>,
+    /// Compare and say what would be written; write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Deliver although another branch is checked out than when the task was opened.
+    #[arg(long)]
+    pub here: bool,
+}
+
+/// Arguments of `ship`.
+#[derive(Debug, Args)]
+pub struct ShipArgs {
+    /// A task, or the file of a contract that is opened first.
+    pub task: Option<String>,
+    /// Take this patch instead of the worktree; `-` reads standard input.
+    #[arg(long, value_name = "FILE")]
+    pub patch: Option<PathBuf>,
+    /// Run without confinement, where the contract lets it through.
+    #[arg(long)]
+    pub no_sandbox: bool,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The task; may be left out inside its worktree, or where one task is open.
+    pub task: Option<String>,
+    /// For a worker whose context was cut: contract, open requirements, what was done, budget left.
+    #[arg(long)]
+    pub brief: bool,
+}

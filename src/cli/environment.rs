@@ -1,0 +1,48 @@
+//! The process environment, read once and here only. Everything else gets what it needs from [`Surroundings`].
+
+use crate::error::{Failure, Result};
+use crate::git::{Caller, Environment};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What the process was started with.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// All variables.
+    pub vars: Vec<(OsString, OsString)>,
+    /// The current folder.
+    pub cwd: PathBuf,
+    /// This program's own file, for starting the helper.
+    pub program: PathBuf,
+}
+
+impl Surroundings {
+    /// Reads the process.
+    pub fn read() -> Result<Self> {
+        let here = Path::new(".");
+        Ok(Self {
+            vars: std::env::vars_os().collect(),
+            cwd: std::env::current_dir().map_err(|e| Failure::io("find the current folder", here, &e))?,
+            program: std::env::current_exe().map_err(|e| Failure::io("find the program's own file", here, &e))?,
+        })
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsString> {
+        self.vars.iter().find(|(key, _)| key == name).map(|(_, value)| value).filter(|value| !value.is_empty())
+    }
+
+    /// The folder that a call works from, by `-C`, `GIT_DIR` and the current folder in this order.
+    #[must_use]
+    pub fn caller(&self, folder: Option<&Path>) -> Caller {
+        let named = folder.is_some();
+        let variable = |name: &str| if named { None } else { self.get(name).map(PathBuf::from) };
+        Caller {
+            cwd: folder.map_or_else(|| self.cwd.clone(), |folder| self.cwd.join(folder)),
+            git_dir: variable("GIT_DIR"),
+            work_tree: variable("GIT_WORK_TREE"),
+            environment: Environment::scrubbed(self.vars.iter().cloned()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The only place that prints.
+//!
+//! Results go to standard output, as text for people or as one JSON object; progress and failures for people go to standard
+//! error. A reader that went away (a closed pipe) is no failure of ours.
+
+use crate::error::{Failure, Result, error_object};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::io::Write;
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object (`log`: one a line).
+    Json,
+}
+
+/// Shows a result.
+pub fn show(format: Format, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+    match format {
+        Format::Text => write_out(text().as_bytes()),
+        Format::Json => {
+            let mut line = serde_json::to_vec(object).map_err(|e| Failure::internal(format!("cannot write JSON: {e}")))?;
+            line.push(b'\n');
+            write_out(&line)
+        }
+    }
+}
+
+/// Shows a failure and gives its exit code.
+#[must_use]
+pub fn show_failure(format: Format, failure: &Failure) -> u8 {
+    match format {
+        Format::Json => {
+            let _ = show(format, &error_object(failure), String::new);
+        }
+        Format::Text => write_err(&crate::render::text::failure(failure)),
+    }
+    failure.exit_code()
+}
+
+/// Writes bytes to standard output. A closed pipe ends the output silently.
+pub fn write_out(bytes: &[u8]) -> Result<()> {
+    let mut out = anstream::stdout();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(crate::error::Code::Io, format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes text to standard error; nobody can be told if that fails.
+pub fn write_err(text: &str) {
+    let mut err = anstream::stderr();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+/// A progress display on standard error: only where that is a terminal, and only for what takes a while.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<indicatif::ProgressBar>,
+}
+
+impl Progress {
+    /// A display for one step; silent unless standard error is a terminal and text is wanted.
+    #[must_use]
+    pub fn start(format: Format, what: &'static str) -> Self {
+        use std::io::IsTerminal;
+        if format != Format::Text || !std::io::stderr().is_terminal() {
+            return Self { bar: None };
+        }
+        let bar = indicatif::ProgressBar::new(0);
+        let style = indicatif::ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self { bar: Some(bar) }
+    }
+
+    /// `done` of `total` steps are through.
+    pub fn at(&self, done: u64, total: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The format that a command line asks for, found without parsing it: a command line that does not parse has one too.
+#[must_use]
+pub fn wanted(args: &[std::ffi::OsString]) -> Format {
+    let words: Vec<_> = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
+    let json = words.iter().any(|word| word == "--format=json") || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    if json { Format::Json } else { Format::Text }
+}

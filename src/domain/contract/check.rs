@@ -1,0 +1,107 @@
+//! What no single field shows: fields that are missing, ids that are reserved, fields that contradict each other.
+
+use super::parse::Draft;
+use super::{ARTIFACTS, DeliveryMode, Kind, PROTECTED, Requirement};
+use crate::domain::document::Problems;
+use crate::domain::repo_path::RepoPath;
+use serde_json::Value;
+
+/// The fields that every contract has.
+pub(super) fn missing(problems: &mut Problems, draft: &Draft) {
+    for (field, what) in [
+        ("taskId", "the id of the task"),
+        ("goal", "the goal in words"),
+        ("writeScope", "a list of paths and globs, or []"),
+        ("allowedTools", "a list of tool names"),
+    ] {
+        if !draft.has(field) {
+            problems.missing(field, what);
+        }
+    }
+}
+
+/// Verifiers may not have the name of a row that is a person's.
+pub(super) fn reserved(problems: &mut Problems, field: &str, ids: &[String]) {
+    if ids.iter().any(|id| id == PROTECTED) {
+        let why = format!("holds {PROTECTED:?}, the name of the row for protected paths");
+        problems.fault(field, &why, "another id", PROTECTED);
+    }
+}
+
+/// `protected` is never a requirement's; `artifacts` is the id of what the verifier of that name judges.
+pub(super) fn reserved_in_requirement(problems: &mut Problems, field: &str, requirement: &Requirement) {
+    for (key, id) in [("id", &requirement.id), ("verifier", &requirement.verifier)] {
+        if id == PROTECTED {
+            let why = format!("is {PROTECTED:?}, the name of the row for protected paths");
+            problems.fault(&format!("{field}.{key}"), &why, "another id", id);
+        }
+    }
+    if requirement.id == ARTIFACTS && requirement.verifier != ARTIFACTS {
+        let why = format!("is {ARTIFACTS:?}, the name of the row for the contract's `artifacts`");
+        problems.fault(&format!("{field}.id"), &why, "another id", &requirement.id);
+    }
+}
+
+/// Fields that are each right, but not together.
+pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
+    case(problems, draft);
+    for (at, requirement) in draft.requirements.iter().flatten().enumerate() {
+        if requirement.required && draft.forbidden.contains(&requirement.verifier) {
+            let (id, verifier) = (&requirement.id, &requirement.verifier);
+            let why = format!(
+                "is {verifier:?}, which `verification.forbidden` forbids, but {id:?} is required; \
+                 allow it, or say `\"required\": false`"
+            );
+            problems.fault(
+                &format!("requirements[{at}].verifier"),
+                &why,
+                "a verifier that may run",
+                verifier,
+            );
+        }
+    }
+    for (at, artifact) in draft.artifacts.iter().enumerate() {
+        let Some(scope) = draft.write_scope.as_ref().filter(|_| artifact.must_change) else { continue };
+        let inside = RepoPath::new(artifact.path.as_bytes()).is_ok_and(|path| scope.matches(&path));
+        if !inside {
+            let why = format!("must change, but {:?} is outside `writeScope`", artifact.path);
+            problems.fault(&format!("artifacts[{at}].mustChange"), &why, scope.patterns(), &artifact.path);
+        }
+    }
+    if !draft.artifacts.is_empty() && draft.forbidden.iter().any(|id| id == ARTIFACTS) {
+        let why = "forbids \"artifacts\", but `artifacts` makes that row required";
+        problems.fault("verification.forbidden", why, "one of both", ARTIFACTS);
+    }
+    let commits = matches!(draft.delivery, Some(DeliveryMode::Branch | DeliveryMode::Push));
+    if commits && draft.commit_allowed != Some(true) {
+        problems.fault(
+            "commitAllowed",
+            "must be true where `delivery` is `branch` or `push`",
+            true,
+            draft.commit_allowed,
+        );
+    }
+}
+
+fn case(problems: &mut Problems, draft: &Draft) {
+    let kind = match draft.kind {
+        Some(kind) => kind,
+        // A kind that could not be read says nothing about `case`.
+        None if draft.has("kind") => return,
+        None => Kind::Edit,
+    };
+    let right = "paths and globs of the reproducing test";
+    match kind {
+        Kind::Repair if !draft.has("case") => {
+            problems.missing("case", "the paths of the reproducing test, since `kind` is `repair`");
+        }
+        Kind::Repair if draft.case.as_ref().is_some_and(|case| case.is_empty()) => {
+            problems.fault("case", "is empty, but `kind` is `repair`", right, Value::Array(Vec::new()));
+        }
+        Kind::Edit | Kind::Explore if draft.has("case") => {
+            let why = format!("belongs to the kind `repair`, but `kind` is `{}`", kind.as_str());
+            problems.fault("case", &why, "no `case`, or `\"kind\": \"repair\"`", kind.as_str());
+        }
+        _ => {}
+    }
+}

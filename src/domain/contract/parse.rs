@@ -1,0 +1,304 @@
+//! From the document to a [`Contract`]: one reader a field, then the defaults.
+//!
+//! Nothing stops at the first problem: whoever writes a contract gets all that is wrong with it at once.
+
+use super::{
+    Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
+    Verification, check, later,
+};
+use crate::domain::document::{Node, Problems, clipped, read_json};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::error::{Code, Failure, Result};
+
+/// The fields of a contract.
+const FIELDS: [&str; 21] = [
+    "schema",
+    "taskId",
+    "parent",
+    "kind",
+    "case",
+    "goal",
+    "base",
+    "writeScope",
+    "readScope",
+    "allowedTools",
+    "scratch",
+    "commands",
+    "network",
+    "sandbox",
+    "verification",
+    "requirements",
+    "artifacts",
+    "budget",
+    "env",
+    "delivery",
+    "commitAllowed",
+];
+
+/// What has been read so far; `None` where the field is not there or wrong.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) task_id: Option<String>,
+    pub(super) kind: Option<Kind>,
+    pub(super) case: Option<Scope>,
+    pub(super) goal: Option<String>,
+    pub(super) base: Option<Base>,
+    pub(super) write_scope: Option<Scope>,
+    pub(super) read_scope: Option<Scope>,
+    pub(super) allowed_tools: Option<Vec<String>>,
+    pub(super) scratch: Option<Scope>,
+    pub(super) sandbox: Option<SandboxWish>,
+    pub(super) allowed: Option<Vec<String>>,
+    pub(super) forbidden: Vec<String>,
+    pub(super) requirements: Option<Vec<Requirement>>,
+    pub(super) artifacts: Vec<Artifact>,
+    pub(super) artifact_bytes: Option<u64>,
+    pub(super) delivery: Option<DeliveryMode>,
+    pub(super) commit_allowed: Option<bool>,
+    /// The fields that are there, right or wrong.
+    pub(super) present: Vec<String>,
+}
+
+impl Draft {
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.present.iter().any(|name| name == field)
+    }
+}
+
+pub(super) fn contract(bytes: &[u8]) -> Result<Contract> {
+    let document = read_json("the contract", Code::ContractInvalid, bytes)?;
+    let mut problems = Problems::new("the contract", Code::ContractInvalid);
+    let mut draft = Draft::default();
+    problems.object("", &document, &FIELDS, |problems, key, field, node| {
+        read_field(problems, &mut draft, key, field, node);
+        draft.present.push(field.to_owned());
+    });
+    // A document that is no object misses nothing in particular.
+    if matches!(document, Node::Object(_)) {
+        check::missing(&mut problems, &draft);
+    }
+    check::contradictions(&mut problems, &draft);
+    problems.finish()?;
+    fill(draft).ok_or_else(|| Failure::internal("a contract without a problem lacks a required field"))
+}
+
+fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
+    match key {
+        "schema" => {
+            problems.choice(field, node, &[(SCHEMA, ())]);
+        }
+        "taskId" => draft.task_id = problems.id(field, node),
+        "kind" => draft.kind = kind(problems, field, node),
+        "case" => draft.case = problems.scope(field, node),
+        "goal" => draft.goal = problems.text(field, node),
+        "base" => draft.base = base(problems, field, node),
+        "writeScope" => draft.write_scope = problems.scope(field, node),
+        "readScope" => draft.read_scope = problems.scope(field, node),
+        "allowedTools" => draft.allowed_tools = tools(problems, field, node),
+        "scratch" => draft.scratch = problems.scope(field, node),
+        "sandbox" => {
+            let words = [("required", SandboxWish::Required), ("optional", SandboxWish::Optional)];
+            draft.sandbox = problems.choice(field, node, &words);
+        }
+        "verification" => verification(problems, draft, field, node),
+        "requirements" => draft.requirements = requirements(problems, field, node),
+        "artifacts" => draft.artifacts = artifacts(problems, field, node),
+        "budget" => budget(problems, draft, field, node),
+        "delivery" => draft.delivery = later::delivery(problems, field, node),
+        "commitAllowed" => draft.commit_allowed = problems.boolean(field, node),
+        _ => later::field(problems, key, field, node),
+    }
+}
+
+fn kind(problems: &mut Problems, field: &str, node: &Node) -> Option<Kind> {
+    let kind = problems.choice(field, node, &Kind::ALL)?;
+    if kind == Kind::Explore {
+        problems.later(field, "the kind `explore`");
+    }
+    Some(kind)
+}
+
+fn base(problems: &mut Problems, field: &str, node: &Node) -> Option<Base> {
+    let text = problems.text(field, node)?;
+    if text == "live" {
+        return Some(Base::Live);
+    }
+    if text.starts_with('-') || text.chars().any(|c| c.is_control() || c == ' ') {
+        let right = "`HEAD`, a revision, or `live`";
+        problems.fault(field, &format!("must be {right}, but is {}", clipped(&text)), right, text);
+        return None;
+    }
+    Some(Base::Revision(text))
+}
+
+fn tools(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
+    let items = problems.list(field, node, "tool names")?;
+    let mut tools: Vec<String> = Vec::new();
+    for (name, item) in &items {
+        let Some(tool) = problems.text(name, item) else { continue };
+        if !TOOLS.contains(&tool.as_str()) {
+            problems.unknown_value(name, &tool, &TOOLS);
+        } else if problems.once(name, &tool, &tools) {
+            tools.push(tool);
+        }
+    }
+    Some(tools)
+}
+
+fn verification(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
+    problems.object(field, node, &["allowed", "forbidden"], |problems, key, name, value| {
+        let ids = problems.ids(name, value);
+        check::reserved(problems, name, ids.as_deref().unwrap_or_default());
+        let other = if key == "allowed" { Some(&draft.forbidden) } else { draft.allowed.as_ref() };
+        for id in ids.iter().flatten().filter(|id| other.is_some_and(|other| other.contains(*id))) {
+            problems.fault(
+                name,
+                &format!("holds {id:?}, which is both allowed and forbidden"),
+                "one of both",
+                id,
+            );
+        }
+        match key {
+            "allowed" => draft.allowed = Some(ids.unwrap_or_default()),
+            _ => draft.forbidden = ids.unwrap_or_default(),
+        }
+    });
+}
+
+fn requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<Requirement>> {
+    let items = problems.list(field, node, "objects")?;
+    let mut seen: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    for (name, item) in &items {
+        let Some(requirement) = requirement(problems, name, item) else { continue };
+        if problems.once(&format!("{name}.id"), &requirement.id, &seen) {
+            seen.push(requirement.id.clone());
+            all.push(requirement);
+        }
+    }
+    Some(all)
+}
+
+fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
+    let (mut id, mut text, mut verifier, mut paths, mut required) = (None, None, None, None, true);
+    problems.object(
+        field,
+        node,
+        &["id", "text", "verifier", "paths", "required"],
+        |problems, key, name, value| match key {
+            "id" => id = problems.id(name, value),
+            "text" => text = problems.text(name, value),
+            "verifier" => verifier = problems.id(name, value),
+            "paths" => paths = problems.scope(name, value),
+            _ => required = problems.boolean(name, value).unwrap_or(true),
+        },
+    );
+    for (key, what) in
+        [("id", "an id"), ("text", "what must hold, in words"), ("verifier", "the id of a verifier")]
+    {
+        problems.require(field, node, key, what);
+    }
+    let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required };
+    check::reserved_in_requirement(problems, field, &requirement);
+    Some(requirement)
+}
+
+fn artifacts(problems: &mut Problems, field: &str, node: &Node) -> Vec<Artifact> {
+    let mut seen: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    for (name, item) in problems.list(field, node, "objects").unwrap_or_default() {
+        let Some(artifact) = artifact(problems, &name, item) else { continue };
+        if problems.once(&format!("{name}.path"), &artifact.path, &seen) {
+            seen.push(artifact.path.clone());
+            all.push(artifact);
+        }
+    }
+    all
+}
+
+fn artifact(problems: &mut Problems, field: &str, node: &Node) -> Option<Artifact> {
+    let known = ["path", "mustExist", "mustChange", "maxBytes", "mustNotContain"];
+    let mut path = None;
+    let (mut must_exist, mut must_change, mut max_bytes, mut must_not_contain) =
+        (true, false, None, Vec::new());
+    problems.object(field, node, &known, |problems, key, name, value| match key {
+        "path" => path = file_path(problems, name, value),
+        "mustExist" => must_exist = problems.boolean(name, value).unwrap_or(true),
+        "mustChange" => must_change = problems.boolean(name, value).unwrap_or(true),
+        "maxBytes" => max_bytes = problems.count(name, value),
+        _ => must_not_contain = problems.texts(name, value).unwrap_or_default(),
+    });
+    problems.require(field, node, "path", "the path of a file");
+    if !must_exist && !must_change && max_bytes.is_none() && must_not_contain.is_empty() {
+        problems.fault(field, "claims nothing", "at least one claim about the file", serde_json::Value::Null);
+    }
+    Some(Artifact { path: path?, must_exist, must_change, max_bytes, must_not_contain })
+}
+
+fn file_path(problems: &mut Problems, field: &str, node: &Node) -> Option<String> {
+    let text = problems.text(field, node)?;
+    match RepoPath::new(text.as_bytes()) {
+        Ok(_) => Some(text),
+        Err(failure) => {
+            let rule = failure.details().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
+            let right = "a file of the tree, from the top, with `/` between components";
+            problems.fault(field, &format!("is {}, which is refused: {rule}", clipped(&text)), right, text);
+            None
+        }
+    }
+}
+
+fn budget(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
+    problems.object(field, node, &later::BUDGET, |problems, key, name, value| {
+        let Some(count) = problems.count(name, value) else { return };
+        match key {
+            "artifactBytes" => draft.artifact_bytes = Some(count),
+            _ => problems.later(name, "this budget"),
+        }
+    });
+}
+
+/// The contract, once nothing is wrong.
+fn fill(draft: Draft) -> Option<Contract> {
+    let allowed = draft.allowed.unwrap_or_else(|| {
+        let mut named: Vec<String> = Vec::new();
+        for requirement in draft.requirements.iter().flatten() {
+            if !named.contains(&requirement.verifier) && !draft.forbidden.contains(&requirement.verifier) {
+                named.push(requirement.verifier.clone());
+            }
+        }
+        named
+    });
+    let requirements =
+        draft.requirements.unwrap_or_else(|| allowed.iter().map(|id| default_requirement(id)).collect());
+    Some(Contract {
+        task_id: draft.task_id?,
+        kind: draft.kind.unwrap_or(Kind::Edit),
+        case: draft.case.unwrap_or_default(),
+        goal: draft.goal?,
+        base: draft.base.unwrap_or_else(|| Base::Revision("HEAD".to_owned())),
+        write_scope: draft.write_scope?,
+        read_scope: draft.read_scope,
+        allowed_tools: draft.allowed_tools?,
+        scratch: draft.scratch.unwrap_or_default(),
+        network: Network::Disabled,
+        sandbox: draft.sandbox.unwrap_or(SandboxWish::Required),
+        verification: Verification { allowed, forbidden: draft.forbidden },
+        requirements,
+        artifacts: draft.artifacts,
+        artifact_bytes: draft.artifact_bytes,
+        delivery: draft.delivery.unwrap_or(DeliveryMode::LocalFiles),
+        commit_allowed: draft.commit_allowed.unwrap_or(false),
+    })
+}
+
+fn default_requirement(verifier: &str) -> Requirement {
+    Requirement {
+        id: verifier.to_owned(),
+        text: verifier.to_owned(),
+        verifier: verifier.to_owned(),
+        paths: None,
+        required: true,
+    }
+}

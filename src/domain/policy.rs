@@ -1,0 +1,613 @@
+//! The policy: the repository's ceiling over every contract, from `.tender/config.toml` at the base commit.
+//!
+//! Authority only shrinks: two policies intersect, a contract is intersected with the policy, and every narrowing is
+//! named. A key that is left out sets no ceiling, but for the protected paths and `flaky`. What a
+//! later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
+
+use super::contract::{BUDGET, Contract, DeliveryMode, Kind, network};
+use super::digest::Sha256;
+use super::document::{Node, Problems, read_toml};
+use super::repo_path::RepoPath;
+use super::scope::{Fit, Scope};
+use crate::error::{Code, Failure, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a candidate may add, in bytes, where neither contract nor policy says: 64 MiB, for every kind.
+pub const DEFAULT_ARTIFACT_BYTES: u64 = 64 << 20;
+
+/// Protected where the policy does not say.
+const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
+
+/// Protected whatever the policy says.
+const ALWAYS_PROTECTED: [&str; 1] = [".tender/"];
+
+/// What a pass after a fail on the same bytes counts as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flaky {
+    /// A failure.
+    #[default]
+    Fail,
+    /// A pass, and a risk in the report.
+    Warn,
+}
+
+/// A verifier that must pass where a change touches certain paths, whatever the contract says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// Id of the verifier; the row has the same id.
+    pub verifier: String,
+    /// The paths.
+    pub when: Scope,
+}
+
+/// The ceiling. Read with its defaults by [`Config::parse`]; without a configuration it is the default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    /// A path that changes must be in each of these; no ceiling where empty. Several come from intersecting.
+    pub write: Vec<Scope>,
+    /// Paths whose change a person confirms; `None` stands for the default. See [`Policy::protected_scope`].
+    pub protected: Option<Scope>,
+    /// Verifiers that a change needs.
+    pub require: Vec<Floor>,
+    /// Modes that may be used; `None` sets no ceiling.
+    pub delivery: Option<Vec<DeliveryMode>>,
+    /// False where no task may commit.
+    pub commit: Option<bool>,
+    /// What flaky counts as.
+    pub flaky: Flaky,
+    /// By kind: the most bytes that a candidate may add.
+    pub artifact_bytes: BTreeMap<String, u64>,
+}
+
+/// A configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The ceiling.
+    pub policy: Policy,
+    /// Names of filter drivers that run in slots.
+    pub filters: Vec<String>,
+}
+
+impl Config {
+    /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or `not_supported` where
+    /// it asks for what this version does not do; its subject is the key, and it lists every problem.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
+        let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
+        let mut config = Self::default();
+        problems.object(
+            "",
+            &document,
+            &["filters", "policy", "hooks"],
+            |problems, key, field, node| match key {
+                "filters" => config.filters = names(problems, field, node),
+                "policy" => config.policy = policy(problems, field, node),
+                _ => {
+                    drop(problems.list(field, node, "tables"));
+                    problems.later(field, "hooks of the configuration");
+                }
+            },
+        );
+        problems.finish()?;
+        Ok(config)
+    }
+}
+
+fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
+    const KEYS: [&str; 10] = [
+        "write",
+        "protected",
+        "require",
+        "network",
+        "delivery",
+        "commit",
+        "env",
+        "flaky",
+        "accept",
+        "budget",
+    ];
+    let mut policy = Policy::default();
+    problems.object(field, node, &KEYS, |problems, key, field, node| match key {
+        "write" => policy.write.extend(problems.scope(field, node)),
+        "protected" => policy.protected = problems.scope(field, node),
+        "require" => policy.require = floors(problems, field, node),
+        // Nothing that this version runs has a network, so that no ceiling can be broken.
+        "network" => drop(network(problems, field, node)),
+        "delivery" => policy.delivery = modes(problems, field, node),
+        "commit" => policy.commit = problems.boolean(field, node),
+        "flaky" => {
+            let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
+            policy.flaky = problems.choice(field, node, &words).unwrap_or_default();
+        }
+        "env" => {
+            drop(problems.texts(field, node));
+            problems.later(field, "passing the environment on");
+        }
+        "accept" => {
+            problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
+            problems.later(field, "accepting bundles");
+        }
+        _ => policy.artifact_bytes = budgets(problems, field, node),
+    });
+    policy
+}
+
+fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (item, value) in problems.list(field, node, "strings").unwrap_or_default() {
+        if let Some(name) = problems.text(&item, value)
+            && problems.once(&item, &name, &names)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn floors(problems: &mut Problems, field: &str, node: &Node) -> Vec<Floor> {
+    let mut floors = Vec::new();
+    for (name, item) in problems.list(field, node, "tables").unwrap_or_default() {
+        let (mut verifier, mut when) = (None, None);
+        problems.object(&name, item, &["verifier", "when"], |problems, key, field, node| match key {
+            "verifier" => verifier = problems.id(field, node),
+            _ => when = problems.scope(field, node),
+        });
+        problems.require(&name, item, "verifier", "the id of a verifier");
+        problems.require(&name, item, "when", "a list of paths and globs; [\"**\"] for every change");
+        if let (Some(verifier), Some(when)) = (verifier, when) {
+            floors.push(Floor { verifier, when });
+        }
+    }
+    floors
+}
+
+fn modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<DeliveryMode>> {
+    let mut modes = Vec::new();
+    for (name, item) in problems.list(field, node, "delivery modes")? {
+        if let Some(mode) = problems.choice(&name, item, &DeliveryMode::ALL)
+            && !modes.contains(&mode)
+        {
+            modes.push(mode);
+        }
+    }
+    Some(modes)
+}
+
+fn budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, u64> {
+    let mut artifact_bytes = BTreeMap::new();
+    let kinds = Kind::ALL.map(|(word, _)| word);
+    problems.object(field, node, &kinds, |problems, kind, field, node| {
+        problems.object(field, node, &BUDGET, |problems, key, field, node| {
+            let Some(count) = problems.count(field, node) else { return };
+            match key {
+                "artifactBytes" => drop(artifact_bytes.insert(kind.to_owned(), count)),
+                _ => problems.later(field, "this budget"),
+            }
+        });
+    });
+    artifact_bytes
+}
+
+impl Policy {
+    /// Both ceilings at once: what one forbids is forbidden, what one asks for is asked for.
+    #[must_use]
+    pub fn intersect(&self, other: &Policy) -> Policy {
+        let mut write = self.write.clone();
+        write.extend(other.write.iter().filter(|scope| !self.write.contains(scope)).cloned());
+        let mut require = self.require.clone();
+        require.extend(other.require.iter().filter(|floor| !self.require.contains(floor)).cloned());
+        let mut artifact_bytes = self.artifact_bytes.clone();
+        for (kind, bytes) in &other.artifact_bytes {
+            artifact_bytes.entry(kind.clone()).and_modify(|own| *own = (*own).min(*bytes)).or_insert(*bytes);
+        }
+        Policy {
+            write,
+            protected: both(&self.protected, &other.protected, Scope::union),
+            require,
+            delivery: both(&self.delivery, &other.delivery, |a, b| {
+                a.iter().filter(|mode| b.contains(mode)).copied().collect()
+            }),
+            commit: both(&self.commit, &other.commit, |a, b| *a && *b),
+            flaky: if [self.flaky, other.flaky].contains(&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn },
+            artifact_bytes,
+        }
+    }
+
+    /// The protected paths, the default and what is always protected included.
+    #[must_use]
+    pub fn protected_scope(&self) -> Scope {
+        let own = self.protected.clone().unwrap_or_else(|| built_in(&DEFAULT_PROTECTED));
+        own.union(&built_in(&ALWAYS_PROTECTED))
+    }
+
+    /// The digest that an authorization names as its basis.
+    #[must_use]
+    pub fn digest(&self) -> Sha256 {
+        Sha256::of_json(self)
+    }
+}
+
+/// A scope of patterns that are known to be right.
+fn built_in(patterns: &[&str]) -> Scope {
+    Scope::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).unwrap_or_default()
+}
+
+/// What two ceilings come to where each may be left out.
+fn both<T: Clone>(a: &Option<T>, b: &Option<T>, join: impl FnOnce(&T, &T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(join(a, b)),
+        (one, None) | (None, one) => one.clone(),
+    }
+}
+
+/// One place where the contract asks for more than it gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Narrowing {
+    /// The field of the contract.
+    pub field: String,
+    /// The key of the policy that narrows it.
+    pub by: String,
+    /// One line for people.
+    pub text: String,
+}
+
+/// What is in force for a task: the contract within the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effective {
+    /// The contract's scope and each ceiling: a path that changes is in all of them.
+    write: Vec<Scope>,
+    /// Paths whose change a person confirms.
+    protected: Scope,
+    /// Verifiers that a change needs.
+    require: Vec<Floor>,
+    /// The most bytes that a candidate may add.
+    pub artifact_bytes: u64,
+    /// Where the change goes.
+    pub delivery: DeliveryMode,
+    /// Whether commits are allowed.
+    pub commit: bool,
+    /// What flaky counts as.
+    pub flaky: Flaky,
+    /// The policy's digest.
+    pub policy_sha256: Sha256,
+}
+
+/// The contract within the policy, and each narrowing. Refused (`permission.denied`) where the contract's delivery mode is
+/// none that the policy has: that cannot be narrowed.
+pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec<Narrowing>)> {
+    if let Some(modes) = policy.delivery.as_ref().filter(|modes| !modes.contains(&contract.delivery)) {
+        let words: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
+        let asked = contract.delivery.as_str();
+        let message = format!(
+            "the policy does not allow the delivery mode `{asked}`; it allows [{}]",
+            words.join(", ")
+        );
+        return Err(Failure::new(Code::PermissionDenied, message).subject("delivery").expected(words, asked));
+    }
+    let mut narrowings = narrowed_scopes(contract, policy);
+    let kind = contract.kind.as_str();
+    let ceiling = policy.artifact_bytes.get(kind).copied();
+    let artifact_bytes = match (contract.artifact_bytes, ceiling) {
+        (Some(asked), Some(ceiling)) if asked > ceiling => {
+            narrowings.push(Narrowing {
+                field: "budget.artifactBytes".to_owned(),
+                by: format!("policy.budget.{kind}.artifactBytes"),
+                text: format!(
+                    "budget.artifactBytes {asked} narrowed to {ceiling} by policy.budget.{kind}.artifactBytes"
+                ),
+            });
+            ceiling
+        }
+        (Some(asked), _) => asked,
+        (None, ceiling) => ceiling.unwrap_or(DEFAULT_ARTIFACT_BYTES),
+    };
+    let commit = contract.commit_allowed && policy.commit != Some(false);
+    if contract.commit_allowed && !commit {
+        narrowings.push(Narrowing {
+            field: "commitAllowed".to_owned(),
+            by: "policy.commit".to_owned(),
+            text: "commitAllowed true narrowed to false by policy.commit".to_owned(),
+        });
+    }
+    let write = std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
+    let effective = Effective {
+        write,
+        protected: policy.protected_scope(),
+        require: policy.require.clone(),
+        artifact_bytes,
+        delivery: contract.delivery,
+        commit,
+        flaky: policy.flaky,
+        policy_sha256: policy.digest(),
+    };
+    Ok((effective, narrowings))
+}
+
+fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
+    let mut narrowings = Vec::new();
+    for ceiling in &policy.write {
+        for (pattern, fit) in contract.write_scope.fits(ceiling) {
+            let list = ceiling.patterns().join(", ");
+            let text = match fit {
+                Fit::Within => continue,
+                Fit::Partly => {
+                    format!("writeScope {pattern} narrowed by policy.write to what lies in [{list}]")
+                }
+                Fit::Outside => format!("writeScope {pattern} narrowed to nothing by policy.write [{list}]"),
+            };
+            narrowings.push(Narrowing {
+                field: "writeScope".to_owned(),
+                by: "policy.write".to_owned(),
+                text,
+            });
+        }
+    }
+    narrowings
+}
+
+impl Effective {
+    /// True where a task may change the path. No [`RepoPath`] is git's own, so that `.git` never comes here.
+    #[must_use]
+    pub fn write_allows(&self, path: &RepoPath) -> bool {
+        self.write.iter().all(|scope| scope.matches(path))
+    }
+
+    /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and the
+    /// directories above them (a link in their place would hide them).
+    #[must_use]
+    pub fn is_protected(&self, path: &RepoPath) -> bool {
+        self.protected.touches(path)
+            || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches(&folded))
+    }
+
+    /// Protects more: the closure and the manifests of the verifiers.
+    #[must_use]
+    pub fn protecting(mut self, more: &Scope) -> Self {
+        self.protected = self.protected.union(more);
+        self
+    }
+
+    /// The verifiers that a change of these paths needs, each once, in the order of the policy.
+    #[must_use]
+    pub fn floor<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
+        let changed: Vec<&RepoPath> = changed.into_iter().collect();
+        let mut verifiers: Vec<String> = Vec::new();
+        for floor in &self.require {
+            if !verifiers.contains(&floor.verifier) && changed.iter().any(|path| floor.when.matches(path)) {
+                verifiers.push(floor.verifier.clone());
+            }
+        }
+        verifiers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    fn refused(text: &str) -> Failure {
+        Config::parse(text.as_bytes()).expect_err(text)
+    }
+
+    fn contract(more: &str) -> Contract {
+        let text = format!(r#"{{"taskId":"t1","goal":"g","allowedTools":[],{more}}}"#);
+        Contract::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    fn path(text: &str) -> RepoPath {
+        RepoPath::new(text).expect("a path")
+    }
+
+    const WHOLE: &str = r#"
+filters = ["lfs"]
+[policy]
+write = ["docs/", "src/", "tests/"]
+protected = ["secret/"]
+require = [{ verifier = "unit", when = ["src/**"] }, { verifier = "lint", when = ["**/*.rs"] }]
+network = "disabled"
+delivery = ["local_files", "bundle"]
+commit = false
+flaky = "warn"
+[policy.budget.repair]
+artifactBytes = 1000
+"#;
+
+    #[test]
+    fn every_key_in_force_is_read() {
+        let config = config(WHOLE);
+        assert_eq!(config.filters, ["lfs"]);
+        let policy = config.policy;
+        assert_eq!(policy.write[0].patterns(), ["docs/", "src/", "tests/"]);
+        assert_eq!(policy.protected_scope().patterns(), ["secret/", ".tender/"]);
+        assert_eq!(policy.require[1].verifier, "lint");
+        assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
+        assert_eq!((policy.commit, policy.flaky), (Some(false), Flaky::Warn));
+        assert_eq!(policy.artifact_bytes.get("repair"), Some(&1000));
+    }
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        assert_eq!(config(""), Config::default());
+        assert_eq!(config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
+        let protected = Policy::default().protected_scope();
+        for name in
+            [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"]
+        {
+            assert!(protected.matches(&path(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_key_and_the_nearest() {
+        for (text, subject, says) in [
+            ("polcy = 1", "polcy", "`policy`"),
+            ("[policy]\nwrites = []", "policy.writes", "`policy.write`"),
+            ("[policy.budget.repair]\ntoolcall = 1", "policy.budget.repair.toolcall", "toolCalls"),
+            ("[policy.budget.fix]\ntoolCalls = 1", "policy.budget.fix", "policy.budget."),
+            ("[policy]\nwrite = \"docs/\"", "policy.write", "a list"),
+            ("[policy]\nwrite = [\"../\"]", "policy.write[0]", ".."),
+            ("[policy]\nflaky = \"maybe\"", "policy.flaky", "fail, warn"),
+            ("[policy]\ncommit = \"no\"", "policy.commit", "true or false"),
+            ("[policy]\nnetwork = \"open\"", "policy.network", "disabled"),
+            ("[policy]\ndelivery = [\"mail\"]", "policy.delivery[0]", "local_files"),
+            ("[policy]\nrequire = [{ verifier = \"unit\" }]", "policy.require[0].when", "missing"),
+            ("[policy]\nrequire = [{ verifier = \"a b\", when = [] }]", "policy.require[0].verifier", "a b"),
+            ("[policy.budget.edit]\nartifactBytes = -1", "policy.budget.edit.artifactBytes", "from 0"),
+            ("filters = [\"a\", \"a\"]", "filters[1]", "already"),
+            ("hooks = 1", "hooks", "list"),
+            ("[policy]\naccept = \"all\"", "policy.accept", "signed"),
+        ] {
+            let failure = refused(text);
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::ConfigInvalid, Some(subject)),
+                "{failure}"
+            );
+            assert!(failure.message().contains(says), "{failure}");
+        }
+        let damaged = refused("[policy]\nwrite = [");
+        assert_eq!(damaged.code(), Code::ConfigInvalid);
+        assert!(damaged.message().contains("line 2"), "{damaged}");
+        assert_eq!(refused("a = 1\na = 2").code(), Code::ConfigInvalid);
+        assert_eq!(Config::parse(&[b'#'; 2 << 20]).expect_err("too large").code(), Code::ConfigInvalid);
+        assert_eq!(Config::parse(b"\xff").expect_err("not UTF-8").code(), Code::ConfigInvalid);
+    }
+
+    #[test]
+    fn what_comes_later_is_refused_by_name() {
+        for (text, subject) in [
+            ("[policy]\nenv = [\"NPM_TOKEN\"]", "policy.env"),
+            ("[policy]\naccept = \"signed\"", "policy.accept"),
+            ("[policy.budget.repair]\nwallSeconds = 3600", "policy.budget.repair.wallSeconds"),
+            ("[policy.budget.explore]\nturns = 1", "policy.budget.explore.turns"),
+            ("[[hooks]]\nevent = \"after_task\"", "hooks"),
+        ] {
+            let failure = refused(text);
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::NotSupported, Some(subject)),
+                "{failure}"
+            );
+        }
+        let both = refused("[policy]\nenv = []\nwrites = []");
+        assert_eq!(both.code(), Code::ConfigInvalid);
+        assert_eq!(both.others()[0].code(), Code::NotSupported);
+    }
+
+    #[test]
+    fn policies_intersect() {
+        let committed = config(WHOLE).policy;
+        let private = config(
+            "[policy]\nwrite = [\"src/\"]\nprotected = [\"more/\"]\ndelivery = [\"local_files\"]\ncommit = true\n\
+             require = [{ verifier = \"mine\", when = [\"**\"] }]\n[policy.budget.repair]\nartifactBytes = 10\n\
+             [policy.budget.edit]\nartifactBytes = 7\n",
+        )
+        .policy;
+        for policy in [committed.intersect(&private), private.intersect(&committed)] {
+            let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
+            assert!(force.write_allows(&path("src/a")) && !force.write_allows(&path("docs/a")));
+            assert!(force.is_protected(&path("secret/a")) && force.is_protected(&path("more/a")));
+            assert!(!force.is_protected(&path(".github/a")), "both say what is protected");
+            assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
+            assert_eq!((policy.commit, policy.flaky), (Some(false), Flaky::Fail));
+            assert_eq!(policy.require.len(), 3);
+            assert_eq!(policy.artifact_bytes, BTreeMap::from([("edit".into(), 7), ("repair".into(), 10)]));
+        }
+        assert_eq!(committed.intersect(&committed), committed);
+        let quiet = committed.intersect(&Policy { flaky: Flaky::Warn, ..Policy::default() });
+        assert_eq!(quiet, committed);
+    }
+
+    #[test]
+    fn the_contract_is_narrowed_and_each_narrowing_shown() {
+        let policy = config(WHOLE).policy;
+        let contract = contract(
+            r#""writeScope":["docs/a/","lib/","**/*.md"],"kind":"repair","case":["tests/"],"budget":{"artifactBytes":5000},"commitAllowed":true"#,
+        );
+        let (force, narrowings) = effective(&contract, &policy).expect("allowed");
+        assert!(force.write_allows(&path("docs/a/x")) && force.write_allows(&path("src/x.md")));
+        for name in ["lib/x", "x.md", "docs/b", "src/x.rs"] {
+            assert!(!force.write_allows(&path(name)), "{name}");
+        }
+        assert_eq!((force.artifact_bytes, force.commit), (1000, false));
+        let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "writeScope lib/ narrowed to nothing by policy.write [docs/, src/, tests/]",
+                "writeScope **/*.md narrowed by policy.write to what lies in [docs/, src/, tests/]",
+                "budget.artifactBytes 5000 narrowed to 1000 by policy.budget.repair.artifactBytes",
+                "commitAllowed true narrowed to false by policy.commit",
+            ]
+        );
+        let text = serde_json::to_string(&(&force, &narrowings)).expect("serializes");
+        let back: (Effective, Vec<Narrowing>) = serde_json::from_str(&text).expect("reads");
+        assert_eq!(back, (force, narrowings));
+    }
+
+    #[test]
+    fn budgets_default_to_the_policy_then_to_the_built_in() {
+        let plain = contract(r#""writeScope":[]"#);
+        let bytes =
+            |contract: &Contract, text: &str| effective(contract, &config(text).policy).expect("allowed").0;
+        assert_eq!(bytes(&plain, "").artifact_bytes, DEFAULT_ARTIFACT_BYTES);
+        assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9").artifact_bytes, 9);
+        assert_eq!(
+            bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9").artifact_bytes,
+            DEFAULT_ARTIFACT_BYTES
+        );
+        let large = contract(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
+        assert_eq!(bytes(&large, "").artifact_bytes, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_delivery_mode_that_the_policy_lacks_is_denied() {
+        let policy = config("[policy]\ndelivery = [\"bundle\"]").policy;
+        let failure = effective(&contract(r#""writeScope":[]"#), &policy).expect_err("denied");
+        assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
+        assert_eq!(failure.details()["expected"], serde_json::json!(["bundle"]));
+    }
+
+    #[test]
+    fn tender_is_protected_always_and_in_any_letters() {
+        let policy = config("[policy]\nprotected = []").policy;
+        let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
+        for name in [".tender/config.toml", ".tender", ".TENDER/verifiers/x", ".Tender"] {
+            assert!(force.is_protected(&path(name)), "{name}");
+        }
+        assert!(!force.is_protected(&path(".tenderx/a")) && !force.is_protected(&path(".github/a")));
+        let closure = Scope::new(vec!["bin/unit.sh".into()]).expect("a scope");
+        let force = force.protecting(&closure);
+        assert!(force.is_protected(&path("bin/unit.sh")) && force.is_protected(&path("bin")));
+        assert!(!force.is_protected(&path("bin/other.sh")));
+    }
+
+    #[test]
+    fn the_floor_follows_the_touched_paths() {
+        let (force, _) =
+            effective(&contract(r#""writeScope":["**"]"#), &config(WHOLE).policy).expect("allowed");
+        assert_eq!(force.floor([&path("docs/a.md")]), Vec::<String>::new());
+        assert_eq!(force.floor([&path("docs/a.rs")]), ["lint"]);
+        assert_eq!(force.floor([&path("docs/a.md"), &path("src/a.rs")]), ["unit", "lint"]);
+    }
+
+    #[test]
+    fn a_policy_survives_the_ledger_and_has_one_digest() {
+        let policy = config(WHOLE).policy;
+        let text = serde_json::to_string(&policy).expect("serializes");
+        let back: Policy = serde_json::from_str(&text).expect("reads");
+        assert_eq!(back, policy);
+        assert_eq!(back.digest(), policy.digest());
+        assert_ne!(policy.digest(), Policy::default().digest());
+    }
+}

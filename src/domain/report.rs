@@ -1,0 +1,331 @@
+//! The report: a projection of the ledger that says nothing the ledger does not hold.
+
+use super::receipt::{Outcome, Receipt};
+use super::digest::{ObjectId, Sha256};
+use super::evidence::Evidence;
+use super::patch::{Candidate, Change};
+use super::repo_path::RepoPath;
+use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
+use super::verdict::{Row, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// What `open` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskObject {
+    /// `git-tender/task/v1`
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// Its state.
+    pub state: TaskState,
+    /// The sealed contract.
+    pub contract: Seal,
+    /// Commit and tree it starts from.
+    pub base: BaseState,
+    /// Its worktree.
+    pub worktree: String,
+    /// What the worktree lacks.
+    pub lacks: Lacks,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    /// Requirements that only a person can attest.
+    pub manual: Vec<String>,
+    /// What whoever opened it should hear.
+    pub notes: Vec<String>,
+}
+
+/// What `submit` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateObject {
+    /// `git-tender/candidate/v1`
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// Its number.
+    pub candidate: u32,
+    /// The tree it was made against.
+    pub base_tree: ObjectId,
+    /// The tree it is.
+    pub tree: ObjectId,
+    /// Its patch.
+    pub patch: PatchObject,
+    /// The manifest.
+    pub changes: Vec<Change>,
+}
+
+/// The patch of a candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PatchObject {
+    /// Digest of the manifest.
+    pub manifest_sha256: Sha256,
+    /// Digest of the text.
+    pub sha256: Sha256,
+    /// Length of the text.
+    pub bytes: u64,
+    /// Where the text lies.
+    pub path: String,
+}
+
+impl CandidateObject {
+    /// From a candidate and the place of its patch text.
+    #[must_use]
+    pub fn new(task: &str, candidate: &Candidate, path: String) -> Self {
+        Self {
+            schema: "git-tender/candidate/v1".to_owned(),
+            task_id: task.to_owned(),
+            candidate: candidate.candidate,
+            base_tree: candidate.base_tree.clone(),
+            tree: candidate.tree.clone(),
+            patch: PatchObject {
+                manifest_sha256: candidate.patch.manifest_sha256,
+                sha256: candidate.patch.sha256,
+                bytes: candidate.patch.bytes,
+                path,
+            },
+            changes: candidate.changes.clone(),
+        }
+    }
+}
+
+/// What `verify` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerificationObject {
+    /// `git-tender/verification/v1`
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// The candidate it speaks of.
+    pub candidate: u32,
+    /// One row a requirement.
+    pub requirements: Vec<Row>,
+    /// With `--explain`: a sentence for each row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanations: Option<Vec<Explanation>>,
+}
+
+/// Why a row's evidence is fresh or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The requirement.
+    pub id: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// What `deliver` and `undo` show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryObject {
+    /// `git-tender/delivery/v1`
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// Its state afterwards.
+    pub state: TaskState,
+    /// How it was delivered.
+    pub mode: String,
+    /// What happened to each path.
+    pub paths: Vec<DeliveredPath>,
+    /// What is worth knowing beside it.
+    pub notes: Vec<String>,
+}
+
+/// One path of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredPath {
+    /// The path.
+    pub path: RepoPath,
+    /// What happened to it.
+    pub outcome: Outcome,
+}
+
+impl DeliveryObject {
+    /// From a receipt.
+    #[must_use]
+    pub fn new(task: &str, state: TaskState, receipt: &Receipt) -> Self {
+        Self {
+            schema: "git-tender/delivery/v1".to_owned(),
+            task_id: task.to_owned(),
+            state,
+            mode: "local_files".to_owned(),
+            paths: receipt.paths.iter().map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome }).collect(),
+            notes: receipt.sentences(),
+        }
+    }
+
+    /// The receipt of a delivery that took place before: nothing was written now.
+    #[must_use]
+    pub fn already(mut self) -> Self {
+        for path in &mut self.paths {
+            path.outcome = Outcome::Already;
+        }
+        self
+    }
+}
+
+/// How many rows have which verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// `passed`
+    pub passed: u64,
+    /// `failed`
+    pub failed: u64,
+    /// `not_run`
+    pub not_run: u64,
+    /// `stale`
+    pub stale: u64,
+    /// `needs_confirmation`
+    pub needs_confirmation: u64,
+    /// `error`
+    pub error: u64,
+}
+
+impl Summary {
+    /// Counts rows.
+    #[must_use]
+    pub fn of(rows: &[Row]) -> Self {
+        let mut summary = Self::default();
+        for row in rows {
+            let slot = match row.verdict {
+                Verdict::Passed => &mut summary.passed,
+                Verdict::Failed => &mut summary.failed,
+                Verdict::NotRun => &mut summary.not_run,
+                Verdict::Stale => &mut summary.stale,
+                Verdict::NeedsConfirmation => &mut summary.needs_confirmation,
+                Verdict::Error => &mut summary.error,
+            };
+            *slot += 1;
+        }
+        summary
+    }
+}
+
+/// Something a reader should know before relying on the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    /// The sentence.
+    pub text: String,
+    /// The ledger action it rests on.
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
+/// Confinement: what was asked for and what was in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxObject {
+    /// `required` or `optional`.
+    pub requested: String,
+    /// `full`, `partial` or `none`.
+    pub enforced: String,
+}
+
+/// What `report` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `git-tender/report/v1`
+    pub schema: String,
+    /// The task.
+    pub task_id: String,
+    /// Its state.
+    pub state: TaskState,
+    /// `edit` or `repair`.
+    pub kind: String,
+    /// The goal.
+    pub goal: String,
+    /// Number of the last candidate; `None` where there is none.
+    pub candidate: Option<u32>,
+    /// Counted verdicts.
+    pub summary: Summary,
+    /// The rows.
+    pub requirements: Vec<Row>,
+    /// The manifest of the last candidate.
+    pub changes: Vec<Change>,
+    /// Findings of an `explore` task.
+    pub findings: Vec<Value>,
+    /// Limits of what was looked at.
+    pub limits: Vec<String>,
+    /// Risks by rule.
+    pub risks: Vec<Risk>,
+    /// Used and limit, by budget key.
+    pub budget: Value,
+    /// Confinement.
+    pub sandbox: SandboxObject,
+    /// The delivery, once there was one.
+    pub delivery: Option<DeliveryObject>,
+    /// The sealed contract.
+    pub contract: Seal,
+}
+
+/// Everything a report is computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The task.
+    pub view: &'a TaskView,
+    /// What `open` fixed.
+    pub opened: &'a Opened,
+    /// The rows of the last candidate (or of the base, where there is none).
+    pub rows: &'a [Row],
+    /// The evidence that the rows may rest on, with the actions that made it.
+    pub evidence: &'a [Recorded<Evidence>],
+}
+
+impl Report {
+    /// Computes the report.
+    #[must_use]
+    pub fn new(known: Known<'_>) -> Self {
+        let Known { view, opened, rows, .. } = known;
+        let state = view.state(rows);
+        let candidate = view.candidates.last().map(|c| &c.value);
+        let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
+        let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
+        Self {
+            schema: "git-tender/report/v1".to_owned(),
+            task_id: view.id.clone(),
+            state,
+            kind: opened.contract.kind.as_str().to_owned(),
+            goal: opened.contract.goal.clone(),
+            candidate: candidate.map(|c| c.candidate),
+            summary: Summary::of(rows),
+            requirements: rows.to_vec(),
+            changes: candidate.map(|c| c.changes.clone()).unwrap_or_default(),
+            findings: Vec::new(),
+            limits: limits(opened),
+            risks: super::risk::all(known),
+            budget: budget(opened, candidate),
+            sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
+            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, r)),
+            contract: opened.seal.clone(),
+        }
+    }
+}
+
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+fn limits(opened: &Opened) -> Vec<String> {
+    let missing = [
+        (&opened.lacks.submodules, "submodules were not checked out"),
+        (&opened.lacks.lfs, "files in LFS were present as pointers only"),
+    ];
+    missing
+        .into_iter()
+        .filter(|(paths, _)| !paths.is_empty())
+        .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
+        .collect()
+}
+
+fn budget(opened: &Opened, candidate: Option<&Candidate>) -> Value {
+    let used = candidate.map_or(0, |candidate| candidate.artifact_bytes);
+    json!({ "artifactBytes": { "used": used, "limit": opened.effective.artifact_bytes } })
+}

@@ -1,0 +1,117 @@
+//! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action it rests on.
+
+use super::evidence::shown;
+use super::report::{Known, Risk};
+use super::repo_path::RepoPath;
+use super::verdict::Verdict;
+
+/// Every risk that holds, in a fixed order.
+#[must_use]
+pub fn all(known: Known<'_>) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    for rule in [empty_change, optional_rows, unseen_work, moved_head, confinement, protected, delivery_notes, flaky, cut_output] {
+        rule(known, &mut risks);
+    }
+    risks
+}
+
+fn add(risks: &mut Vec<Risk>, reference: &str, text: String) {
+    risks.push(Risk { text, reference: reference.to_owned() });
+}
+
+fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if let Some(candidate) = known.view.candidates.last().filter(|c| c.value.changes.is_empty()) {
+        add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
+    }
+}
+
+fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidates.last() else { return };
+    for row in known.rows.iter().filter(|row| !row.required && row.verdict != Verdict::Passed) {
+        let reason = row.reason.as_deref().unwrap_or("no reason recorded");
+        add(risks, &candidate.action, format!("the optional requirement {} did not pass: {reason}", row.id));
+    }
+}
+
+fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(opened) = &known.view.opened else { return };
+    let dirty = &opened.value.lacks.dirty;
+    if !opened.value.base.live && !dirty.is_empty() {
+        let text = format!("the live tree had uncommitted work in {} that no evidence saw", named(dirty));
+        add(risks, &opened.action, text);
+    }
+}
+
+fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(delivered) = &known.view.delivered else { return };
+    let base = &known.opened.base;
+    if let Some(head) = delivered.value.head.as_ref().filter(|head| **head != base.commit) {
+        let text = format!("HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs", base.commit);
+        add(risks, &delivered.action, text);
+    }
+}
+
+fn confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(opened) = &known.view.opened else { return };
+    let text = "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network";
+    add(risks, &opened.action, text.to_owned());
+}
+
+fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidates.last() else { return };
+    let touched: Vec<RepoPath> = candidate
+        .value
+        .changes
+        .iter()
+        .filter(|c| known.opened.effective.is_protected(&c.path))
+        .map(|c| c.path.clone())
+        .collect();
+    if touched.is_empty() {
+        return;
+    }
+    let row = known.rows.iter().find(|row| row.id == "protected");
+    let confirmed = row.filter(|row| row.verdict == Verdict::Passed).and_then(|row| {
+        let by = known.evidence.iter().find(|e| Some(shown(&e.value.digest())) == row.evidence)?;
+        let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
+        Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
+    });
+    let (action, who) = confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
+    add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
+}
+
+fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if let Some(delivered) = &known.view.delivered {
+        delivered.value.receipt.sentences().into_iter().for_each(|note| add(risks, &delivered.action, note));
+    }
+    if let Some(undone) = &known.view.undone {
+        undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
+    }
+}
+
+fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for run in resting(known).filter(|e| e.value.flaky) {
+        add(risks, &run.action, format!("the verifier {} failed and then passed on the same bytes", run.value.verifier));
+    }
+}
+
+fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for run in resting(known).filter(|e| e.value.truncated()) {
+        add(risks, &run.action, format!("the output of the verifier {} was cut at its limit", run.value.verifier));
+    }
+}
+
+/// The evidence that the rows rest on.
+fn resting<'a>(known: Known<'a>) -> impl Iterator<Item = &'a super::task::Recorded<super::evidence::Evidence>> {
+    known.evidence.iter().filter(move |e| {
+        let reference = shown(&e.value.digest());
+        known.rows.iter().any(|row| row.evidence.as_deref() == Some(reference.as_str()))
+    })
+}
+
+fn named(paths: &[RepoPath]) -> String {
+    match paths {
+        [] => "no path".to_owned(),
+        [one] => one.to_string(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    }
+}

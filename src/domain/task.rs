@@ -1,0 +1,440 @@
+//! What is known of a task: the projection of its ledger rows, and its state.
+//!
+//! A [`Record`] is what the result of a row holds. [`TaskView::apply`] is the only place where records become knowledge. The states
+//! between `candidate` and `verified` are never stored; they follow from the requirement rows.
+
+use super::action::ActionState;
+use super::contract::Contract;
+use super::delivery::IndexState;
+use super::digest::{ObjectId, Sha256};
+use super::entry::Entry;
+use super::evidence::{Evidence, Observation};
+use super::patch::Candidate;
+use super::policy::Effective;
+use super::receipt::{DeliveryPlan, Receipt, Staged};
+use super::repo_path::RepoPath;
+use super::verdict::{Row, Verdict};
+use crate::error::{Code, Failure, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The state of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Opened; no candidate yet.
+    Open,
+    /// A candidate whose required rows are not all decided.
+    Candidate,
+    /// A required row failed or is in error.
+    VerificationFailed,
+    /// Every required row passed.
+    Verified,
+    /// A delivery is under way, or a crash left one unfinished.
+    Delivering,
+    /// Delivered: an end.
+    Completed,
+    /// Cancelled: an end.
+    Cancelled,
+    /// It is not known whether an effect took place.
+    OutcomeUnknown,
+    /// The delivery was reversed: an end.
+    Undone,
+}
+
+/// A sealed version of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// 1, 2, …
+    pub version: u32,
+    /// sha256 of the document as given; the text is kept as a blob.
+    pub sha256: Sha256,
+}
+
+/// What the task was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseState {
+    /// The base commit.
+    pub commit: ObjectId,
+    /// The base tree; for `live` it holds the uncommitted work too.
+    pub tree: ObjectId,
+    /// The commit's own tree: where policy and verifiers are read from.
+    #[serde(rename = "commitTree")]
+    pub commit_tree: ObjectId,
+    /// True where the base is a capture of live work.
+    pub live: bool,
+}
+
+impl BaseState {
+    /// The tree that judges: the base commit's own.
+    #[must_use]
+    pub fn commit_tree(&self) -> &ObjectId {
+        &self.commit_tree
+    }
+}
+
+/// Where the change is delivered to: the working tree that the task was opened from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Home {
+    /// Top of the live tree.
+    pub top: String,
+    /// Its git directory (a linked worktree has its own).
+    pub git_dir: String,
+    /// The branch that was checked out; `None` where HEAD was detached.
+    pub branch: Option<String>,
+}
+
+/// What the worktree does not have although the live tree has it. Paths, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacks {
+    /// Uncommitted work.
+    pub dirty: Vec<RepoPath>,
+    /// Ignored files; directories end in `/`.
+    pub ignored: Vec<RepoPath>,
+    /// Submodules.
+    pub submodules: Vec<RepoPath>,
+    /// Files whose content is in LFS.
+    pub lfs: Vec<RepoPath>,
+}
+
+/// A path whose index entry was not the base's when the base was fixed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDifference {
+    /// The path.
+    pub path: RepoPath,
+    /// What the index had.
+    pub state: IndexState,
+}
+
+/// What `open` fixed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opened {
+    /// The seal of the contract.
+    pub seal: Seal,
+    /// The contract, parsed.
+    pub contract: Contract,
+    /// What is in force of it within the policy.
+    pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    /// The base.
+    pub base: BaseState,
+    /// The task's worktree.
+    pub worktree: String,
+    /// The live tree.
+    pub home: Home,
+    /// What the worktree lacks.
+    pub lacks: Lacks,
+    /// Blob with the list of [`IndexDifference`], as JSON.
+    pub index: Sha256,
+}
+
+/// A delivery that is about to write: everything that its end will say and that recovery needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan.
+    pub plan: DeliveryPlan,
+    /// HEAD of the live tree.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rests on.
+    pub evidence: Vec<String>,
+    /// True where it reverses a delivery.
+    pub undoes: bool,
+}
+
+impl Planned {
+    /// The record of its end.
+    #[must_use]
+    pub fn done(&self, receipt: Receipt) -> Record {
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let (head, evidence) = (self.head.clone(), self.evidence.clone());
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence }))
+    }
+}
+
+/// A delivery that took place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What was written, path by path.
+    pub receipt: Receipt,
+    /// HEAD of the live tree then.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rested on.
+    pub evidence: Vec<String>,
+}
+
+/// What the result of a ledger row holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A task was opened.
+    Opened(Box<Opened>),
+    /// A candidate was captured, or the same one again.
+    Captured {
+        /// The candidate.
+        candidate: Box<Candidate>,
+        /// The digests taken with it.
+        observation: Box<Observation>,
+    },
+    /// Digests of tree and tools were taken anew.
+    Observed(Box<Observation>),
+    /// A verifier ran, or a person attested.
+    Evidence(Box<Evidence>),
+    /// A delivery is about to write.
+    Planned(Box<Planned>),
+    /// Its new content lies beside its targets.
+    Staged(Box<Staged>),
+    /// A delivery took place.
+    Delivered(Box<Delivered>),
+    /// A delivery was reversed.
+    Undone(Box<Receipt>),
+    /// From here on a delivery only goes back.
+    TakingBack,
+    /// A delivery was taken back.
+    TakenBack {
+        /// Paths that the user edited meanwhile; they stay as they are.
+        later: Vec<RepoPath>,
+    },
+    /// The task was cancelled.
+    Cancelled,
+    /// Its worktree and private files were removed.
+    Collected,
+    /// Something failed.
+    Failure {
+        /// The failure.
+        failure: Failure,
+    },
+    /// An action that is its own record.
+    Done {
+        /// A sentence.
+        text: String,
+    },
+}
+
+impl Record {
+    /// As the result of a row.
+    pub fn to_value(&self) -> Result<Value> {
+        serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
+    }
+
+    /// The key by which later tasks find evidence.
+    #[must_use]
+    pub fn evidence_key(&self) -> Option<Sha256> {
+        match self {
+            Self::Evidence(evidence) => Some(evidence.key.digest()),
+            _ => None,
+        }
+    }
+}
+
+/// A record with the action it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded<T> {
+    /// Position of the row in the ledger.
+    pub seq: i64,
+    /// Id of the action.
+    pub action: String,
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// The record.
+    pub value: T,
+}
+
+/// An action that has no end in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unfinished {
+    /// Id of the action.
+    pub action: String,
+    /// The tool's or command's name.
+    pub tool: String,
+    /// Its last state.
+    pub state: ActionState,
+}
+
+/// What is known of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskView {
+    /// The id.
+    pub id: String,
+    /// What `open` fixed; `None` before.
+    pub opened: Option<Recorded<Opened>>,
+    /// The candidates in the order of their capture.
+    pub candidates: Vec<Recorded<Candidate>>,
+    /// The digests taken last, for the last candidate.
+    pub observation: Option<Recorded<Observation>>,
+    /// All evidence that this task's own actions made.
+    pub evidence: Vec<Recorded<Evidence>>,
+    /// The delivery.
+    pub delivered: Option<Recorded<Delivered>>,
+    /// Its reversal.
+    pub undone: Option<Recorded<Receipt>>,
+    /// The action that cancelled it.
+    pub cancelled: Option<String>,
+    /// True once its files were removed.
+    pub collected: bool,
+    /// Actions without an end.
+    pub unfinished: Vec<Unfinished>,
+}
+
+impl TaskView {
+    /// Nothing known yet.
+    #[must_use]
+    pub fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            opened: None,
+            candidates: Vec::new(),
+            observation: None,
+            evidence: Vec::new(),
+            delivered: None,
+            undone: None,
+            cancelled: None,
+            collected: false,
+            unfinished: Vec::new(),
+        }
+    }
+
+    /// Takes one row in.
+    pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.unfinished.retain(|u| u.action != entry.action);
+        if !entry.state.is_final() {
+            let (action, tool) = (entry.action.clone(), entry.tool.clone());
+            self.unfinished.push(Unfinished { action, tool, state: entry.state });
+            return Ok(());
+        }
+        if entry.state != ActionState::Succeeded || entry.result.is_null() {
+            return Ok(());
+        }
+        let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
+            Failure::new(Code::StoreCorrupt, format!("row {} of the ledger holds a record that cannot be read: {e}", entry.seq))
+                .subject(entry.action.clone())
+        })?;
+        self.take(entry, record);
+        Ok(())
+    }
+
+    fn take(&mut self, entry: &Entry, record: Record) {
+        fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
+            Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
+        }
+        match record {
+            Record::Opened(opened) => self.opened = Some(recorded(entry, *opened)),
+            Record::Captured { candidate, observation } => {
+                // Capturing the same state again is the same candidate, which becomes the last one.
+                self.candidates.retain(|known| known.value.candidate != candidate.candidate);
+                self.candidates.push(recorded(entry, *candidate));
+                self.observation = Some(recorded(entry, *observation));
+            }
+            Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
+            Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
+            Record::Delivered(receipt) => self.delivered = Some(recorded(entry, *receipt)),
+            Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
+            Record::Cancelled => self.cancelled = Some(entry.action.clone()),
+            Record::Collected => self.collected = true,
+            Record::Planned(_)
+            | Record::Staged(_)
+            | Record::TakingBack
+            | Record::TakenBack { .. }
+            | Record::Failure { .. }
+            | Record::Done { .. } => {}
+        }
+    }
+
+    /// What `open` fixed.
+    pub fn opened(&self) -> Result<&Opened> {
+        self.opened
+            .as_ref()
+            .map(|o| &o.value)
+            .ok_or_else(|| Failure::new(Code::NotFound, format!("there is no task {:?}", self.id)).subject(self.id.clone()))
+    }
+
+    /// The last candidate, or `state.invalid` with the command that makes one.
+    pub fn last_candidate(&self) -> Result<&Recorded<Candidate>> {
+        self.candidates.last().ok_or_else(|| {
+            Failure::new(Code::StateInvalid, format!("the task {} has no candidate yet", self.id))
+                .subject(self.id.clone())
+                .expected("candidate", "open")
+                .remedy("Capture the worktree first.", ["git", "tender", "submit", &self.id])
+        })
+    }
+
+    /// The number that a capture of `tree` gets: that of the same tree under the same contract version, or the next one.
+    pub fn candidate_number(&self, tree: &ObjectId, contract_version: u32) -> u32 {
+        let same = self.candidates.iter().find(|c| c.value.tree == *tree && c.value.contract_version == contract_version);
+        let next = self.candidates.iter().map(|c| c.value.candidate).max().unwrap_or(0) + 1;
+        same.map_or(next, |known| known.value.candidate)
+    }
+
+    /// The basis that an authorization of this task names.
+    #[must_use]
+    pub fn basis(&self) -> Value {
+        self.opened.as_ref().map_or(Value::Null, |opened| {
+            json!({
+                "contract": opened.value.seal,
+                "policySha256": opened.value.effective.policy_sha256,
+            })
+        })
+    }
+
+    /// True once nothing can follow.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.cancelled.is_some() || self.delivered.is_some()
+    }
+
+    /// Refuses where the task has ended.
+    pub fn require_active(&self) -> Result<()> {
+        if self.cancelled.is_some() {
+            return Err(Failure::new(Code::Cancelled, format!("the task {} was cancelled", self.id))
+                .subject(self.id.clone())
+                .remedy("Open a new task.", ["git", "tender", "open", "CONTRACT"]));
+        }
+        if self.has_ended() {
+            let state = if self.undone.is_some() { "undone" } else { "completed" };
+            return Err(Failure::new(Code::StateInvalid, format!("the task {} is {state}", self.id))
+                .subject(self.id.clone())
+                .expected("a task that has not ended", state)
+                .remedy("See what it delivered, or open a new task.", ["git", "tender", "report", &self.id]));
+        }
+        Ok(())
+    }
+
+    /// The state, given the requirement rows of the last candidate.
+    #[must_use]
+    pub fn state(&self, rows: &[Row]) -> TaskState {
+        let delivering = |u: &Unfinished| matches!(u.tool.as_str(), "deliver" | "undo") && u.state == ActionState::Dispatched;
+        if self.cancelled.is_some() {
+            TaskState::Cancelled
+        } else if self.undone.is_some() {
+            TaskState::Undone
+        } else if self.unfinished.iter().any(delivering) {
+            TaskState::Delivering
+        } else if self.delivered.is_some() {
+            TaskState::Completed
+        } else if self.unfinished.iter().any(|u| u.state == ActionState::OutcomeUnknown) {
+            TaskState::OutcomeUnknown
+        } else if self.candidates.is_empty() {
+            TaskState::Open
+        } else {
+            candidate_state(rows)
+        }
+    }
+}
+
+fn candidate_state(rows: &[Row]) -> TaskState {
+    let mut required = rows.iter().filter(|row| row.required).map(|row| row.verdict);
+    let bad = |verdict: Verdict| matches!(verdict, Verdict::Failed | Verdict::Error);
+    if required.clone().any(bad) {
+        TaskState::VerificationFailed
+    } else if required.all(|verdict| verdict == Verdict::Passed) {
+        TaskState::Verified
+    } else {
+        TaskState::Candidate
+    }
+}

@@ -1,0 +1,142 @@
+//! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes from trying it.
+
+use super::session::Machine;
+use crate::error::{Failure, Result};
+use crate::git::{Caller, Git, Repository};
+use crate::store::{Layout, Ledger};
+use serde::Serialize;
+use std::path::Path;
+
+/// The oldest git whose `--attr-source` we rely on.
+pub const OLDEST_GIT: (u32, u32) = (2, 41);
+
+/// What `doctor` shows.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    schema: &'static str,
+    /// True where nothing that a task needs is missing.
+    pub ok: bool,
+    /// One a question.
+    pub checks: Vec<Check>,
+}
+
+/// One question and its answer.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// A stable id.
+    pub id: &'static str,
+    /// Whether it is as needed.
+    pub ok: bool,
+    /// What was found.
+    pub text: String,
+    /// How to get it; empty where nothing is missing.
+    pub remedy: String,
+}
+
+impl Check {
+    fn new(id: &'static str, answer: std::result::Result<String, (String, &str)>) -> Self {
+        match answer {
+            Ok(text) => Self { id, ok: true, text, remedy: String::new() },
+            Err((text, remedy)) => Self { id, ok: false, text, remedy: remedy.to_owned() },
+        }
+    }
+}
+
+/// Looks at the machine, and at the repository where there is one.
+pub fn diagnose(caller: &Caller, machine: &Machine) -> Diagnosis {
+    let mut checks = vec![Check::new("git", git_version(caller))];
+    match Repository::discover(caller) {
+        Ok(repository) => in_repository(&repository, machine, &mut checks),
+        Err(failure) => {
+            let remedy = "run it inside a repository, or name one with -C, to have that looked at too";
+            checks.push(Check::new("repository", Err((failure.message().to_owned(), remedy))));
+        }
+    }
+    checks.push(Check::new("sandbox", Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned())));
+    Diagnosis { schema: "git-tender/doctor/v1", ok: checks.iter().all(|c| c.ok), checks }
+}
+
+fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static str)> {
+    const REMEDY: &str = "install git 2.41 or newer and put it first on PATH";
+    let output = Git::new(&caller.environment, None).arg("version").run().map_err(|e| (e.message().to_owned(), REMEDY))?;
+    let said = output.line();
+    match version(&said) {
+        Some(found) if found >= OLDEST_GIT => Ok(said),
+        _ => Err((format!("{said:?}; 2.41 is the oldest that works"), REMEDY)),
+    }
+}
+
+/// Major and minor of `git version 2.47.3`.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.split_whitespace().nth(2)?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Refuses a git that is too old. Asked where a task is opened, because everything later rests on it.
+pub fn require_git(repository: &Repository) -> Result<()> {
+    let said = repository.git().arg("version").run()?.line();
+    if version(&said).is_some_and(|found| found >= OLDEST_GIT) {
+        return Ok(());
+    }
+    Err(Failure::new(crate::error::Code::GitUnsupported, format!("{said:?} is too old"))
+        .expected("git 2.41 or newer", said)
+        .remedy("Install a newer git; `doctor` says what else is missing.", ["git", "tender", "doctor"]))
+}
+
+fn in_repository(repository: &Repository, machine: &Machine, checks: &mut Vec<Check>) {
+    let _ = machine;
+    let place = repository.common_dir().display();
+    checks.push(Check::new("repository", Ok(format!("{place}, objects named by {:?}", repository.format()))));
+    match repository.top() {
+        Ok(top) => {
+            checks.push(Check::new("worktree", Ok(top.display().to_string())));
+            checks.push(Check::new("exchange", exchange(top)));
+        }
+        Err(failure) => checks.push(Check::new("worktree", Err((failure.message().to_owned(), "use a clone that has files")))),
+    }
+    checks.push(Check::new("ledger", ledger(&Layout::new(repository.common_dir()))));
+}
+
+/// Really exchanges two files where deliveries would do it: in a directory beside the repository's own files.
+fn exchange(top: &Path) -> std::result::Result<String, (String, &'static str)> {
+    const REMEDY: &str = "deliveries still work, with a short window in which an edit made at the same moment is found only afterwards";
+    let probe = || -> std::io::Result<bool> {
+        let folder = tempfile::Builder::new().prefix(".tender-probe-").tempdir_in(top)?;
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::File::create_new(&a)?;
+        std::fs::create_dir(&b)?;
+        let here = rustix::fs::CWD;
+        rustix::fs::renameat_with(here, &a, here, &b, rustix::fs::RenameFlags::EXCHANGE)?;
+        Ok(a.is_dir() && b.is_file())
+    };
+    match probe() {
+        Ok(true) => Ok("files are replaced by an atomic exchange".to_owned()),
+        Ok(false) => Err(("an exchange of two files did nothing".to_owned(), REMEDY)),
+        Err(e) => Err((format!("the file system of {} cannot exchange files: {e}", top.display()), REMEDY)),
+    }
+}
+
+fn ledger(layout: &Layout) -> std::result::Result<String, (String, &'static str)> {
+    const REMEDY: &str = "keep a copy of the file; nothing repairs it silently";
+    match Ledger::open(layout) {
+        Ok(None) => Ok("none yet; the first task makes it".to_owned()),
+        Ok(Some(ledger)) => match ledger.check_chain() {
+            Ok(rows) => Ok(format!("{rows} rows, the chain is whole")),
+            Err(failure) => Err((failure.message().to_owned(), REMEDY)),
+        },
+        Err(failure) => Err((failure.message().to_owned(), REMEDY)),
+    }
+}
+
+impl Diagnosis {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |check: &Check| {
+            let mark = if check.ok { "ok     " } else { "missing" };
+            let remedy = if check.remedy.is_empty() { String::new() } else { format!("\n          {}", check.remedy) };
+            format!("{mark}  {}: {}{remedy}\n", check.id, check.text)
+        };
+        self.checks.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,296 @@
+//! The supervisor: this binary, started again by `launch`, one for each run.
+//!
+//! Its standard input is the socket to the launcher, its standard output and error are those of the program. It
+//! makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper, starts
+//! the program in a process group, and waits for the first of: the program ends, the time is up, the launcher is
+//! gone. Then everything below it is ended (`supervise`) before it answers and exits itself. A later sandbox is
+//! entered here too.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus};
+
+use super::launch::{self, End, HELPER_ARGUMENT, Limits, NotStarted};
+use super::supervise::{Children, Tree, ask_to_end};
+use super::wire::{Answer, Order};
+
+/// While nothing happens, orphans that ended are taken notice of this often.
+const REAP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs the supervisor if the arguments (program name included) ask for it; `main` calls this before all else.
+pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    (arguments.into_iter().nth(1)? == HELPER_ARGUMENT)
+        .then(|| supervise().map_or(ExitCode::from(70), |()| ExitCode::SUCCESS))
+}
+
+fn supervise() -> std::io::Result<()> {
+    // Descriptors that the harness inherited from its own caller must not reach the program.
+    close_fds::set_fds_cloexec(3, &[]);
+    let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let mut reader = BufReader::new(socket.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line)?;
+    let mut stdin = Vec::new();
+    reader.take(order.stdin_len).read_to_end(&mut stdin)?;
+    if stdin.len() as u64 != order.stdin_len {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    apply(&order.limits)?;
+    let answer = match start(&order, !stdin.is_empty()) {
+        Ok((main, input)) => Run::new(&order, main, input, &stdin, &socket).finish(),
+        Err(end) => Some(Answer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
+    };
+    // No answer where the launcher is gone.
+    if let Some(answer) = answer {
+        let mut line = serde_json::to_vec(&answer)?;
+        line.push(b'\n');
+        socket.write_all(&line)?;
+    }
+    Ok(())
+}
+
+/// Sets the limits on this process, which hands them on; it has no need that they could touch.
+fn apply(limits: &Limits) -> std::io::Result<()> {
+    let wanted = [
+        (Resource::Core, Some(0)),
+        (Resource::Fsize, limits.file_size),
+        (Resource::Nofile, limits.open_files),
+        (Resource::As, limits.memory),
+        (Resource::Nproc, limits.processes),
+    ];
+    for (resource, limit) in wanted {
+        let Some(limit) = limit else { continue };
+        let highest =
+            rustix::process::getrlimit(resource).maximum.map_or(limit, |highest| highest.min(limit));
+        rustix::process::setrlimit(resource, Rlimit { current: Some(highest), maximum: Some(highest) })?;
+    }
+    Ok(())
+}
+
+/// Starts the program. Its output descriptors are those of this process.
+fn start(order: &Order, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), End> {
+    let cwd = Path::new(&order.cwd.0);
+    let not_started = |kind, message: String| End::NotStarted { kind, message };
+    let Some((program, rest)) = order.argv.split_first() else {
+        return Err(not_started(NotStarted::Other, "the command is empty".to_owned()));
+    };
+    if !cwd.is_dir() {
+        let message = format!("{} is not a directory to run in", cwd.display());
+        return Err(not_started(NotStarted::NoDirectory, message));
+    }
+    let path =
+        order.env.iter().rev().find(|(name, _)| name.0 == "PATH").map(|(_, value)| value.0.as_os_str());
+    let file = find_program(&program.0, cwd, path).map_err(|kind| {
+        let what = match kind {
+            NotStarted::PermissionDenied => "is not executable",
+            _ if program.0.as_bytes().contains(&b'/') => "does not exist",
+            _ => "is in no directory of PATH",
+        };
+        not_started(kind, format!("{} {what}", program.0.display()))
+    })?;
+    let mut command = launch::program(&file);
+    command
+        .arg0(&program.0)
+        .args(rest.iter().map(|argument| &argument.0))
+        .env_clear()
+        .envs(order.env.iter().map(|(name, value)| (&name.0, &value.0)))
+        .current_dir(cwd)
+        .stdin(if with_stdin { Stdio::piped() } else { Stdio::null() })
+        .process_group(0);
+    let mut child = command.spawn().map_err(|error| could_not(&file, &error))?;
+    let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let main =
+        main.ok_or_else(|| not_started(NotStarted::Other, "the system gave no process id".to_owned()))?;
+    Ok((main, child.stdin.take()))
+}
+
+/// What the system said when it did not start the file.
+fn could_not(file: &Path, error: &std::io::Error) -> End {
+    const NO_FORMAT: Option<i32> = Some(rustix::io::Errno::NOEXEC.raw_os_error());
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => NotStarted::NotFound,
+        std::io::ErrorKind::PermissionDenied => NotStarted::PermissionDenied,
+        _ => NotStarted::Other,
+    };
+    let hint = match kind {
+        NotStarted::NotFound => "; is the interpreter of its first line there?",
+        _ if error.raw_os_error() == NO_FORMAT => "; a script needs a first line such as `#!/bin/sh`",
+        _ => "",
+    };
+    End::NotStarted { kind, message: format!("{} could not be started: {error}{hint}", file.display()) }
+}
+
+/// The file that a program name stands for: below `cwd` if it has a slash, else in the directories of `path`.
+///
+/// # Errors
+/// `NotFound` if there is none, `PermissionDenied` if what is there cannot be executed.
+pub fn find_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result<PathBuf, NotStarted> {
+    let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
+        vec![cwd.join(program)]
+    } else {
+        let path = path.unwrap_or(OsStr::new("/usr/bin:/bin"));
+        // As in `base_environment`: a relative entry would mean a file of the tree.
+        path.as_bytes()
+            .split(|byte| *byte == b':')
+            .filter(|entry| entry.starts_with(b"/"))
+            .map(|entry| Path::new(OsStr::from_bytes(entry)).join(program))
+            .collect()
+    };
+    let mut kind = NotStarted::NotFound;
+    for file in candidates {
+        if file.is_file() {
+            if rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok() {
+                return Ok(file);
+            }
+            kind = NotStarted::PermissionDenied;
+        } else if file.is_dir() && program.as_bytes().contains(&b'/') {
+            kind = NotStarted::PermissionDenied;
+        }
+    }
+    Err(kind)
+}
+
+/// Why watching ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    MainEnded,
+    TimeUp,
+    LauncherGone,
+}
+
+/// One program that runs.
+struct Run<'a> {
+    tree: Tree,
+    main: Pid,
+    main_descriptor: Option<OwnedFd>,
+    input: Option<ChildStdin>,
+    to_write: &'a [u8],
+    socket: &'a UnixStream,
+    started: Instant,
+    timeout: Duration,
+    grace: Duration,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        order: &Order,
+        main: Pid,
+        input: Option<ChildStdin>,
+        stdin: &'a [u8],
+        socket: &'a UnixStream,
+    ) -> Self {
+        if let Some(pipe) = &input {
+            // Cannot fail on a pipe; if it did, a program that does not read would only end by its time-out.
+            let _ = rustix::io::ioctl_fionbio(pipe, true);
+        }
+        Self {
+            tree: Tree::new(main),
+            main,
+            main_descriptor: rustix::process::pidfd_open(main, PidfdFlags::empty()).ok(),
+            input,
+            to_write: stdin,
+            socket,
+            started: Instant::now(),
+            timeout: Duration::from_millis(order.timeout_ms),
+            grace: Duration::from_millis(order.grace_ms),
+        }
+    }
+
+    fn finish(mut self) -> Option<Answer> {
+        let cause = self.watch();
+        let mut duration = self.started.elapsed();
+        self.input = None;
+        let survivors = match cause {
+            Cause::MainEnded => self.tree.settle(),
+            Cause::TimeUp => {
+                ask_to_end(self.main);
+                let children = self.tree.wait_for_all(self.grace);
+                duration = self.started.elapsed();
+                let alive = if children == Children::None { 0 } else { super::supervise::alive_below_us() };
+                alive.saturating_sub(u32::from(self.tree.main_status().is_none()))
+            }
+            Cause::LauncherGone => 0,
+        };
+        let unkillable = self.tree.kill_all();
+        let end = match cause {
+            Cause::LauncherGone => return None,
+            Cause::TimeUp => End::TimedOut,
+            Cause::MainEnded => self.tree.main_status().map_or(End::SupervisorLost, end_of),
+        };
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Some(Answer { end, duration_us, survivors_killed: survivors, unkillable })
+    }
+
+    fn watch(&mut self) -> Cause {
+        loop {
+            let children = self.tree.reap();
+            if self.tree.main_status().is_some() || children == Children::None {
+                return Cause::MainEnded;
+            }
+            let left = self.timeout.saturating_sub(self.started.elapsed());
+            if left.is_zero() {
+                return Cause::TimeUp;
+            }
+            let (socket, input) = self.wait(left);
+            if socket {
+                return Cause::LauncherGone;
+            }
+            if input {
+                self.write_input();
+            }
+        }
+    }
+
+    /// Waits for something to do; returns whether the socket, and whether the program's input is ready.
+    fn wait(&self, left: Duration) -> (bool, bool) {
+        let mut descriptors = vec![PollFd::new(self.socket, PollFlags::IN)];
+        if let Some(main) = &self.main_descriptor {
+            descriptors.push(PollFd::new(main, PollFlags::IN));
+        }
+        let input: Option<BorrowedFd<'_>> = self.input.as_ref().map(|pipe| pipe.as_fd());
+        if let Some(pipe) = input {
+            descriptors.push(PollFd::from_borrowed_fd(pipe, PollFlags::OUT));
+        }
+        // Without a descriptor for the main process (a very old kernel) its end is looked for often.
+        let interval = if self.main_descriptor.is_some() { REAP_INTERVAL } else { Duration::from_millis(10) };
+        let timeout = Timespec::try_from(left.min(interval)).ok();
+        if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_err() {
+            return (false, false);
+        }
+        let ready = |at: usize| descriptors.get(at).is_some_and(|one| !one.revents().is_empty());
+        (ready(0), input.is_some() && ready(descriptors.len() - 1))
+    }
+
+    fn write_input(&mut self) {
+        let Some(pipe) = &mut self.input else { return };
+        match pipe.write(self.to_write) {
+            Ok(written) => self.to_write = &self.to_write[written..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            // The program does not want any more of it.
+            Err(_) => self.to_write = &[],
+        }
+        if self.to_write.is_empty() {
+            self.input = None;
+        }
+    }
+}
+
+fn end_of(status: WaitStatus) -> End {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Signalled(signal),
+        (None, None) => End::SupervisorLost,
+    }
+}

@@ -1,0 +1,396 @@
+//! The launcher: runs one program to its end and returns what it printed and how it ended.
+//!
+//! The program is started by a supervisor (`helper`), never from here. This side sends the order, reads the two
+//! output pipes while the program runs, and waits for the answer; it waits in `poll`, with a deadline for
+//! everything, so that neither a process that holds a pipe open nor a lost supervisor can block it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{Read, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::output::{Captured, Collector};
+use super::redact::Secrets;
+use super::supervise::{KILL_LIMIT, kill_session};
+use super::wire::{Answer, Order, Text};
+use crate::error::{Failure, Result};
+
+/// The hidden first argument that makes the binary a supervisor.
+pub(super) const HELPER_ARGUMENT: &str = "__supervise";
+
+/// How long the pipes are read on once everything that could write is dead.
+const DRAIN: Duration = Duration::from_secs(1);
+/// How much later than it must at the latest the supervisor may answer before it counts as lost.
+const MARGIN: Duration = Duration::from_secs(5);
+const PIECE: usize = 64 * 1024;
+
+/// Which confinement a program gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sandbox {
+    /// None: what the user may do, the program may do.
+    #[default]
+    None,
+}
+
+impl Sandbox {
+    /// The stable name, as it stands in evidence and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+        }
+    }
+}
+
+/// Limits of the system for each process of the run; none where not given. Core dumps are always off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Largest file that may be written, in bytes.
+    pub file_size: Option<u64>,
+    /// Open descriptors.
+    pub open_files: Option<u64>,
+    /// Address space in bytes.
+    pub memory: Option<u64>,
+    /// Processes; the system counts all of the user's, also those outside of the run.
+    pub processes: Option<u64>,
+}
+
+/// One program to run.
+#[derive(Clone)]
+pub struct Command {
+    /// The program and its arguments. A name without a slash is looked for in the `PATH` of `env`; one with a
+    /// slash is relative to `cwd`.
+    pub argv: Vec<OsString>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// The complete environment; nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// What it reads from standard input; where this is empty, standard input is `/dev/null`.
+    pub stdin: Vec<u8>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// How long it may take to end after it was asked to, at a time-out.
+    pub grace: Duration,
+    /// How many bytes are kept of each of the two outputs.
+    pub output_cap: u64,
+    /// Values that must not be seen in what is kept.
+    pub secrets: Vec<Vec<u8>>,
+    /// Limits of the system.
+    pub limits: Limits,
+    /// Confinement.
+    pub sandbox: Sandbox,
+}
+
+impl fmt::Debug for Command {
+    /// Shows neither the values of the environment nor input nor secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&OsString> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Command")
+            .field("argv", &self.argv)
+            .field("cwd", &self.cwd)
+            .field("env", &names)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Command {
+    /// A command with an empty environment and input, ten minutes, two seconds of grace and 1 MiB of output.
+    #[must_use]
+    pub fn new<I, S>(argv: I, cwd: impl Into<PathBuf>) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<OsString>,
+    {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(600),
+            grace: Duration::from_secs(2),
+            output_cap: 1024 * 1024,
+            secrets: Vec::new(),
+            limits: Limits::default(),
+            sandbox: Sandbox::None,
+        }
+    }
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NotStarted {
+    /// No such program, or the interpreter that its first line names is missing.
+    NotFound,
+    /// It is there and cannot be executed.
+    PermissionDenied,
+    /// The working directory is missing.
+    NoDirectory,
+    /// Anything else; the message says what.
+    Other,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which was not ours.
+    Signalled(i32),
+    /// It was ended because its time was up.
+    TimedOut,
+    /// It never ran.
+    NotStarted {
+        /// The group of causes.
+        kind: NotStarted,
+        /// The cause in a sentence.
+        message: String,
+    },
+    /// The supervisor was killed or did not answer; the program was killed as far as it could be found.
+    SupervisorLost,
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub end: End,
+    /// What it wrote to standard output.
+    pub stdout: Captured,
+    /// What it wrote to standard error.
+    pub stderr: Captured,
+    /// From the start of the program to its end.
+    pub duration: Duration,
+    /// Processes that were still alive after the main one had ended (or, at a time-out, after the grace) and
+    /// were killed; the main one is not counted.
+    pub survivors_killed: u32,
+    /// Processes that could not be killed; zero but for such as hang in the kernel.
+    pub unkillable: u32,
+}
+
+/// The one place where `std::process::Command` is made, for the supervisor and for what it starts.
+#[expect(clippy::disallowed_methods, reason = "the one spawn site")]
+pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
+    std::process::Command::new(file)
+}
+
+/// Runs a program to its end. `helper_exe` is the absolute path of this binary.
+///
+/// That the program failed, was killed or could not be started is no error here: see [`End`].
+///
+/// # Errors
+/// `io` if the supervisor cannot be started or spoken to.
+pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
+    let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
+    let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
+    let mut starter = program(helper_exe);
+    starter
+        .arg(HELPER_ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut supervisor = starter.spawn().map_err(failed("start the supervisor"))?;
+    // The starter keeps the other ends of what it was given.
+    drop(starter);
+    let started = Instant::now();
+    // Where this fails the supervisor is already gone, and the listener says so.
+    let sent = send_order(&socket, command);
+    let secrets = Secrets::new(&command.secrets);
+    let deadline = started + longest(command);
+    let listener = Listener::new(&socket, &mut supervisor, &secrets, command.output_cap, deadline);
+    let (answer, stdout, stderr) = listener.listen();
+    drop(socket);
+    let answer = match (answer, sent) {
+        (Some(answer), _) => {
+            supervisor.wait().map_err(failed("wait for the supervisor"))?;
+            answer
+        }
+        (None, Err(error)) => {
+            give_up(&mut supervisor);
+            return Err(failed("send the order to the supervisor")(error));
+        }
+        (None, Ok(())) => Answer {
+            survivors_killed: give_up(&mut supervisor),
+            end: End::SupervisorLost,
+            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            unkillable: 0,
+        },
+    };
+    let end = match answer.end {
+        End::NotStarted { kind, message } => End::NotStarted { kind, message: secrets.redact_text(&message) },
+        end => end,
+    };
+    Ok(Finished {
+        end,
+        stdout,
+        stderr,
+        duration: Duration::from_micros(answer.duration_us),
+        survivors_killed: answer.survivors_killed,
+        unkillable: answer.unkillable,
+    })
+}
+
+/// The time after which a supervisor that works has answered.
+fn longest(command: &Command) -> Duration {
+    let limit = command.timeout.saturating_add(command.grace);
+    // A bound, so that adding it to a point in time cannot overflow.
+    limit.saturating_add(KILL_LIMIT).saturating_add(MARGIN).min(Duration::from_secs(10 * 365 * 24 * 3600))
+}
+
+fn send_order(mut socket: &UnixStream, command: &Command) -> std::io::Result<()> {
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let order = Order {
+        argv: command.argv.iter().map(Text::of).collect(),
+        cwd: Text::of(&command.cwd),
+        env: command.env.iter().map(|(name, value)| (Text::of(name), Text::of(value))).collect(),
+        stdin_len: command.stdin.len() as u64,
+        timeout_ms: milliseconds(command.timeout),
+        grace_ms: milliseconds(command.grace),
+        limits: command.limits,
+        sandbox: command.sandbox,
+    };
+    let mut line = serde_json::to_vec(&order)?;
+    line.push(b'\n');
+    socket.write_all(&line)?;
+    socket.write_all(&command.stdin)
+}
+
+/// Kills a supervisor that does not answer, and what is left of its session. Returns how many that were.
+fn give_up(supervisor: &mut Child) -> u32 {
+    // It may be dead already, which is what is wanted.
+    let _ = supervisor.kill();
+    let _ = supervisor.wait();
+    i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw).map_or(0, kill_session)
+}
+
+/// One output pipe with what was read from it.
+struct Stream<R> {
+    /// None once its end was reached.
+    pipe: Option<R>,
+    collector: Collector,
+}
+
+impl<R: Read + AsFd> Stream<R> {
+    fn new(pipe: Option<R>, secrets: &Secrets, cap: u64) -> Self {
+        Self { pipe, collector: Collector::new(secrets, cap) }
+    }
+
+    /// Reads what is there; the descriptor must be ready.
+    fn read(&mut self, buffer: &mut [u8]) {
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.read(buffer) {
+            Ok(0) => self.pipe = None,
+            Ok(count) => self.collector.push(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => self.pipe = None,
+        }
+    }
+
+    fn finish(self) -> Captured {
+        self.collector.finish(self.pipe.is_none())
+    }
+}
+
+/// Reads the socket and both outputs until the answer is there and the pipes are at their ends.
+struct Listener<'a> {
+    socket: &'a UnixStream,
+    socket_open: bool,
+    line: Vec<u8>,
+    stdout: Stream<std::process::ChildStdout>,
+    stderr: Stream<std::process::ChildStderr>,
+    deadline: Instant,
+}
+
+impl<'a> Listener<'a> {
+    fn new(
+        socket: &'a UnixStream,
+        supervisor: &mut Child,
+        secrets: &Secrets,
+        cap: u64,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            socket,
+            socket_open: true,
+            line: Vec::new(),
+            stdout: Stream::new(supervisor.stdout.take(), secrets, cap),
+            stderr: Stream::new(supervisor.stderr.take(), secrets, cap),
+            deadline,
+        }
+    }
+
+    fn listen(mut self) -> (Option<Answer>, Captured, Captured) {
+        let mut buffer = vec![0; PIECE];
+        while self.socket_open || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let [socket, stdout, stderr] = self.wait(left);
+            if stdout {
+                self.stdout.read(&mut buffer);
+            }
+            if stderr {
+                self.stderr.read(&mut buffer);
+            }
+            if socket {
+                self.read_answer(&mut buffer);
+            }
+        }
+        (serde_json::from_slice(&self.line).ok(), self.stdout.finish(), self.stderr.finish())
+    }
+
+    fn read_answer(&mut self, buffer: &mut [u8]) {
+        match self.socket.read(buffer) {
+            Ok(count) if count > 0 => self.line.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return,
+            Ok(_) | Err(_) => self.socket_open = false,
+        }
+        if self.line.ends_with(b"\n") {
+            self.socket_open = false;
+        }
+        if !self.socket_open {
+            // All who could write are dead, or are about to be; only a stranger can still hold a pipe.
+            self.deadline = self.deadline.min(Instant::now() + DRAIN);
+        }
+    }
+
+    /// Waits for one of the three to be ready.
+    fn wait(&self, left: Duration) -> [bool; 3] {
+        let sources: [Option<BorrowedFd<'_>>; 3] = [
+            self.socket_open.then(|| self.socket.as_fd()),
+            self.stdout.pipe.as_ref().map(AsFd::as_fd),
+            self.stderr.pipe.as_ref().map(AsFd::as_fd),
+        ];
+        let mut places = Vec::new();
+        let mut descriptors = Vec::new();
+        for (place, source) in sources.into_iter().enumerate() {
+            if let Some(source) = source {
+                places.push(place);
+                descriptors.push(PollFd::from_borrowed_fd(source, PollFlags::IN));
+            }
+        }
+        let mut ready = [false; 3];
+        let timeout = Timespec::try_from(left).ok();
+        if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_ok() {
+            for (place, descriptor) in places.into_iter().zip(&descriptors) {
+                ready[place] = !descriptor.revents().is_empty();
+            }
+        }
+        ready
+    }
+}

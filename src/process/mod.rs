@@ -1,0 +1,29 @@
+//! Starting other programs: one launcher, one supervisor, one way of capturing what they print.
+//!
+//! What holds here:
+//! - `launch` is the only place that starts a program other than git, and it starts none directly: the binary
+//!   runs itself again as a supervisor (`helper`), which starts the program. So the supervisor, not the
+//!   harness, is the parent; it can become child subreaper for this one run and outlives a killed harness long
+//!   enough to end everything that the run left behind (`supervise`).
+//! - A program sees exactly the environment, the working directory and the standard input that it was given;
+//!   every other descriptor is closed at exec. `environment` makes the fixed part, `home` the private `HOME`.
+//! - What a program prints goes through `redact`, then through the cap of `output`; the raw bytes are stored
+//!   nowhere, and a flood costs no more memory than the cap.
+//!
+//! Which layer of confinement is used is `launch::Sandbox`; so far there is only `none`.
+
+pub mod environment;
+pub mod helper;
+pub mod home;
+pub mod launch;
+pub mod output;
+pub mod redact;
+mod supervise;
+mod wire;
+
+pub use environment::base_environment;
+pub use helper::find_program;
+pub use home::PrivateHome;
+pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, run};
+pub use output::Captured;
+pub use redact::{Secrets, looks_secret};

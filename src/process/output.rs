@@ -1,0 +1,127 @@
+//! What is kept of a stream: its head and its tail, up to a cap, after redaction.
+//!
+//! The first lines say what was started and the last ones say how it ended, so half of the cap goes to each.
+//! A line in between tells how much was left out. Memory never exceeds the cap plus one read.
+
+use std::collections::VecDeque;
+
+use super::redact::{Redactor, Secrets};
+
+/// One captured stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// What was kept, redacted; the cap plus at most one marker line.
+    pub bytes: Vec<u8>,
+    /// How many bytes the program wrote, before redaction and cap.
+    pub total: u64,
+    /// True if something is missing: beyond the cap, or not readable before the drain's deadline.
+    pub truncated: bool,
+}
+
+/// Takes a stream piece by piece.
+pub struct Collector {
+    redactor: Redactor,
+    head: Vec<u8>,
+    head_cap: usize,
+    tail: VecDeque<u8>,
+    tail_cap: usize,
+    total: u64,
+    left_out: u64,
+}
+
+impl Collector {
+    /// A collector that keeps at most `cap` bytes.
+    #[must_use]
+    pub fn new(secrets: &Secrets, cap: u64) -> Self {
+        let cap = usize::try_from(cap).unwrap_or(usize::MAX);
+        let head_cap = cap.div_ceil(2);
+        Self {
+            redactor: secrets.stream(),
+            head: Vec::new(),
+            head_cap,
+            tail: VecDeque::new(),
+            tail_cap: cap - head_cap,
+            total: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Takes the next bytes as they were read.
+    pub fn push(&mut self, raw: &[u8]) {
+        self.total += raw.len() as u64;
+        let clean = self.redactor.push(raw);
+        self.keep(&clean);
+    }
+
+    /// Ends the stream. `complete` is false if the reader gave up before its end.
+    #[must_use]
+    pub fn finish(mut self, complete: bool) -> Captured {
+        let rest = self.redactor.finish();
+        self.keep(&rest);
+        let mut bytes = self.head;
+        if self.left_out > 0 {
+            if bytes.last().is_some_and(|last| *last != b'\n') {
+                bytes.push(b'\n');
+            }
+            bytes.extend_from_slice(format!("[... {} bytes left out ...]\n", self.left_out).as_bytes());
+        }
+        bytes.extend(self.tail);
+        Captured { bytes, total: self.total, truncated: self.left_out > 0 || !complete }
+    }
+
+    fn keep(&mut self, clean: &[u8]) {
+        let into_head = clean.len().min(self.head_cap - self.head.len());
+        let (head, rest) = clean.split_at(into_head);
+        self.head.extend_from_slice(head);
+        let useful = rest.len().min(self.tail_cap);
+        self.left_out += (rest.len() - useful) as u64;
+        let overflow = (self.tail.len() + useful).saturating_sub(self.tail_cap);
+        self.tail.drain(..overflow);
+        self.left_out += overflow as u64;
+        self.tail.extend(&rest[rest.len() - useful..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(cap: u64, pieces: &[&[u8]]) -> Captured {
+        let mut collector = Collector::new(&Secrets::new(&[b"hunter2".to_vec()]), cap);
+        for piece in pieces {
+            collector.push(piece);
+        }
+        collector.finish(true)
+    }
+
+    #[test]
+    fn below_the_cap_everything_is_kept() {
+        let got = capture(10, &[b"01234", b"56789"]);
+        assert_eq!(got.bytes, b"0123456789");
+        assert_eq!((got.total, got.truncated), (10, false));
+    }
+
+    #[test]
+    fn head_and_tail_are_kept_and_the_gap_is_counted() {
+        for pieces in [&[b"aaaabbbbccccdddd".as_slice()][..], &[b"aaaab".as_slice(), b"bbbcc", b"ccdddd"][..]]
+        {
+            let got = capture(8, pieces);
+            assert_eq!(String::from_utf8_lossy(&got.bytes), "aaaa\n[... 8 bytes left out ...]\ndddd");
+            assert_eq!((got.total, got.truncated), (16, true));
+        }
+    }
+
+    #[test]
+    fn the_cap_cannot_cut_a_secret_out_of_sight_of_the_redactor() {
+        let got = capture(16, &[b"12345hunt", b"er2 and then a lot more text hun", b"ter2"]);
+        let text = String::from_utf8_lossy(&got.bytes).into_owned();
+        assert!(!text.contains("hunt") && !text.contains("ter2"), "{text}");
+    }
+
+    #[test]
+    fn no_cap_and_an_early_end_are_said() {
+        let got = capture(0, &[b"abc"]);
+        assert_eq!((got.total, got.truncated), (3, true));
+        assert!(Collector::new(&Secrets::new(&[]), 9).finish(false).truncated);
+    }
+}

@@ -1,0 +1,3 @@
+//! Results as text. Pure: values in, text out.
+
+pub mod text;

@@ -1,0 +1,269 @@
+//! Results for people, in plain words. Styles are escape codes that the output strips where they are not wanted.
+
+use crate::domain::entry::Entry;
+use crate::domain::patch::{Change, Status};
+use crate::domain::receipt::Outcome;
+use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::task::TaskState;
+use crate::domain::verdict::{Row, Strength, Verdict};
+use crate::error::Failure;
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use std::fmt::Write;
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const OPEN: Style = AnsiColor::Yellow.on_default();
+const DIM: Style = Style::new().dimmed();
+const BOLD: Style = Style::new().bold();
+
+/// How many paths of a list are shown before the rest is only counted.
+const SHOWN: usize = 10;
+
+fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The text of a serialized word (`needs_confirmation` → `needs confirmation`).
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default()
+}
+
+/// A failure: what, where, expected and actual, and the next command.
+#[must_use]
+pub fn failure(failure: &Failure) -> String {
+    let mut out = format!("{} {}\n", styled(BAD, &format!("error[{}]:", failure.code().as_str())), failure.message());
+    details(&mut out, failure);
+    for other in failure.others() {
+        let _ = writeln!(out, "{} {}", styled(BAD, &format!("also[{}]:", other.code().as_str())), other.message());
+        details(&mut out, other);
+    }
+    if let Some(remedy) = failure.next_step() {
+        let _ = writeln!(out, "{} {}", styled(BOLD, "next:"), remedy.text);
+        if !remedy.command.is_empty() {
+            let _ = writeln!(out, "  {}", shell_line(&remedy.command));
+        }
+    }
+    out
+}
+
+fn details(out: &mut String, failure: &Failure) {
+    for (key, value) in failure.details() {
+        match (key.as_str(), value) {
+            ("conflicts", serde_json::Value::Array(conflicts)) => conflicts.iter().for_each(|c| conflict(out, c)),
+            ("requirements", serde_json::Value::Array(rows)) => {
+                for row in rows.iter().filter_map(|row| serde_json::from_value::<Row>(row.clone()).ok()) {
+                    requirement(out, &row);
+                }
+            }
+            (_, serde_json::Value::String(text)) => {
+                let _ = writeln!(out, "  {key}: {text}");
+            }
+            (_, value) => {
+                let _ = writeln!(out, "  {key}: {value}");
+            }
+        }
+    }
+}
+
+fn conflict(out: &mut String, conflict: &serde_json::Value) {
+    let side = |name: &str| {
+        let state = &conflict[name];
+        if state.is_null() { "nothing".to_owned() } else { format!("{} {}", text_of(&state["mode"]), short(&text_of(&state["gitBlob"]))) }
+    };
+    let mergeable = if conflict["mergeable"] == true { ", a three-way merge would be clean" } else { "" };
+    let reason = text_of(&conflict["reason"]).replace('_', " ");
+    let _ = writeln!(
+        out,
+        "  {} {}: expected {}, found {}{mergeable}",
+        styled(BAD, &reason),
+        text_of(&conflict["path"]),
+        side("expected"),
+        side("actual"),
+    );
+}
+
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(12).collect()
+}
+
+/// An argument vector as one line that a shell takes.
+#[must_use]
+pub fn shell_line(argv: &[String]) -> String {
+    let plain = |arg: &str| !arg.is_empty() && arg.chars().all(|c| c.is_alphanumeric() || "-_./=:@,+%".contains(c));
+    let quoted: Vec<String> =
+        argv.iter().map(|arg| if plain(arg) { arg.clone() } else { format!("'{}'", arg.replace('\'', "'\\''")) }).collect();
+    quoted.join(" ")
+}
+
+/// An opened task.
+#[must_use]
+pub fn task(task: &TaskObject) -> String {
+    let mut out = format!("task {} is {}\n", styled(BOLD, &task.task_id), word(&task.state));
+    let base = short(task.base.commit.as_str());
+    let live = if task.base.live { " with your uncommitted work" } else { "" };
+    let _ = writeln!(out, "  base      {base}{live}");
+    let _ = writeln!(out, "  worktree  {}", task.worktree);
+    let _ = writeln!(out, "  contract  version {}, sha256 {}", task.contract.version, short(&task.contract.sha256.to_string()));
+    for line in &task.narrowed {
+        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed by the policy:"));
+    }
+    for id in &task.manual {
+        let _ = writeln!(out, "  {} {id} has no verifier here; a person has to attest it", styled(OPEN, "manual:"));
+    }
+    for (what, paths) in [
+        ("uncommitted work", &task.lacks.dirty),
+        ("ignored files", &task.lacks.ignored),
+        ("submodules", &task.lacks.submodules),
+        ("LFS content", &task.lacks.lfs),
+    ] {
+        if !paths.is_empty() {
+            let _ = writeln!(out, "  the worktree lacks {what}: {}", path_list(paths));
+        }
+    }
+    out
+}
+
+fn path_list(paths: &[RepoPath]) -> String {
+    let shown: Vec<String> = paths.iter().take(SHOWN).map(ToString::to_string).collect();
+    let rest = paths.len().saturating_sub(SHOWN);
+    if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
+}
+
+/// A captured candidate.
+#[must_use]
+pub fn candidate(candidate: &CandidateObject) -> String {
+    let mut out = format!("candidate {} of task {}\n", candidate.candidate, styled(BOLD, &candidate.task_id));
+    changes(&mut out, &candidate.changes);
+    let _ = writeln!(out, "  patch     {}", candidate.patch.path);
+    let _ = writeln!(out, "  manifest  sha256 {}", short(&candidate.patch.manifest_sha256.to_string()));
+    out
+}
+
+fn changes(out: &mut String, changes: &[Change]) {
+    if changes.is_empty() {
+        let _ = writeln!(out, "  {}", styled(OPEN, "no changes: nothing was done"));
+    }
+    for change in changes.iter().take(SHOWN * 5) {
+        let letter = match change.status {
+            Status::Added => "A",
+            Status::Deleted => "D",
+            Status::Modified => "M",
+        };
+        let _ = writeln!(out, "  {letter} {}", change.path);
+    }
+    if changes.len() > SHOWN * 5 {
+        let _ = writeln!(out, "  … and {} more", changes.len() - SHOWN * 5);
+    }
+}
+
+/// The rows of a verification.
+#[must_use]
+pub fn verification(verification: &VerificationObject) -> String {
+    let mut out = format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
+    rows(&mut out, &verification.requirements);
+    for explanation in verification.explanations.iter().flatten() {
+        let _ = writeln!(out, "  {}: {}", explanation.id, explanation.text);
+    }
+    out
+}
+
+fn rows(out: &mut String, rows: &[Row]) {
+    if rows.is_empty() {
+        let _ = writeln!(out, "  nothing was required, so nothing was checked");
+    }
+    rows.iter().for_each(|row| requirement(out, row));
+}
+
+fn requirement(out: &mut String, row: &Row) {
+    let style = match row.verdict {
+        Verdict::Passed => GOOD,
+        Verdict::Failed | Verdict::Error => BAD,
+        _ if row.required => OPEN,
+        _ => DIM,
+    };
+    let mut notes = Vec::new();
+    if let Some(checks) = &row.checks {
+        notes.push(format!("{} ran, {} passed, {} failed, {} skipped", checks.ran, checks.passed, checks.failed, checks.skipped));
+    }
+    if row.strength != Strength::Unmeasured {
+        notes.push(word(&row.strength));
+    }
+    notes.extend(row.reused.then(|| "reused".to_owned()));
+    notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
+    notes.extend((!row.required).then(|| "not required".to_owned()));
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let _ = writeln!(out, "  {} {}{notes}{reason}", styled(style, &format!("{:<18}", word(&row.verdict))), row.id);
+}
+
+/// A delivery or its reversal.
+#[must_use]
+pub fn delivery(delivery: &DeliveryObject) -> String {
+    let mut out = format!("task {} is {}\n", styled(BOLD, &delivery.task_id), word(&delivery.state));
+    for path in delivery.paths.iter().take(SHOWN * 5) {
+        let style = if path.outcome == Outcome::Already { DIM } else { GOOD };
+        let _ = writeln!(out, "  {} {}", styled(style, &format!("{:<12}", word(&path.outcome))), path.path);
+    }
+    if delivery.paths.len() > SHOWN * 5 {
+        let _ = writeln!(out, "  … and {} more", delivery.paths.len() - SHOWN * 5);
+    }
+    for note in &delivery.notes {
+        let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
+    }
+    out
+}
+
+/// A whole report.
+#[must_use]
+pub fn report(report: &Report) -> String {
+    let mut out = format!("task {}: {}\n", styled(BOLD, &report.task_id), styled(state_style(report.state), &word(&report.state)));
+    let _ = writeln!(out, "  goal      {}", report.goal);
+    let _ = writeln!(out, "  contract  version {}, sha256 {}", report.contract.version, short(&report.contract.sha256.to_string()));
+    let _ = writeln!(out, "  sandbox   {} asked for, {} enforced", report.sandbox.requested, report.sandbox.enforced);
+    let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
+    rows(&mut out, &report.requirements);
+    match report.candidate {
+        None => {
+            let _ = writeln!(out, "no candidate yet");
+        }
+        Some(number) => {
+            let _ = writeln!(out, "{}", styled(BOLD, &format!("changes (candidate {number})")));
+            changes(&mut out, &report.changes);
+        }
+    }
+    if let Some(done) = &report.delivery {
+        let applied = done.paths.iter().filter(|p| p.outcome != Outcome::Already).count();
+        let _ = writeln!(out, "{} {}: {} of {} paths written", styled(BOLD, "delivery"), done.mode, applied, done.paths.len());
+    }
+    if !report.risks.is_empty() {
+        let _ = writeln!(out, "{}", styled(BOLD, "risks"));
+        for risk in &report.risks {
+            let _ = writeln!(out, "  {} {}", risk.text, styled(DIM, &format!("[{}]", risk.reference)));
+        }
+    }
+    for limit in &report.limits {
+        let _ = writeln!(out, "  limit: {limit}");
+    }
+    out
+}
+
+fn state_style(state: TaskState) -> Style {
+    match state {
+        TaskState::Completed | TaskState::Verified => GOOD,
+        TaskState::VerificationFailed | TaskState::OutcomeUnknown => BAD,
+        _ => OPEN,
+    }
+}
+
+/// One line of the ledger.
+#[must_use]
+pub fn entry(entry: &Entry) -> String {
+    let task = entry.task.as_deref().unwrap_or("-");
+    format!("{:>5}  {}  {:<16} {:<9} {:<18} {} {}\n", entry.seq, entry.at, task, entry.tool, word(&entry.state), entry.action, word(&entry.actor))
+}
