@@ -190,9 +190,7 @@ impl LiveFact {
                 mode: if file.executable { Mode::Executable } else { Mode::File },
                 git_blob: file.git_blob.clone(),
             }),
-            LiveKind::Link { git_blob, .. } => {
-                Some(Side { mode: Mode::Symlink, git_blob: git_blob.clone() })
-            }
+            LiveKind::Link { git_blob, .. } => Some(Side { mode: Mode::Symlink, git_blob: git_blob.clone() }),
             _ => None,
         }
     }
@@ -339,9 +337,8 @@ pub fn refused(conflicts: &[Conflict]) -> Failure {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    let message = format!(
-        "nothing was written: the live tree is not what the change was made for at {first}{others}"
-    );
+    let message =
+        format!("nothing was written: the live tree is not what the change was made for at {first}{others}");
     Failure::new(Code::DeliveryConflict, message).subject(first).detail("conflicts", conflicts)
 }
 
@@ -470,11 +467,7 @@ impl<'a> Patch<'a> {
 }
 
 /// The index has to say what it said at the base, or one of the two sides.
-fn judge_index(
-    change: &Change,
-    fact: &LiveFact,
-    at_base: &IndexState,
-) -> std::result::Result<(), Reason> {
+fn judge_index(change: &Change, fact: &LiveFact, at_base: &IndexState) -> std::result::Result<(), Reason> {
     let known = fact.index == *at_base
         || fact.index == IndexState::of(change.old.as_ref())
         || fact.index == IndexState::of(change.new.as_ref());

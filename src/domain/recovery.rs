@@ -97,13 +97,17 @@ pub enum Progress {
 pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> RecoveryPlan {
     let steps: Vec<Step> = plan.steps.iter().map(|s| s.step).collect();
     let written = written(&steps, sights);
-    let may_go_on = steps.iter().zip(sights).zip(&written).all(|((step, sight), written)| {
-        *step == Step::Already || can_go_forward(*step, *sight, *written)
-    });
-    let direction = if progress == Progress::Staged && may_go_on { Direction::Forward } else { Direction::Back };
+    let may_go_on =
+        steps.iter().zip(sights).zip(&written).all(|((step, sight), written)| {
+            *step == Step::Already || can_go_forward(*step, *sight, *written)
+        });
+    let direction =
+        if progress == Progress::Staged && may_go_on { Direction::Forward } else { Direction::Back };
     let act = |at: usize| match (steps[at], direction, progress) {
         (Step::Already, ..) => Act::Nothing,
         (_, _, Progress::Planned) => match sights[at].temporary {
+            // Nothing was put in place, so a deletion cannot have a temporary name; if it has, it is not ours to drop.
+            _ if steps[at] == Step::Delete => Act::Nothing,
             Temporary::Absent => Act::Nothing,
             _ => Act::DropStaged,
         },
@@ -113,6 +117,7 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
     let acts = (0..steps.len()).map(act).collect();
     let is_later = |at: usize| {
         steps[at] != Step::Already
+            && progress != Progress::Planned
             && match sights[at].live {
                 Live::Foreign => true,
                 Live::Before => direction == Direction::Forward && written[at],
@@ -128,7 +133,9 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
 fn written(steps: &[Step], sights: &[Sight]) -> Vec<bool> {
     let surely = |at: usize| match sights[at].temporary {
         Temporary::Held | Temporary::HeldForeign => true,
-        Temporary::Absent => sights[at].live == Live::After && matches!(steps[at], Step::Create | Step::Replace),
+        Temporary::Absent => {
+            sights[at].live == Live::After && matches!(steps[at], Step::Create | Step::Replace)
+        }
         Temporary::Staged => false,
     };
     let last = (0..steps.len()).rev().find(|at| surely(*at));
@@ -257,11 +264,8 @@ mod tests {
 
     #[test]
     fn an_edit_that_came_between_goes_back() {
-        let sights = [
-            seen(Step::Delete, true),
-            sight(Live::After, Temporary::HeldForeign),
-            seen(Step::Create, false),
-        ];
+        let sights =
+            [seen(Step::Delete, true), sight(Live::After, Temporary::HeldForeign), seen(Step::Create, false)];
         let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
@@ -269,11 +273,8 @@ mod tests {
 
     #[test]
     fn a_later_edit_of_a_written_path_is_kept_and_the_rest_goes_forward() {
-        let sights = [
-            seen(Step::Delete, true),
-            sight(Live::Foreign, Temporary::Held),
-            seen(Step::Create, false),
-        ];
+        let sights =
+            [seen(Step::Delete, true), sight(Live::Foreign, Temporary::Held), seen(Step::Create, false)];
         let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Finish, Act::KeepLater, Act::Commit]);
@@ -282,11 +283,8 @@ mod tests {
 
     #[test]
     fn an_edit_of_an_unwritten_path_takes_everything_back() {
-        let sights = [
-            seen(Step::Delete, true),
-            seen(Step::Replace, true),
-            sight(Live::Foreign, Temporary::Staged),
-        ];
+        let sights =
+            [seen(Step::Delete, true), seen(Step::Replace, true), sight(Live::Foreign, Temporary::Staged)];
         let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
@@ -323,11 +321,24 @@ mod tests {
                     for temporary in temps {
                         let decided = decide(&plan_of(&[step]), progress, &[sight(live, temporary)]);
                         let act = decided.acts[0];
-                        assert!(!(temporary == Temporary::HeldForeign && matches!(act, Act::Finish | Act::DropStaged)));
-                        assert!(!(live == Live::Foreign && matches!(act, Act::Commit | Act::PutBack | Act::Remake)));
-                        assert_eq!(decided.later.len(), usize::from(live == Live::Foreign
-                            || (live == Live::Before && temporary != Temporary::Staged
-                                && decided.direction == Direction::Forward && act != Act::Commit)));
+                        assert!(
+                            !(temporary == Temporary::HeldForeign
+                                && matches!(act, Act::Finish | Act::DropStaged))
+                        );
+                        assert!(
+                            !(live == Live::Foreign
+                                && matches!(act, Act::Commit | Act::PutBack | Act::Remake))
+                        );
+                        assert_eq!(
+                            decided.later.len(),
+                            usize::from(
+                                live == Live::Foreign
+                                    || (live == Live::Before
+                                        && temporary != Temporary::Staged
+                                        && decided.direction == Direction::Forward
+                                        && act != Act::Commit)
+                            )
+                        );
                     }
                 }
             }

@@ -10,12 +10,13 @@
 //! [`execute`] accepts a [`ClearedPlan`] and nothing else.
 
 mod attributes;
+mod back;
 mod look;
 pub mod recover;
 mod stage;
 mod step;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use super::fsops::{Barred, Folder, Top};
 use super::live::Materials;
@@ -107,7 +108,10 @@ pub fn execute(
     match problem {
         Some(problem) => run.clear_away(problem, journal),
         None => {
-            let acts: Vec<Act> = plan.steps.iter().map(|_| Act::Commit).collect();
+            let act = |step: &PlannedStep| {
+                if step.step == Step::Already { Act::Nothing } else { Act::Commit }
+            };
+            let acts: Vec<Act> = plan.steps.iter().map(act).collect();
             run.go_forward(&acts, journal)
         }
     }
@@ -204,7 +208,13 @@ impl<'a> Run<'a> {
 
     fn go_back(&mut self, acts: &[Act]) -> Result<()> {
         let mut first_problem = None;
+        let last_not_created =
+            self.plan.steps.iter().rposition(|s| matches!(s.step, Step::Replace | Step::Delete));
         for at in (0..acts.len()).rev() {
+            // The created files are gone; their directories may lie where a file has to come back.
+            if Some(at) == last_not_created {
+                first_problem = first_problem.or(self.remove_folders().err());
+            }
             // One path that cannot be put back must not keep the others from it.
             if let Err(e) = self.undo(at, acts[at]) {
                 first_problem.get_or_insert(e);
@@ -231,10 +241,7 @@ impl<'a> Run<'a> {
         Conflict {
             path: change.path.clone(),
             reason,
-            expected: change
-                .old
-                .as_ref()
-                .map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
+            expected: change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
             actual: look::side(self.top, change),
             mergeable: false,
         }

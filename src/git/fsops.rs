@@ -116,11 +116,6 @@ impl Top {
         }
         Ok(at)
     }
-
-    /// Forgets the open directories: names below may have come to mean others.
-    pub fn forget(&self) {
-        self.open.borrow_mut().clear();
-    }
 }
 
 impl Folder {
@@ -219,13 +214,20 @@ impl Folder {
     pub fn move_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
         fault::reach("move")?;
         match rename(self, name, other, other_name, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                rustix::fs::linkat(&self.file, name, &other.file, other_name, AtFlags::empty())?;
-                rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?;
-            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.link_to(name, other, other_name)?,
             other => other?,
         }
         fault::reach("moved")
+    }
+
+    /// A move to a free name in two steps. A directory has one name only; it can be moved onto nothing but an empty directory.
+    fn link_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
+        if self.entry(name)?.is_some_and(|e| e.kind == FileType::Directory) {
+            return Ok(rustix::fs::renameat(&self.file, name, &other.file, other_name)?);
+        }
+        rustix::fs::linkat(&self.file, name, &other.file, other_name, AtFlags::empty())?;
+        fault::reach("linked")?;
+        Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
     /// The names in it.

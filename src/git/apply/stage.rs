@@ -59,12 +59,25 @@ pub(super) fn lay_out(
         };
         let after = materials.bodies[at].as_ref().map(raw_of);
         let before = before(item);
-        steps.push(PlannedStep { change: item.change.clone(), step: item.step, before, after, temporary, notes });
+        steps.push(PlannedStep {
+            change: item.change.clone(),
+            step: item.step,
+            before,
+            after,
+            temporary,
+            notes,
+        });
     }
     folders.sort();
     folders.dedup();
     let manifest_sha256 = cleared.manifest();
-    Ok(DeliveryPlan { id: delivery.id.to_owned(), top: delivery.top.to_path_buf(), manifest_sha256, steps, folders })
+    Ok(DeliveryPlan {
+        id: delivery.id.to_owned(),
+        top: delivery.top.to_path_buf(),
+        manifest_sha256,
+        steps,
+        folders,
+    })
 }
 
 /// The directory of a step's temporary name. It has to exist before the delivery and to survive it.
@@ -96,9 +109,7 @@ fn missing_above(top: &Top, path: &RepoPath) -> Vec<RepoPath> {
 
 fn before(item: &Item) -> Option<Raw> {
     match &item.kind {
-        LiveKind::File(file) => {
-            Some(Raw::File { sha256: file.sha256, permissions: Some(file.permissions) })
-        }
+        LiveKind::File(file) => Some(Raw::File { sha256: file.sha256, permissions: Some(file.permissions) }),
         LiveKind::Link { sha256, .. } => Some(Raw::Link { sha256: *sha256 }),
         LiveKind::Directory { .. } => Some(Raw::Directory),
         LiveKind::Missing | LiveKind::Other => None,

@@ -1,41 +1,36 @@
-//! One path: the change itself, the look at what came out, and the way back.
+//! One path on its way forward: the change of names and the look at what came out.
 //!
 //! Every change of a name is an exchange or a move to a free name, so none of them can destroy anything. The only thing that is ever
 //! unlinked is what was looked at under a name that nobody else uses: our own object unchanged, or an old one whose bytes are stored.
 
-use super::look::{Look, look, only_folders, ours};
+use super::back::Stored;
+use super::look::{Look, Wait, look};
 use super::{MANY, Run, Stop, failed, folder};
 use crate::domain::delivery::{Reason, Step};
-use crate::domain::digest::Sha256;
 use crate::domain::receipt::{Inode, Note, Raw};
 use crate::domain::recovery::Act;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder};
-use crate::git::lease::{self, Asked};
-use rustix::fs::FileType;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
-/// How often a path is tried again while somebody else keeps changing it.
-const PATIENCE: usize = 100;
-
 /// A step's two names, in open directories.
-struct Names<'a> {
-    path: &'a RepoPath,
-    folder: Rc<Folder>,
-    room: Rc<Folder>,
-    temporary: &'a [u8],
+pub(super) struct Names<'a> {
+    pub(super) path: &'a RepoPath,
+    pub(super) folder: Rc<Folder>,
+    pub(super) room: Rc<Folder>,
+    pub(super) temporary: &'a [u8],
 }
 
 impl Names<'_> {
-    fn name(&self) -> &[u8] {
+    pub(super) fn name(&self) -> &[u8] {
         self.path.file_name()
     }
 }
 
 impl<'a> Run<'a> {
-    fn names(&self, at: usize) -> Result<Names<'a>> {
+    pub(super) fn names(&self, at: usize) -> Result<Names<'a>> {
         let path = &self.step(at).change.path;
         let spot = self.temporary(at)?;
         Ok(Names {
@@ -44,6 +39,11 @@ impl<'a> Run<'a> {
             room: folder(self.top, spot.folder.as_ref())?,
             temporary: spot.name.as_bytes(),
         })
+    }
+
+    /// The directory of a step's temporary name. The path's own may have made room for a file by now.
+    pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
+        folder(self.top, self.temporary(at)?.folder.as_ref())
     }
 
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this returns, or the user's.
@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
         };
         done.map_err(|stop| stop.at(at))?;
         let seen = match &step.before {
-            Some(before) => self.look_at_held(at, &names, before).map_err(Stop::Failed)?,
+            Some(before) => self.look_at_held(at, &names.room, before)?,
             None => None,
         };
         let reason = match seen {
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
 
     /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that cannot overwrite; the path is absent
     /// for a moment, which the receipt says, but a save that falls into it is not lost.
-    fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
+    pub(super) fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
         match names.folder.exchange(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}
             other => return other,
@@ -120,28 +120,9 @@ impl<'a> Run<'a> {
         folder.move_to(&aside, folder, names.temporary)
     }
 
-    /// Ends an exchange by moves that was cut off: either all of it took place afterwards, or none.
-    pub(super) fn tidy_substitute(&mut self, at: usize) -> Result<()> {
-        if self.step(at).step != Step::Replace {
-            return Ok(());
-        }
-        let Ok(names) = self.names(at) else { return Ok(()) };
-        let aside = aside(names.temporary);
-        let fail = |e: io::Error| failed("put in order", names.path, &e);
-        let present = |name: &[u8]| names.folder.entry(name).map_err(fail).map(|e| e.is_some());
-        if !present(&aside)? {
-            return Ok(());
-        }
-        match (present(names.name())?, present(names.temporary)?) {
-            (false, _) => names.folder.move_to(&aside, &names.folder, names.name()).map_err(fail),
-            (true, false) => names.folder.move_to(&aside, &names.folder, names.temporary).map_err(fail),
-            (true, true) => self.dispose(at, &names.folder, &aside),
-        }
-    }
-
     /// Looks at what came out. `None`: as expected.
-    fn look_at_held(&mut self, at: usize, names: &Names<'_>, before: &Raw) -> Result<Option<Reason>> {
-        match look(&names.room, names.temporary, before) {
+    fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
+        match look(room, self.temporary(at)?.name.as_bytes(), before, Wait::Little) {
             Ok(Look::Same) => Ok(None),
             Ok(Look::SameUnasked) => {
                 self.note(at, Note::LeaseNotChecked);
@@ -166,8 +147,8 @@ impl<'a> Run<'a> {
     /// The last look, when everything is in place: whoever had got hold of an old object before it lost its name had time to write.
     pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), Stop> {
         let Some(before) = &self.step(at).before else { return Ok(()) };
-        let names = self.names(at)?;
-        match self.look_at_held(at, &names, before)? {
+        let room = self.room(at)?;
+        match self.look_at_held(at, &room, before)? {
             None => Ok(()),
             Some(reason) => Err(Stop::Conflict(at, reason)),
         }
@@ -182,191 +163,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary name.
-    fn swap_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
-        match self.step(at).step {
-            Step::Replace => self.exchange_back(at, names),
-            Step::Create => match names.folder.move_to(names.name(), &names.room, names.temporary) {
-                Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-                Err(e) => Err(fail(e)),
-                Ok(()) if self.is_pristine(at, names)? => Ok(()),
-                // What we took was changed, or another's: it goes back and stays.
-                Ok(()) => {
-                    self.note(at, Note::LaterEditKept);
-                    self.give_back(at, names)
-                }
-            },
-            Step::Delete => self.give_back(at, names),
-            Step::Already => Ok(()),
-        }
-    }
-
-    /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one stays.
-    fn give_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
-        match names.room.move_to(names.temporary, &names.folder, names.name()) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                self.note(at, Note::LaterEditKept);
-                self.dispose(at, &names.room, names.temporary)
-            }
-            Err(e) => Err(failed("put back", names.path, &e)),
-        }
-    }
-
-    /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest version is at the
-    /// path, and the one before it, which they replaced themselves, is what remains.
-    fn exchange_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
-        let inode = |name: &[u8]| -> Result<Option<Inode>> {
-            Ok(names.folder.entry(name).map_err(fail)?.map(|e| e.inode))
-        };
-        let held = inode(names.temporary)?;
-        for _ in 0..PATIENCE {
-            if self.path_is_pristine(at, names)? {
-                match self.exchange(at, names) {
-                    Ok(()) if self.is_pristine(at, names)? => return Ok(()),
-                    Ok(()) => self.return_the_later(at, names, held)?,
-                    Err(e) if e.kind() == ErrorKind::NotFound => {}
-                    Err(e) => return Err(fail(e)),
-                }
-            } else if inode(names.name())?.is_none() {
-                match names.folder.move_to(names.temporary, &names.folder, names.name()) {
-                    Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                    other => return other.map_err(fail),
-                }
-            } else {
-                self.note(at, Note::LaterEditKept);
-                return self.dispose(at, &names.folder, names.temporary);
-            }
-        }
-        Err(fail(ErrorKind::ResourceBusy.into()))
-    }
-
-    /// An exchange brought out something later than what was staged: it goes to the path again.
-    fn return_the_later(&mut self, at: usize, names: &Names<'_>, held: Option<Inode>) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
-        for _ in 0..PATIENCE {
-            match self.exchange(at, names) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
-                Err(e) => return Err(fail(e)),
-            }
-            let out = names.folder.entry(names.temporary).map_err(fail)?;
-            if out.map(|e| e.inode) == held {
-                return Ok(());
-            }
-        }
-        Err(fail(ErrorKind::ResourceBusy.into()))
-    }
-
-    fn path_is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
-        self.holds_pristine(at, &names.folder, names.name(), names.path)
-    }
-
-    fn is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
-        self.holds_pristine(at, &names.room, names.temporary, names.path)
-    }
-
-    /// True where a name holds the staged object, and nobody has changed it or is about to.
-    fn holds_pristine(&self, at: usize, folder: &Folder, name: &[u8], path: &RepoPath) -> Result<bool> {
-        let fail = |e: io::Error| failed("look at", path, &e);
-        let Some(after) = &self.step(at).after else { return Ok(false) };
-        let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
-        match look(folder, name, &ours(after)) {
-            Ok(seen) => Ok(staged && seen.is_same()),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(fail(e)),
-        }
-    }
-
-    /// Takes one step back, as decided from what was seen of it.
-    pub(super) fn undo(&mut self, at: usize, act: Act) -> Result<()> {
-        match act {
-            Act::Nothing | Act::Commit | Act::Finish => Ok(()),
-            Act::DropStaged => self.drop_staged(at),
-            Act::KeepLater => self.keep_later(at),
-            Act::Remake => {
-                self.remake(at)?;
-                self.put_back(at)
-            }
-            Act::PutBack => self.put_back(at),
-        }
-    }
-
-    fn put_back(&mut self, at: usize) -> Result<()> {
-        let names = self.names(at)?;
-        self.swap_back(at, &names)?;
-        self.drop_staged(at)
-    }
-
-    pub(super) fn keep_later(&mut self, at: usize) -> Result<()> {
-        self.note(at, Note::LaterEditKept);
-        let names = self.names(at)?;
-        self.dispose(at, &names.room, names.temporary)
-    }
-
-    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place.
-    fn remake(&mut self, at: usize) -> Result<()> {
-        use std::io::Write;
-        let names = self.names(at)?;
-        let fail = |e: io::Error| failed("restore", names.path, &e);
-        let lost = || Failure::internal(format!("the old bytes of {} were not stored", names.path));
-        let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
-        let bytes = crate::git::live::part(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
-        match &self.step(at).before {
-            Some(Raw::Link { .. }) => names.room.symlink(names.temporary, &bytes).map_err(fail),
-            Some(Raw::File { permissions, .. }) => {
-                let mut file = names.room.create(names.temporary, 0o600).map_err(fail)?;
-                file.write_all(&bytes).map_err(fail)?;
-                if let Ok(now) = names.folder.open(names.name()) {
-                    super::attributes::carry_over(&now, &file).map_err(fail)?;
-                }
-                let bits = rustix::fs::Mode::from_raw_mode(permissions.unwrap_or(0o600));
-                rustix::fs::fchmod(&file, bits).map_err(|e| fail(e.into()))?;
-                file.sync_all().map_err(fail)
-            }
-            _ => Err(lost()),
-        }
-    }
-
-    /// Removes a staged object that is not in use.
-    pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
-        let Some(spot) = &self.step(at).temporary else { return Ok(()) };
-        let room = match self.top.folder(spot.folder.as_ref()) {
-            Ok(room) => room,
-            Err(_) => {
-                self.note(at, Note::LeftAt(self.shown(at)));
-                return Ok(());
-            }
-        };
-        let fail = |e: io::Error| failed("remove the staged version of", &self.step(at).change.path, &e);
-        let Some(entry) = room.entry(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
-        // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says that it is ours.
-        let recorded = self.staged.objects.get(at).copied().flatten().is_some();
-        if recorded && !self.is_staged(at, &entry) {
-            return Ok(());
-        }
-        room.unlink(spot.name.as_bytes()).map_err(fail)
-    }
-
-    pub(super) fn drop_all_staged(&mut self) -> Result<()> {
-        let mut all = Ok(());
-        for at in 0..self.plan.steps.len() {
-            if self.step(at).after.is_some() {
-                all = all.and(self.drop_staged(at));
-            }
-        }
-        all
-    }
-
     /// Everything is in place and confirmed: drops what came out, and directories that were emptied.
     pub(super) fn drop_held(&mut self, acts: &[Act]) -> Result<()> {
         for (at, act) in acts.iter().enumerate() {
             match (act, &self.step(at).before) {
                 (Act::Commit | Act::Finish, Some(_)) => {
-                    let names = self.names(at)?;
-                    self.dispose(at, &names.room, names.temporary)?;
+                    let room = self.room(at)?;
+                    self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::AsPreimage)?;
                 }
                 (Act::KeepLater, _) => self.keep_later(at)?,
                 (Act::DropStaged, _) => self.drop_staged(at)?,
@@ -375,77 +178,6 @@ impl<'a> Run<'a> {
         }
         self.remove_emptied()?;
         self.sync_folders().map_err(|e| Failure::io("sync", &self.plan.top, &e))
-    }
-
-    /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody is still writing into,
-    /// or what is no file and not empty, is left and named.
-    fn dispose(&mut self, at: usize, room: &Folder, name: &[u8]) -> Result<()> {
-        let path = &self.step(at).change.path;
-        let fail = |e: io::Error| failed("drop the old version of", path, &e);
-        let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
-        let gone = match entry.kind {
-            FileType::RegularFile => {
-                let mut file = room.open(name).map_err(fail)?;
-                let asked = lease::ask(&file);
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map_err(fail)?;
-                let free = match &asked {
-                    Asked::Held(lease) => lease.undisturbed(),
-                    Asked::CannotAsk(_) => true,
-                    Asked::Writing => false,
-                };
-                if free {
-                    self.store_unless_known(at, &bytes)?;
-                }
-                free
-            }
-            FileType::Symlink => {
-                let target = room.target(name).map_err(fail)?;
-                self.store_unless_known(at, &target)?;
-                true
-            }
-            FileType::Directory => {
-                let inner = room.subfolder(name).map_err(fail)?;
-                if only_folders(&inner).map_err(fail)? {
-                    remove_folders_in(&inner).map_err(fail)?;
-                }
-                if room.remove_folder(name).map_err(fail)? {
-                    return Ok(());
-                }
-                false
-            }
-            _ => false,
-        };
-        if gone {
-            return room.unlink(name).map_err(fail);
-        }
-        self.note(at, Note::LeftAt(self.shown_as(at, name)));
-        Ok(())
-    }
-
-    fn store_unless_known(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
-        let digest = Sha256::of(bytes);
-        let step = self.step(at);
-        let known = |raw: &Option<Raw>| {
-            matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest)
-        };
-        if known(&step.before) || known(&step.after) {
-            return Ok(());
-        }
-        (self.keeper.put)(bytes)?;
-        self.note(at, Note::EarlierEditStored(digest));
-        Ok(())
-    }
-
-    pub(super) fn shown(&self, at: usize) -> String {
-        let name = self.step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
-        self.shown_as(at, name.as_bytes())
-    }
-
-    fn shown_as(&self, at: usize, name: &[u8]) -> String {
-        let folder = self.step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
-        let prefix = folder.map(|f| format!("{f}/")).unwrap_or_default();
-        format!("{prefix}{}", String::from_utf8_lossy(name))
     }
 
     /// Directories that deletions left empty, upwards; as git does.
@@ -459,19 +191,6 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        self.top.forget();
-        Ok(())
-    }
-
-    /// Directories that were made for the delivery, if nothing came into them meanwhile.
-    pub(super) fn remove_folders(&self) -> Result<()> {
-        for made in self.plan.folders.iter().rev() {
-            if let Ok(parent) = self.top.resolve(made.parent().as_ref()) {
-                let removed = parent.remove_folder(made.file_name());
-                removed.map_err(|e| failed("remove the directory", made, &e))?;
-            }
-        }
-        self.top.forget();
         Ok(())
     }
 
@@ -483,14 +202,19 @@ impl<'a> Run<'a> {
     fn sync_folders(&self) -> io::Result<()> {
         let mut done: Vec<Inode> = Vec::new();
         let written = self.plan.steps.iter().filter(|s| s.step != Step::Already);
-        let parents: std::collections::BTreeSet<Option<RepoPath>> =
-            written.flat_map(|s| [s.change.path.parent(), s.temporary.as_ref().and_then(|t| t.folder.clone())]).collect();
+        let parents: std::collections::BTreeSet<Option<RepoPath>> = written
+            .flat_map(|s| [s.change.path.parent(), s.temporary.as_ref().and_then(|t| t.folder.clone())])
+            .collect();
         let each = parents.len() < MANY;
         for parent in parents {
             let Ok(folder) = self.top.folder(parent.as_ref()) else { continue };
             let known = |i: &Inode| if each { *i == folder.inode } else { i.dev == folder.inode.dev };
             if !done.iter().any(known) {
-                if each { folder.sync()? } else { folder.sync_file_system()? }
+                if each {
+                    folder.sync()?
+                } else {
+                    folder.sync_file_system()?
+                }
                 done.push(folder.inode);
             }
         }
@@ -529,16 +253,6 @@ fn barred_by(barred: Barred, path: &RepoPath) -> Halt {
 }
 
 /// The third name of an exchange by moves.
-fn aside(temporary: &[u8]) -> Vec<u8> {
+pub(super) fn aside(temporary: &[u8]) -> Vec<u8> {
     [temporary, b"-aside"].concat()
-}
-
-fn remove_folders_in(folder: &Folder) -> io::Result<()> {
-    for name in folder.names()? {
-        if let Ok(inner) = folder.subfolder(&name) {
-            remove_folders_in(&inner)?;
-            folder.remove_folder(&name)?;
-        }
-    }
-    Ok(())
 }

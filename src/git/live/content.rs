@@ -64,9 +64,8 @@ impl Terms<'_> {
 
     /// The ids that git would store. A file that cannot be converted is nobody's image; it keeps its plain id.
     fn clean(&self, tree: &ObjectId, items: &[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>> {
-        let convert = |items: &[(RepoPath, Vec<u8>)]| {
-            self.conversions().clean(tree, &self.drivers(), items, false)
-        };
+        let convert =
+            |items: &[(RepoPath, Vec<u8>)]| self.conversions().clean(tree, &self.drivers(), items, false);
         match convert(items) {
             Err(e) if e.code() == Code::Io => {}
             other => return other,

@@ -45,7 +45,8 @@ impl Index {
             changes.iter().filter(|c| c.old.is_none()).map(|c| fold(c.path.as_bytes())).collect();
         let mut index = Self::default();
         for record in records(&git.ok()?) {
-            let record = record.ok_or_else(|| Failure::new(Code::Io, "git ls-files gave an unknown answer"))?;
+            let record =
+                record.ok_or_else(|| Failure::new(Code::Io, "git ls-files gave an unknown answer"))?;
             if wanted.contains(record.path) {
                 index.add(&record)?;
             }

@@ -63,7 +63,8 @@ fn entry(objects: &Objects, of: Option<&ObjectId>, path: &RepoPath) -> Result<In
 
 fn unfinished(name: &str, touched: &[RepoPath]) -> Failure {
     let first = touched.first().map(ToString::to_string).unwrap_or_default();
-    let message = format!("nothing was written: an unfinished {name} touches {first}, which the change touches too");
+    let message =
+        format!("nothing was written: an unfinished {name} touches {first}, which the change touches too");
     Failure::new(Code::DeliveryConflict, message)
         .subject(first)
         .detail("operation", name)

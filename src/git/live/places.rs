@@ -113,7 +113,9 @@ impl<'a> Places<'a> {
     /// True where a directory holds anything but directories and files that the patch deletes.
     fn has_strangers(&self, folder: &Folder, path: &RepoPath) -> Result<bool> {
         for name in folder.names().map_err(|e| failed("list", path, &e))? {
-            let Ok(inner_path) = RepoPath::new([path.as_bytes(), b"/", &name].concat()) else { return Ok(true) };
+            let Ok(inner_path) = RepoPath::new([path.as_bytes(), b"/", &name].concat()) else {
+                return Ok(true);
+            };
             let entry = folder.entry(&name).map_err(|e| failed("look at", &inner_path, &e))?;
             let stranger = match entry.map(|e| e.kind) {
                 None => false,
