@@ -191,15 +191,18 @@ pub fn failed(doing: &str, path: &[u8], error: Errno) -> Failure {
     Failure::new(Code::Io, format!("cannot {doing} {path}: {}", std::io::Error::from(error))).subject(path)
 }
 
+/// What [`walk`] calls for each entry: its directory, its path from the top, what it is. True: go in.
+pub type Visit<'a> = dyn FnMut(&Dir, &[u8], &Stat) -> Result<bool> + 'a;
+
 /// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether to go in.
-pub fn walk(root: &Dir, visit: &mut dyn FnMut(&Dir, &[u8], &Stat) -> Result<bool>) -> Result<()> {
+pub fn walk(root: &Dir, visit: &mut Visit<'_>) -> Result<()> {
     walk_in(root, &mut Vec::new(), visit)
 }
 
 fn walk_in(
     dir: &Dir,
     path: &mut Vec<u8>,
-    visit: &mut dyn FnMut(&Dir, &[u8], &Stat) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let length = path.len();
     for name in dir.names().map_err(|e| failed("list", path, e))? {

@@ -193,7 +193,7 @@ impl Survey<'_> {
     }
 
     fn directory(&mut self, folder: &Dir, path: &RepoPath) -> bool {
-        if !self.base.get(path).is_some_and(|(mode, _)| *mode == Mode::Gitlink) {
+        if self.base.get(path).is_none_or(|(mode, _)| *mode != Mode::Gitlink) {
             return true;
         }
         let names = folder.child(path.file_name()).and_then(|dir| dir.names());

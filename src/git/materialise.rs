@@ -256,8 +256,7 @@ impl Job<'_> {
             }
             workers
                 .into_iter()
-                .map(|w| w.join().unwrap_or_else(|_| Err(Failure::internal("a writing thread panicked"))))
-                .collect()
+                .try_for_each(|w| w.join().unwrap_or_else(|_| Err(Failure::internal("a writing thread panicked"))))
         });
         outcome?;
         stamps.into_iter().map(|s| s.ok_or_else(|| Failure::internal("a file was not written"))).collect()

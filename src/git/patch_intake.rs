@@ -358,3 +358,6 @@ fn compare(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
