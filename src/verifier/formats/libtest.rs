@@ -270,7 +270,9 @@ impl Section {
             return Err(format!("a test binary announced {announced} tests and reported {seen}"));
         }
         if !summary.starts_with("ok. ") {
-            return Err(format!("the summary {summary:?} of a test binary names a failure that no case shows"));
+            return Err(format!(
+                "the summary {summary:?} of a test binary names a failure that no case shows"
+            ));
         }
         Ok(())
     }
@@ -443,13 +445,21 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     fn a_failed_case_counts_whatever_the_rest_says() {
         let lied = binary(&[("a", "ok"), ("b", "ok")]).replace("test b ... ok", "test b ... FAILED");
         assert_eq!(read(lied.as_bytes()).expect("counts").checks.failed, 1);
-        assert_eq!(read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed, 1, "cut in the middle");
+        assert_eq!(
+            read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed,
+            1,
+            "cut in the middle"
+        );
     }
 
     #[test]
     fn cases_count_without_header_and_summary() {
         let summary = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        for text in ["test a ... ok\n".to_owned(), format!("test a ... ok\n{summary}"), format!("some text\ntest a ... ok\n\n{summary}")] {
+        for text in [
+            "test a ... ok\n".to_owned(),
+            format!("test a ... ok\n{summary}"),
+            format!("some text\ntest a ... ok\n\n{summary}"),
+        ] {
             assert_eq!(read(text.as_bytes()).expect("counts").checks.passed, 1, "{text}");
         }
         assert!(read(summary.as_bytes()).is_err(), "a summary alone proves nothing");
