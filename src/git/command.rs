@@ -128,7 +128,7 @@ impl Git {
         let mut command = Command::new("git");
         command.env_clear().envs(environment.0.iter().map(|(k, v)| (k, v)));
         command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_PAGER", "cat");
-        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ADVICE", "0");
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ADVICE", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
@@ -168,6 +168,13 @@ impl Git {
     #[must_use]
     pub fn setting(mut self, setting: &str) -> Self {
         self.command.args(["-c", setting]);
+        self
+    }
+
+    /// A setting with an empty value, whatever characters its key holds; call before the subcommand's arguments.
+    #[must_use]
+    pub fn empty_setting(mut self, key: &str) -> Self {
+        self.command.arg(format!("--config-env={key}=GIT_TENDER_EMPTY")).env("GIT_TENDER_EMPTY", "");
         self
     }
 
@@ -278,7 +285,11 @@ impl Git {
 
     /// Starts it as a co-process that answers requests.
     pub fn converse(mut self) -> Result<Conversation> {
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot keep what git says: {e}"));
+        let memory = rustix::fs::memfd_create("git-stderr", rustix::fs::MemfdFlags::CLOEXEC);
+        let errors = std::fs::File::from(memory.map_err(|e| lost(e.into()))?);
+        let said = errors.try_clone().map_err(lost)?;
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(said);
         let mut child = self
             .command
             .spawn()
@@ -286,7 +297,8 @@ impl Git {
         let broken = || Failure::internal("a pipe to git is missing");
         let input = child.stdin.take().ok_or_else(broken)?;
         let output = std::io::BufReader::new(child.stdout.take().ok_or_else(broken)?);
-        Ok(Conversation { child, input: Some(input), output })
+        let shown = self.shown.join(" ");
+        Ok(Conversation { child, input: Some(input), output, errors, heard: 0, shown })
     }
 }
 
@@ -297,6 +309,9 @@ pub struct Conversation {
     input: Option<ChildStdin>,
     /// What it answers.
     pub output: std::io::BufReader<ChildStdout>,
+    errors: std::fs::File,
+    heard: u64,
+    shown: String,
 }
 
 impl Conversation {
@@ -305,6 +320,28 @@ impl Conversation {
         let input = self.input.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
         input.write_all(request)?;
         input.flush()
+    }
+
+    /// Closes its input, reads the rest of its answers and waits for its end.
+    pub fn finish(mut self) -> Result<Output> {
+        drop(self.input.take());
+        let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot wait for git: {e}"));
+        let mut stdout = Vec::new();
+        self.output.read_to_end(&mut stdout).map_err(lost)?;
+        let code = self.child.wait().map_err(lost)?.code();
+        self.heard = 0;
+        let stderr = self.complaints();
+        Ok(Output { code, stdout, stderr, shown: self.shown.clone() })
+    }
+
+    /// What it said on standard error since the last call. Everything that belongs to an answer is there once the answer is.
+    pub fn complaints(&mut self) -> String {
+        use std::os::unix::fs::FileExt;
+        let length = self.errors.metadata().map_or(0, |m| m.len());
+        let mut text = vec![0; usize::try_from(length.saturating_sub(self.heard)).unwrap_or(0)];
+        let got = self.errors.read_at(&mut text, self.heard).unwrap_or(0);
+        self.heard += got as u64;
+        String::from_utf8_lossy(&text[..got]).into_owned()
     }
 }
 

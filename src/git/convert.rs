@@ -1,0 +1,787 @@
+//! Git's own conversions between a blob and the bytes of a checkout, in both directions.
+//!
+//! Git decides what applies (attributes and configuration) and git converts: nothing of its rules is imitated. What no rule can
+//! change is recognised here and skips git, so that thousands of plain files cost one `check-attr` and no more. "Nothing applies" is
+//! only claimed where it follows from git's documentation: no filter driver, no encoding, no `$Id` in an `ident` file, no
+//! carriage return on the way in, no line end to convert on the way out.
+//!
+//! Git runs in an empty private directory, so neither a driver nor git itself meets a file of the tree by a relative name. What a driver
+//! reads comes through a pipe; only built-in conversions read a staged file, with every driver switched off.
+
+use super::command::{Conversation, Git, Output};
+use super::drivers::{Driver, configured_drivers};
+use super::objects::Quarantine;
+use super::repository::Repository;
+use crate::domain::digest::ObjectId;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+/// Which filter drivers may run.
+#[derive(Debug, Clone, Copy)]
+pub enum Drivers<'a> {
+    /// None.
+    None,
+    /// Those that the attributes of this tree select for the same path.
+    SelectedBy(&'a ObjectId),
+    /// Those of these names.
+    Named(&'a [String]),
+}
+
+/// What the attributes say of one path. `Some("set")` and `Some("unset")` stand for `attr` and `-attr`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// `text`
+    pub text: Option<String>,
+    /// `crlf`, the old name of `text`
+    pub crlf: Option<String>,
+    /// `eol`
+    pub eol: Option<String>,
+    /// `ident`
+    pub ident: bool,
+    /// `working-tree-encoding`
+    pub encoding: Option<String>,
+    /// `filter`, the name of a driver that need not be configured
+    pub filter: Option<String>,
+}
+
+/// The conversions of a repository. Blobs may lie in the quarantine; written ones go there.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversions<'a> {
+    /// Whose configuration counts.
+    pub repository: &'a Repository,
+    /// Where new blobs go.
+    pub quarantine: Option<&'a Quarantine>,
+}
+
+/// How a path gets from one form to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The bytes are the same.
+    Plain,
+    /// Git converts, no driver runs.
+    BuiltIn,
+    /// Git converts and may run the driver.
+    Driver,
+}
+
+/// What configuration and attributes say of the paths at hand.
+struct Rules {
+    autocrlf: bool,
+    crlf_out: bool,
+    drivers: BTreeMap<String, Driver>,
+    paths: Vec<(Attributes, bool)>,
+}
+
+impl Conversions<'_> {
+    /// The ids of the blobs that git makes of these bytes at these paths. `write` stores the blobs in the quarantine.
+    ///
+    /// Fails with `io` where a driver fails or an encoding does not fit, even where git would go on with the unconverted bytes.
+    pub fn clean(
+        &self,
+        attributes: &ObjectId,
+        drivers: &Drivers,
+        items: &[(RepoPath, Vec<u8>)],
+        write: bool,
+    ) -> Result<Vec<ObjectId>> {
+        let paths: Vec<&RepoPath> = items.iter().map(|(path, _)| path).collect();
+        let rules = self.rules(attributes, drivers, &paths)?;
+        let ways: Vec<Way> =
+            items.iter().enumerate().map(|(at, (_, bytes))| rules.inward(at, bytes)).collect();
+        let mut ids: Vec<Option<ObjectId>> = vec![None; items.len()];
+        let folder = self.private_folder()?;
+        let mut store = write.then(|| Store::new(self));
+        for (at, (path, bytes)) in items.iter().enumerate() {
+            ids[at] = match ways[at] {
+                Way::Plain => {
+                    let id = self.repository.format().blob_id(bytes)?;
+                    if let Some(store) = &mut store {
+                        store.add(bytes)?;
+                    }
+                    Some(id)
+                }
+                Way::Driver => {
+                    Some(self.clean_through_driver(attributes, folder.path(), path, bytes, write)?)
+                }
+                Way::BuiltIn => None,
+            };
+        }
+        if let Some(store) = store {
+            store.finish()?;
+        }
+        if ways.contains(&Way::BuiltIn) {
+            let mut stage = Stage::new(folder.path());
+            let git = rules.silenced(self.call(attributes, folder.path())?);
+            let git = if write { git.args(["hash-object", "-w"]) } else { git.arg("hash-object") };
+            let mut git = git.arg("--stdin-paths").converse()?;
+            for (at, (path, bytes)) in items.iter().enumerate().filter(|(at, _)| ways[*at] == Way::BuiltIn) {
+                stage.put(path, bytes)?;
+                ids[at] = Some(hash_staged(&mut git, path)?);
+                stage.clear()?;
+            }
+            git.finish()?.ok()?;
+        }
+        ids.into_iter().map(|id| id.ok_or_else(|| Failure::internal("a path was not converted"))).collect()
+    }
+
+    /// The bytes that a checkout would write for these blobs, one by one and in order.
+    ///
+    /// Fails with `io` as [`Conversions::clean`] does.
+    pub fn smudge(
+        &self,
+        attributes: &ObjectId,
+        drivers: &Drivers,
+        items: &[(RepoPath, ObjectId)],
+        each: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let paths: Vec<&RepoPath> = items.iter().map(|(path, _)| path).collect();
+        let rules = self.rules(attributes, drivers, &paths)?;
+        self.smudge_by(&rules, attributes, items, each)
+    }
+
+    fn smudge_by(
+        &self,
+        rules: &Rules,
+        attributes: &ObjectId,
+        items: &[(RepoPath, ObjectId)],
+        each: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let folder = self.private_folder()?;
+        let objects = self.repository.objects(self.quarantine)?;
+        let start = |silent: bool| -> Result<Conversation> {
+            let git = self.call(attributes, folder.path())?;
+            let git = if silent { rules.silenced(git) } else { git };
+            git.args(["cat-file", "--batch", "--filters", "-z"]).converse()
+        };
+        let (mut built_in, mut driven) = (None, None);
+        for (at, (path, id)) in items.iter().enumerate() {
+            let driven_path = rules.driven(at, |d| d.smudges());
+            let raw = if driven_path { Vec::new() } else { objects.blob(id)? };
+            let bytes = match rules.outward(at, &raw) {
+                Way::Plain => raw,
+                Way::BuiltIn => filtered(started(&mut built_in, || start(true))?, path, id)?,
+                Way::Driver => filtered(started(&mut driven, || start(false))?, path, id)?,
+            };
+            each(at, bytes)?;
+        }
+        for git in built_in.into_iter().chain(driven) {
+            git.finish()?.ok()?;
+        }
+        Ok(())
+    }
+
+    /// What the attributes of a tree say of paths.
+    pub fn attributes(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<Attributes>> {
+        self.attributes_of(tree, &paths.iter().collect::<Vec<_>>())
+    }
+
+    /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where nothing can apply.
+    /// Two equal texts for one blob mean the same bytes, as long as the driver's program is the same.
+    pub fn kinds(
+        &self,
+        attributes: &ObjectId,
+        drivers: &Drivers,
+        paths: &[&RepoPath],
+    ) -> Result<Vec<String>> {
+        let rules = self.rules(attributes, drivers, paths)?;
+        Ok((0..paths.len()).map(|at| rules.kind(at)).collect())
+    }
+
+    /// Whether the driver of this name, as configured, may run here only by way of a file of the tree.
+    pub fn relative_driver(&self, name: &str, trees: &[&ObjectId]) -> Result<bool> {
+        match configured_drivers(self.repository)?.get(name) {
+            None => Ok(false),
+            Some(driver) => driver.is_relative(&self.repository.objects(self.quarantine)?, trees),
+        }
+    }
+
+    fn rules(&self, attributes: &ObjectId, drivers: &Drivers, paths: &[&RepoPath]) -> Result<Rules> {
+        let configured = configured_drivers(self.repository)?;
+        let found = self.attributes_of(attributes, paths)?;
+        let base = match drivers {
+            Drivers::SelectedBy(base) if *base != attributes && !configured.is_empty() => {
+                Some(self.attributes_of(base, paths)?)
+            }
+            _ => None,
+        };
+        let trees: Vec<&ObjectId> = match drivers {
+            Drivers::SelectedBy(base) => vec![attributes, base],
+            _ => vec![attributes],
+        };
+        let objects = self.repository.objects(self.quarantine)?;
+        let mut relative = BTreeMap::new();
+        for (name, driver) in &configured {
+            if found.iter().any(|a| a.filter.as_ref() == Some(name)) {
+                relative.insert(name.clone(), driver.is_relative(&objects, &trees)?);
+            }
+        }
+        let permitted = |at: usize, name: &String| {
+            relative.get(name) == Some(&false)
+                && match drivers {
+                    Drivers::None => false,
+                    Drivers::Named(names) => names.contains(name),
+                    Drivers::SelectedBy(_) => {
+                        base.as_ref().is_none_or(|b| b[at].filter.as_ref() == Some(name))
+                    }
+                }
+        };
+        let allowed: Vec<bool> = found
+            .iter()
+            .enumerate()
+            .map(|(at, a)| a.filter.as_ref().is_some_and(|name| permitted(at, name)))
+            .collect();
+        let autocrlf = self.repository.config("core.autocrlf")?.unwrap_or_default().to_lowercase();
+        let eol = self.repository.config("core.eol")?.unwrap_or_default().to_lowercase();
+        let on = matches!(autocrlf.as_str(), "true" | "yes" | "on" | "1");
+        Ok(Rules {
+            autocrlf: on || autocrlf == "input",
+            crlf_out: on || eol == "crlf",
+            drivers: configured,
+            paths: found.into_iter().zip(allowed).collect(),
+        })
+    }
+
+    fn attributes_of(&self, tree: &ObjectId, paths: &[&RepoPath]) -> Result<Vec<Attributes>> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = self.private_folder()?;
+        let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
+        let answer = self
+            .call(tree, folder.path())?
+            .args([
+                "check-attr",
+                "-z",
+                "--stdin",
+                "text",
+                "crlf",
+                "eol",
+                "ident",
+                "working-tree-encoding",
+                "filter",
+            ])
+            .stdin(input)
+            .ok()?;
+        let fields: Vec<&[u8]> = answer.split(|b| *b == 0).collect();
+        let mut all = Vec::with_capacity(paths.len());
+        for answer in fields.chunks_exact(18) {
+            let mut found = Attributes::default();
+            for triple in answer.chunks_exact(3) {
+                found.take(triple[1], triple[2]);
+            }
+            all.push(found);
+        }
+        if all.len() == paths.len() {
+            Ok(all)
+        } else {
+            Err(Failure::internal("git check-attr left out a path"))
+        }
+    }
+
+    /// A call with the attributes of a tree, in a private directory that plays the work tree.
+    fn call(&self, attributes: &ObjectId, folder: &Path) -> Result<Git> {
+        let mut git = self.repository.git().work_tree(folder).attributes(attributes.as_str());
+        git = git.setting("core.safecrlf=false").index(&folder.join(".no-index"));
+        if let Some(quarantine) = self.quarantine {
+            git = git.objects(quarantine);
+        }
+        Ok(git)
+    }
+
+    fn private_folder(&self) -> Result<tempfile::TempDir> {
+        let folder = self.quarantine.and_then(|q| q.objects.parent()).filter(|p| p.is_dir());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("convert-");
+        let made = match folder {
+            Some(folder) => builder.tempdir_in(folder),
+            None => builder.tempdir(),
+        };
+        made.map_err(|e| Failure::new(Code::Io, format!("cannot make a temporary directory: {e}")))
+    }
+
+    fn clean_through_driver(
+        &self,
+        attributes: &ObjectId,
+        folder: &Path,
+        path: &RepoPath,
+        bytes: &[u8],
+        write: bool,
+    ) -> Result<ObjectId> {
+        let git = self.call(attributes, folder)?.arg("hash-object");
+        let git = if write { git.arg("-w") } else { git };
+        let mut option = std::ffi::OsString::from("--path=");
+        option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        let output = git.arg("--stdin").arg(option).stdin(bytes.to_vec()).run()?;
+        complain(&output.stderr, path)?;
+        if !output.success() {
+            return Err(failed(&output, path));
+        }
+        output.line().parse()
+    }
+}
+
+impl Attributes {
+    fn take(&mut self, name: &[u8], value: &[u8]) {
+        let value = String::from_utf8_lossy(value).into_owned();
+        let value = (value != "unspecified").then_some(value);
+        let named = |value: Option<String>| value.filter(|v| v != "set" && v != "unset");
+        match name {
+            b"text" => self.text = value,
+            b"crlf" => self.crlf = value,
+            b"eol" => self.eol = value,
+            b"ident" => self.ident = value.as_deref() == Some("set"),
+            b"working-tree-encoding" => self.encoding = value.filter(|v| v != "unset"),
+            b"filter" => self.filter = named(value),
+            _ => {}
+        }
+    }
+
+    /// Whether line ends may be converted at all; in doubt yes.
+    fn line_ends(&self, autocrlf: bool) -> bool {
+        match (self.text.as_deref(), self.crlf.as_deref()) {
+            (Some("unset"), _) | (None, Some("unset")) => false,
+            (Some(_), _) | (None, Some(_)) => true,
+            (None, None) => self.eol.is_some() || autocrlf,
+        }
+    }
+}
+
+impl Rules {
+    fn driven(&self, at: usize, acts: impl Fn(&Driver) -> bool) -> bool {
+        let (attributes, allowed) = &self.paths[at];
+        let driver = attributes.filter.as_ref().and_then(|name| self.drivers.get(name));
+        *allowed && driver.is_some_and(acts)
+    }
+
+    fn inward(&self, at: usize, bytes: &[u8]) -> Way {
+        let attributes = &self.paths[at].0;
+        if self.driven(at, Driver::cleans) {
+            Way::Driver
+        } else if attributes.encoding.is_some()
+            || (attributes.ident && has_ident(bytes))
+            || (attributes.line_ends(self.autocrlf) && bytes.contains(&b'\r'))
+        {
+            Way::BuiltIn
+        } else {
+            Way::Plain
+        }
+    }
+
+    fn outward(&self, at: usize, bytes: &[u8]) -> Way {
+        let attributes = &self.paths[at].0;
+        if self.driven(at, Driver::smudges) {
+            Way::Driver
+        } else if attributes.encoding.is_some()
+            || (attributes.ident && has_ident(bytes))
+            || (self.writes_crlf(attributes) && bytes.contains(&b'\n'))
+        {
+            Way::BuiltIn
+        } else {
+            Way::Plain
+        }
+    }
+
+    fn writes_crlf(&self, attributes: &Attributes) -> bool {
+        let crlf = attributes.eol.as_deref().map_or(self.crlf_out, |eol| eol == "crlf");
+        crlf && attributes.line_ends(self.autocrlf)
+    }
+
+    fn kind(&self, at: usize) -> String {
+        let attributes = &self.paths[at].0;
+        let mut parts = Vec::new();
+        if self.driven(at, Driver::smudges) {
+            parts.push(format!("filter={}", attributes.filter.as_deref().unwrap_or_default()));
+        }
+        if let Some(encoding) = &attributes.encoding {
+            parts.push(format!("encoding={encoding}"));
+        }
+        if attributes.ident {
+            parts.push("ident".to_owned());
+        }
+        if self.writes_crlf(attributes) {
+            parts.push(format!("crlf,text={}", attributes.text.as_deref().unwrap_or("auto")));
+        }
+        parts.join(" ")
+    }
+
+    /// A call in which no driver runs.
+    fn silenced(&self, mut git: Git) -> Git {
+        for name in self.drivers.keys() {
+            for key in ["clean", "smudge", "process", "required"] {
+                git = git.empty_setting(&format!("filter.{name}.{key}"));
+            }
+        }
+        git
+    }
+}
+
+fn has_ident(bytes: &[u8]) -> bool {
+    bytes.windows(3).any(|w| w == b"$Id")
+}
+
+fn started(
+    slot: &mut Option<Conversation>,
+    start: impl FnOnce() -> Result<Conversation>,
+) -> Result<&mut Conversation> {
+    match slot {
+        Some(git) => Ok(git),
+        None => Ok(slot.insert(start()?)),
+    }
+}
+
+fn hash_staged(git: &mut Conversation, path: &RepoPath) -> Result<ObjectId> {
+    let mut request = quoted(path.as_bytes());
+    request.push(b'\n');
+    let sent = git.send(&request);
+    let mut answer = String::new();
+    let read = sent.and_then(|()| git.output.read_line(&mut answer));
+    complain(&git.complaints(), path)?;
+    read.map_err(|e| broke_off(path, &e.to_string()))?;
+    answer.trim_end().parse().map_err(|_| broke_off(path, &git.complaints()))
+}
+
+/// One blob through `cat-file --batch --filters`. Its header tells the size before conversion only, so the end is found by the
+/// answer to a second question, for a name that no content can hold by chance.
+fn filtered(git: &mut Conversation, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>> {
+    let mark = format!("end-{:032x}", rand_mark());
+    let request = [id.as_str().as_bytes(), b" ", path.as_bytes(), b"\0", mark.as_bytes(), b"\0"].concat();
+    let end = format!("\n{mark} missing\n");
+    let sent = git.send(&request);
+    let mut header = String::new();
+    let read = sent.and_then(|()| git.output.read_line(&mut header));
+    let mut bytes = Vec::new();
+    let read = read.and_then(|_| read_until(&mut git.output, end.as_bytes(), &mut bytes));
+    complain(&git.complaints(), path)?;
+    read.map_err(|e| broke_off(path, &e.to_string()))?;
+    if !header.trim_end().contains(" blob ") {
+        return Err(Failure::new(Code::NotFound, format!("the repository has no blob {id} for {path}"))
+            .subject(path.to_string())
+            .detail("gitBlob", id.as_str()));
+    }
+    Ok(bytes)
+}
+
+fn read_until(from: &mut impl BufRead, end: &[u8], into: &mut Vec<u8>) -> std::io::Result<()> {
+    loop {
+        // The mark ends in a newline, so whole lines are enough to look at.
+        if from.by_ref().read_until(b'\n', into)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if into.ends_with(end) {
+            into.truncate(into.len() - end.len());
+            return Ok(());
+        }
+    }
+}
+
+fn rand_mark() -> u128 {
+    use std::hash::{BuildHasher, Hasher};
+    let word = || u128::from(std::collections::hash_map::RandomState::new().build_hasher().finish());
+    (word() << 64) | word()
+}
+
+/// Git goes on with the unconverted bytes where a driver that is not `required` fails; here that is a failure.
+fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
+    const TELLING: &[&str] = &[
+        "external filter",
+        "failed to encode",
+        "BOM is",
+        "cannot fork to run",
+        "unexpected filter type",
+        "filter '",
+    ];
+    let line = stderr.lines().find(|l| {
+        (l.starts_with("error: ") || l.starts_with("fatal: ")) && TELLING.iter().any(|t| l.contains(t))
+    });
+    match line {
+        None => Ok(()),
+        Some(line) => Err(Failure::new(Code::Io, format!("git cannot convert {path}: {line}"))
+            .subject(path.to_string())
+            .detail("git", stderr.trim())
+            .remedy(
+                "Check the filter driver and the attributes of this path.",
+                ["git", "check-attr", "-a", "--"],
+            )),
+    }
+}
+
+fn failed(output: &Output, path: &RepoPath) -> Failure {
+    broke_off(path, output.stderr.trim())
+}
+
+fn broke_off(path: &RepoPath, said: &str) -> Failure {
+    Failure::new(Code::Io, format!("git broke off while it converted {path}: {said}"))
+        .subject(path.to_string())
+}
+
+/// A path as one line that git reads: quoted the way C does, which covers newlines and carriage returns.
+#[must_use]
+pub fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', *byte]),
+            0x20..=0x7e => out.push(*byte),
+            _ => out.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    out.push(b'"');
+    out
+}
+
+/// The private directory in which one file at a time stands for git to read.
+struct Stage {
+    folder: PathBuf,
+    placed: Option<PathBuf>,
+}
+
+impl Stage {
+    fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), placed: None }
+    }
+
+    fn put(&mut self, path: &RepoPath, bytes: &[u8]) -> Result<()> {
+        use std::io::Write;
+        let place = self.folder.join(path.as_path());
+        let failed = |e: std::io::Error| Failure::io("stage", &place, &e);
+        if let Some(parent) = place.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        let file = std::fs::File::options().write(true).create_new(true).open(&place);
+        file.and_then(|mut file| file.write_all(bytes)).map_err(failed)?;
+        self.placed = Some(place);
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        let Some(place) = self.placed.take() else { return Ok(()) };
+        std::fs::remove_file(&place).map_err(|e| Failure::io("remove", &place, &e))?;
+        // Folders go too, or a later path that is a file where this one had a folder could not be staged.
+        for folder in place.ancestors().skip(1).take_while(|f| *f != self.folder) {
+            let _ = std::fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+}
+
+/// Blobs on their way into the quarantine, through one `git fast-import` for all.
+struct Store<'a> {
+    conversions: &'a Conversions<'a>,
+    git: Option<Conversation>,
+}
+
+impl<'a> Store<'a> {
+    fn new(conversions: &'a Conversions<'a>) -> Self {
+        Self { conversions, git: None }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let conversions = self.conversions;
+        let git = started(&mut self.git, || {
+            let quarantine =
+                conversions.quarantine.ok_or_else(|| Failure::internal("no quarantine to write to"))?;
+            conversions.repository.git().objects(quarantine).args(["fast-import", "--quiet"]).converse()
+        })?;
+        let header = format!("blob\ndata {}\n", bytes.len());
+        let sent = git.send(header.as_bytes()).and_then(|()| git.send(bytes)).and_then(|()| git.send(b"\n"));
+        sent.map_err(|e| {
+            Failure::new(Code::Io, format!("git fast-import broke off: {e}: {}", git.complaints()))
+        })
+    }
+
+    fn finish(self) -> Result<()> {
+        match self.git {
+            None => Ok(()),
+            Some(git) => git.finish()?.ok().map(|_| ()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use proptest::prelude::*;
+
+    const RULES: &[&str] = &[
+        "",
+        "text",
+        "-text",
+        "text=auto",
+        "eol=crlf",
+        "eol=lf",
+        "text eol=crlf",
+        "text=auto eol=crlf",
+        "-text eol=crlf",
+        "crlf",
+        "-crlf",
+        "crlf=input",
+        "ident",
+        "ident eol=crlf",
+        "text working-tree-encoding=UTF-16LE",
+        "working-tree-encoding=UTF-16",
+        "filter=upper",
+        "filter=upper ident text=auto",
+        "filter=nobody",
+        "binary",
+    ];
+
+    fn settings() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+        prop::sample::select(vec![
+            vec![],
+            vec![("core.autocrlf", "true")],
+            vec![("core.autocrlf", "input")],
+            vec![("core.eol", "crlf")],
+        ])
+    }
+
+    fn content() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            &b"a"[..],
+            b"line\n",
+            b"line\r\n",
+            b"\r",
+            b"\n",
+            b"\0",
+            b"$Id$\n",
+            b"$Id: 1234 $\r\n",
+            b"\xc3\xa4\n",
+            b"",
+        ]);
+        prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    /// The repository, its attribute tree, and the files with the rule of each.
+    fn check(format: &str, settings: &[(&str, &str)], files: &[(&'static str, Vec<u8>)]) {
+        let home = TestRepository::with_format(format);
+        home.config("filter.upper.clean", "tr a-z A-Z");
+        home.config("filter.upper.smudge", "tr A-Z a-z");
+        settings.iter().for_each(|(key, value)| home.config(key, value));
+        let mut rules = String::new();
+        let mut items = Vec::new();
+        for (at, (rule, bytes)) in files.iter().enumerate() {
+            let name = format!("d{}/f {at}\n", at % 2);
+            rules.push_str(&format!("d*/f?{at}? {rule}\n"));
+            items.push((RepoPath::new(name.as_bytes()).expect("a path"), bytes.clone()));
+        }
+        home.write(".gitattributes", rules.as_bytes());
+        let tree = home.commit("rules");
+        let repository = home.repository();
+        let quarantine = home.quarantine();
+        let conversions = Conversions { repository: &repository, quarantine: Some(&quarantine) };
+        let drivers = Drivers::SelectedBy(&tree);
+        for (path, bytes) in &items {
+            home.write_bytes(path.as_bytes(), bytes);
+        }
+        // Git refuses what cannot be encoded only when it writes, and so do we.
+        let wanted: Vec<Option<String>> = items.iter().map(|(path, _)| home.hash(path.as_bytes())).collect();
+        for write in [false, true] {
+            let one_by_one: Vec<_> = items
+                .iter()
+                .map(|item| conversions.clean(&tree, &drivers, std::slice::from_ref(item), write).ok())
+                .map(|ids| ids.map(|ids| ids[0].to_string()))
+                .collect();
+            assert_eq!(one_by_one, wanted, "{files:?} {settings:?}");
+        }
+        let good: Vec<_> =
+            items.iter().zip(&wanted).filter(|(_, id)| id.is_some()).map(|(item, _)| item.clone()).collect();
+        let ids = conversions.clean(&tree, &drivers, &good, true).expect("converts");
+        let blobs: Vec<_> = good.iter().zip(&ids).map(|((path, _), id)| (path.clone(), id.clone())).collect();
+        let mut seen = 0;
+        conversions
+            .smudge(&tree, &drivers, &blobs, &mut |at, bytes| {
+                assert_eq!(at, seen);
+                seen += 1;
+                let (path, id) = &blobs[at];
+                let checkout = home.checkout(path.as_bytes(), id.as_str(), &quarantine);
+                assert_eq!(
+                    bytes.escape_ascii().to_string(),
+                    checkout.escape_ascii().to_string(),
+                    "{path} {rules}"
+                );
+                Ok(())
+            })
+            .expect("converts");
+        assert_eq!(seen, blobs.len());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 6, max_shrink_iters: 20, ..ProptestConfig::default() })]
+        #[test]
+        fn ids_and_bytes_are_those_of_git(
+            settings in settings(),
+            files in prop::collection::vec((prop::sample::select(RULES), content()), 1..12),
+        ) {
+            check("sha1", &settings, &files);
+        }
+    }
+
+    #[test]
+    fn a_sha256_repository_is_converted_likewise() {
+        let files: Vec<_> =
+            RULES.iter().map(|rule| (*rule, b"A line\r\nand $Id$\n\xc3\xa4".to_vec())).collect();
+        check("sha256", &[], &files);
+    }
+
+    #[test]
+    fn a_driver_runs_only_where_the_base_selects_it_and_its_program_is_not_of_the_tree() {
+        let home = TestRepository::new();
+        home.config("filter.upper.clean", "tr a-z A-Z");
+        home.config("filter.upper.required", "true");
+        home.config("filter.own.clean", "./evil");
+        home.write(".gitattributes", b"yes filter=upper\nown filter=own\n");
+        home.write("evil", b"#!/bin/sh\ntouch /tmp/evil-was-here\n");
+        let base = home.commit("base");
+        home.write(".gitattributes", b"yes filter=upper\nno filter=upper\nown filter=own\n");
+        let candidate = home.commit("candidate");
+        let repository = home.repository();
+        let conversions = Conversions { repository: &repository, quarantine: None };
+        let items: Vec<_> = ["yes", "no", "own"]
+            .iter()
+            .map(|p| (RepoPath::new(*p).expect("a path"), b"abc".to_vec()))
+            .collect();
+        let id = |bytes: &[u8]| repository.format().blob_id(bytes).expect("hashes");
+        let (raw, upper) = (id(b"abc"), id(b"ABC"));
+        let ids =
+            |drivers: Drivers| conversions.clean(&candidate, &drivers, &items, false).expect("converts");
+        assert_eq!(ids(Drivers::SelectedBy(&base)), [upper.clone(), raw.clone(), raw.clone()]);
+        assert_eq!(ids(Drivers::None), [raw.clone(), raw.clone(), raw.clone()]);
+        let named = ["upper".to_owned(), "own".to_owned()];
+        assert_eq!(ids(Drivers::Named(&named)), [upper.clone(), upper, raw]);
+        assert!(conversions.relative_driver("own", &[&base]).expect("known"));
+        assert!(!conversions.relative_driver("upper", &[&base]).expect("known"));
+    }
+
+    #[test]
+    fn a_failing_driver_is_a_failure_though_git_goes_on() {
+        let home = TestRepository::new();
+        home.config("filter.bad.clean", "false");
+        home.config("filter.bad.smudge", "false");
+        home.write(".gitattributes", b"x filter=bad\n");
+        let tree = home.commit("base");
+        let repository = home.repository();
+        let conversions = Conversions { repository: &repository, quarantine: None };
+        let path = RepoPath::new("x").expect("a path");
+        let items = [(path.clone(), b"abc".to_vec())];
+        let refused = conversions
+            .clean(&tree, &Drivers::SelectedBy(&tree), &items, false)
+            .expect_err("the driver fails");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::Io, Some("x")));
+        let blob = crate::git::tree::entry(
+            &repository.objects(None).expect("opens"),
+            &tree,
+            &RepoPath::new(".gitattributes").expect("a path"),
+        );
+        let items = [(path, blob.expect("reads").expect("is there").1)];
+        conversions
+            .smudge(&tree, &Drivers::SelectedBy(&tree), &items, &mut |_, _| Ok(()))
+            .expect_err("the driver fails");
+    }
+
+    #[test]
+    fn quoting_is_what_git_reads() {
+        assert_eq!(quoted(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
+    }
+}

@@ -1,0 +1,139 @@
+//! The filter drivers of the configuration, and which of them would run a program of the tree.
+
+use super::objects::Objects;
+use super::repository::Repository;
+use super::tree;
+use crate::domain::digest::ObjectId;
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+use std::collections::BTreeMap;
+
+/// One configured driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// `filter.<name>.clean`
+    pub clean: String,
+    /// `filter.<name>.smudge`
+    pub smudge: String,
+    /// `filter.<name>.process`
+    pub process: String,
+}
+
+impl Driver {
+    /// Whether it does anything on the way in.
+    #[must_use]
+    pub fn cleans(&self) -> bool {
+        !self.clean.is_empty() || !self.process.is_empty()
+    }
+
+    /// Whether it does anything on the way out.
+    #[must_use]
+    pub fn smudges(&self) -> bool {
+        !self.smudge.is_empty() || !self.process.is_empty()
+    }
+
+    /// Whether one of its commands names its program relative to the tree, or names a file that one of the trees has.
+    pub fn is_relative(&self, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
+        for command in [&self.clean, &self.smudge, &self.process] {
+            let mut program = true;
+            for word in words(command) {
+                if word.is_empty() {
+                    program = true;
+                    continue;
+                }
+                if relative_word(&word, program) || in_a_tree(&word, objects, trees)? {
+                    return Ok(true);
+                }
+                // `NAME=value program` and `exec program` keep the next word in command position.
+                program = program
+                    && (word.contains('=') || matches!(word.as_str(), "exec" | "env" | "command" | "nice"));
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The words of a shell command without quotes; an empty word stands where a new command begins.
+fn words(command: &str) -> Vec<String> {
+    let spaced: String = command
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .map(|c| {
+            if matches!(c, '|' | ';' | '&' | '(' | ')' | '`' | '{' | '}' | '\n') {
+                "\u{1}".to_owned()
+            } else {
+                c.to_string()
+            }
+        })
+        .collect::<String>()
+        .replace('\u{1}', " \u{1} ")
+        .replace(['<', '>'], " ");
+    spaced.split_whitespace().map(|w| if w == "\u{1}" { String::new() } else { w.to_owned() }).collect()
+}
+
+fn relative_word(word: &str, program: bool) -> bool {
+    let rooted = word.starts_with('/') || word.starts_with('~') || word.starts_with('$');
+    word.starts_with("./")
+        || word.starts_with("../")
+        || (program && !rooted && word.contains('/') && !word.contains('='))
+}
+
+fn in_a_tree(word: &str, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
+    let Ok(path) = RepoPath::new(word) else { return Ok(false) };
+    for tree in trees {
+        if tree::entry(objects, tree, &path)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// All drivers that the configuration names, with what they run.
+pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Driver>> {
+    let answer = repository
+        .git()
+        .args(["config", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"])
+        .run()?;
+    let mut found: BTreeMap<String, Driver> = BTreeMap::new();
+    for entry in answer.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
+        let text = String::from_utf8_lossy(entry);
+        let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
+        let Some((name, what)) = key.strip_prefix("filter.").and_then(|k| k.rsplit_once('.')) else {
+            continue;
+        };
+        let driver = found.entry(name.to_owned()).or_default();
+        match what {
+            "clean" => value.clone_into(&mut driver.clean),
+            "smudge" => value.clone_into(&mut driver.smudge),
+            "process" => value.clone_into(&mut driver.process),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_the_tree_is_seen_wherever_it_stands() {
+        let relative = |command: &str| {
+            let mut program = true;
+            words(command).iter().any(|word| {
+                let hit = !word.is_empty() && relative_word(word, program);
+                program = word.is_empty();
+                hit
+            })
+        };
+        for command in
+            ["./f", "tools/f", "sh ../x/f", "cat | tools/f", "(tools/f)", "\"tools/f\" %f", "a;b/c"]
+        {
+            assert!(relative(command), "{command}");
+        }
+        for command in ["git-lfs clean -- %f", "/usr/bin/f", "sed s/a/b/", "tr a-z A-Z", "~/bin/f", "$HOME/f"]
+        {
+            assert!(!relative(command), "{command}");
+        }
+    }
+}

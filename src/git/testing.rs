@@ -1,0 +1,130 @@
+//! A throw-away repository for unit tests, untouched by the configuration of whoever runs them.
+
+#![cfg(test)]
+
+use super::{Caller, Environment, Git, Quarantine, Repository};
+use crate::domain::digest::ObjectId;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The repository lies in `repo/` of a temporary directory.
+pub(crate) struct TestRepository {
+    folder: tempfile::TempDir,
+    environment: Environment,
+}
+
+impl TestRepository {
+    pub(crate) fn new() -> Self {
+        Self::with_format("sha1")
+    }
+
+    pub(crate) fn with_format(format: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = std::env::vars_os().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+        let variables = [
+            ("PATH", path.unwrap_or_default()),
+            ("HOME", folder.path().into()),
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ];
+        let environment = Environment::scrubbed(variables.map(|(k, v)| (k.into(), v)));
+        let home = Self { folder, environment };
+        std::fs::create_dir(home.top()).expect("a directory");
+        let init = Git::new(&home.environment, None).cwd(&home.top());
+        let option = format!("--object-format={format}");
+        init.args(["init", "-q", "-b", "main", &option]).ok().expect("git init");
+        home.config("user.name", "Test");
+        home.config("user.email", "test@example.org");
+        home
+    }
+
+    pub(crate) fn top(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    /// The folder that holds the repository, for what lies beside it.
+    pub(crate) fn outside(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(crate) fn repository(&self) -> Repository {
+        let caller =
+            Caller { cwd: self.top(), git_dir: None, work_tree: None, environment: self.environment.clone() };
+        Repository::discover(&caller).expect("a repository")
+    }
+
+    /// A quarantine as a task has it.
+    pub(crate) fn quarantine(&self) -> Quarantine {
+        let objects = self.folder.path().join("task").join("objects");
+        std::fs::create_dir_all(&objects).expect("a directory");
+        Quarantine { objects, repository_objects: self.top().join(".git").join("objects") }
+    }
+
+    pub(crate) fn git(&self) -> Git {
+        Git::new(&self.environment, Some(&self.top().join(".git"))).work_tree(&self.top())
+    }
+
+    pub(crate) fn run<const N: usize>(&self, args: [&str; N]) -> String {
+        let output = self.git().args(args).run().expect("git starts");
+        assert!(output.success(), "{args:?}: {}", output.stderr);
+        output.line()
+    }
+
+    pub(crate) fn config(&self, key: &str, value: &str) {
+        self.run(["config", key, value]);
+    }
+
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) {
+        self.write_bytes(path.as_bytes(), bytes);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
+    pub(crate) fn write_bytes(&self, path: &[u8], bytes: &[u8]) {
+        let place = self.top().join(OsStr::from_bytes(path));
+        std::fs::create_dir_all(place.parent().expect("a parent")).expect("directories");
+        std::fs::write(place, bytes).expect("writes");
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        std::fs::remove_file(self.top().join(path)).expect("removes");
+    }
+
+    /// Commits all that is there and gives the tree.
+    pub(crate) fn commit(&self, message: &str) -> ObjectId {
+        self.run(["add", "-A", "-f"]);
+        self.run(["commit", "-q", "--allow-empty", "-m", message]);
+        self.tree("HEAD")
+    }
+
+    pub(crate) fn tree(&self, revision: &str) -> ObjectId {
+        self.run(["rev-parse", &format!("{revision}^{{tree}}")]).parse().expect("an id")
+    }
+
+    /// `git hash-object` of a file of the work tree, as `git add` would write it; `None` where git refuses.
+    pub(crate) fn hash(&self, path: &[u8]) -> Option<String> {
+        let output = self
+            .git()
+            .env("GIT_INDEX_FILE", "/nonexistent/index")
+            .args(["hash-object", "-w", "--"])
+            .arg(OsStr::from_bytes(path))
+            .run()
+            .expect("git starts");
+        output.success().then(|| output.line())
+    }
+
+    /// What `git checkout-index` writes for a blob at a path.
+    pub(crate) fn checkout(&self, path: &[u8], id: &str, quarantine: &Quarantine) -> Vec<u8> {
+        let index = self.folder.path().join("checkout-index");
+        let _ = std::fs::remove_file(&index);
+        let line = [b"100644 ", id.as_bytes(), b"\t", path, b"\0"].concat();
+        let git = || self.git().objects(quarantine).index(&index);
+        git().args(["update-index", "-z", "--index-info"]).stdin(line).ok().expect("an index");
+        git().args(["checkout-index", "-f", "-a"]).ok().expect("a checkout");
+        std::fs::read(self.top().join(OsStr::from_bytes(path))).expect("reads")
+    }
+}
