@@ -3,4 +3,77 @@
 pub mod args;
 pub mod commands;
 pub mod environment;
+pub mod manual;
 pub mod output;
+pub mod person;
+
+use crate::domain::action::Actor;
+use crate::error::{Code, Failure, Result};
+use crate::git::Repository;
+use crate::ops::Session;
+use crate::ops::session::Machine;
+use crate::store::Layout;
+use args::{Cli, Command};
+use clap::Parser;
+use environment::Surroundings;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Parses and runs one command line; gives the exit code.
+pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => {
+            output::write_out(error.render().ansi().to_string().as_bytes())?;
+            return Ok(0);
+        }
+        Err(error) => return Err(bad_arguments(&error)),
+    };
+    commands::run(&cli, surroundings)
+}
+
+/// What clap says, as a failure: its first paragraph is the message, the usage a detail.
+fn bad_arguments(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let (said, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let said = said.trim().trim_start_matches("error: ").replace('\n', " ");
+    let usage = rest.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
+    let subject = error.get(clap::error::ContextKind::InvalidArg).or_else(|| error.get(clap::error::ContextKind::InvalidSubcommand));
+    let failure = Failure::new(Code::ArgumentsInvalid, said.split_whitespace().collect::<Vec<_>>().join(" "));
+    let failure = match subject {
+        Some(subject) => failure.subject(subject.to_string()),
+        None => failure,
+    };
+    let failure = if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
+    failure.remedy("See what this command takes.", ["git-tender", "--help"])
+}
+
+/// The session of a command: the repository that is meant, and who asks.
+pub fn session(cli: &Cli, surroundings: &Surroundings) -> Result<Session> {
+    session_in(cli.folder.as_deref(), surroundings)
+}
+
+/// The session for a given folder.
+pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
+    let caller = surroundings.caller(folder);
+    if folder.is_some() && !caller.cwd.is_dir() {
+        return Err(Failure::new(Code::ArgumentsInvalid, format!("{} is not a folder", caller.cwd.display())).subject("-C"));
+    }
+    let repository = Repository::discover(&caller)?;
+    let layout = Layout::new(repository.common_dir());
+    let person = person::Terminal::new(&repository)?;
+    let actor = if person.is_reachable() { Actor::User } else { Actor::Agent };
+    Ok(Session { repository, layout, actor, machine: machine(surroundings), person: Box::new(person) })
+}
+
+fn machine(surroundings: &Surroundings) -> Machine {
+    let home = surroundings.get("HOME").map(PathBuf::from);
+    let cache = surroundings.get("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(".cache")));
+    Machine { program: surroundings.program.clone(), vars: surroundings.vars.clone(), home, cache }
+}
+
+/// True for commands that work outside any repository.
+#[must_use]
+pub fn is_homeless(command: &Command) -> bool {
+    matches!(command, Command::Demo(_) | Command::Doctor | Command::Completions { .. } | Command::Man { .. })
+}

@@ -97,3 +97,11 @@ impl Drop for Progress {
         }
     }
 }
+
+/// The format that a command line asks for, found without parsing it: a command line that does not parse has one too.
+#[must_use]
+pub fn wanted(args: &[std::ffi::OsString]) -> Format {
+    let words: Vec<_> = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
+    let json = words.iter().any(|word| word == "--format=json") || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    if json { Format::Json } else { Format::Text }
+}

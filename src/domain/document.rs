@@ -5,58 +5,21 @@
 //! [`Problems`] collects what is wrong; a field reader gives `None` where it had to complain, so that reading goes
 //! on and the first problem of the document leads the failure.
 
+mod node;
+
+pub use node::{LARGEST, Node, read_json, read_toml};
+
 use super::scope::Scope;
 use crate::error::{Code, Failure, Result};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use std::collections::HashSet;
-use std::fmt;
 
-/// Largest document in bytes (1 MiB). A contract or a configuration is written by hand.
-pub const LARGEST: usize = 1 << 20;
-
-/// A value of a document with its keys in order, doubles included.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Node {
-    /// `null`
-    Null,
-    /// A boolean.
-    Bool(bool),
-    /// A whole number.
-    Integer(i128),
-    /// Another number.
-    Float(f64),
-    /// A string.
-    Text(String),
-    /// An array.
-    List(Vec<Node>),
-    /// An object.
-    Object(Vec<(String, Node)>),
-}
-
-impl Node {
-    /// The value of a key of an object.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Node> {
-        let Self::Object(entries) = self else { return None };
-        entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
-    }
-
-    /// The kind of value and, where it is short, the value itself, for a message.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Null => "null".to_owned(),
-            Self::Bool(value) => format!("the boolean {value}"),
-            Self::Integer(value) => format!("the number {value}"),
-            Self::Float(value) => format!("the number {value}"),
-            Self::Text(value) => format!("the string {}", clipped(value)),
-            Self::List(items) => format!("a list of {}", items.len()),
-            Self::Object(_) => "an object".to_owned(),
-        }
-    }
-}
+/// Most items of one list, and most problems that are listed: a document beyond that is no one's honest work, and
+/// neither the time to check it nor the size of the answer may grow without bound.
+const MOST_ITEMS: usize = 10_000;
+const MOST_PROBLEMS: usize = 200;
+/// Longest string in bytes that is quoted whole in the details of a failure.
+const LONGEST_QUOTE: usize = 4096;
 
 /// A value in quotes, cut where it is long.
 #[must_use]
@@ -68,114 +31,9 @@ pub fn clipped(value: &str) -> String {
     format!("{start:?}…")
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-struct NodeVisitor;
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> std::result::Result<Node, E> {
-        Ok(Node::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> std::result::Result<Node, E> {
-        Ok(Node::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> std::result::Result<Node, E> {
-        Ok(Node::Integer(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> std::result::Result<Node, E> {
-        Ok(Node::Integer(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> std::result::Result<Node, E> {
-        Ok(Node::Float(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> std::result::Result<Node, E> {
-        Ok(Node::Text(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Node, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Node::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<Node, A::Error> {
-        let mut object = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            object.push(entry);
-        }
-        Ok(Node::Object(object))
-    }
-}
-
-/// Reads JSON. `what` names the document in messages. Errors: too large, not UTF-8, a byte order mark, cut short
-/// or damaged (with line and column), something after the end.
-pub fn read_json(what: &str, code: Code, bytes: &[u8]) -> Result<Node> {
-    let text = checked_text(what, code, bytes)?;
-    if text.trim().is_empty() {
-        return Err(Failure::new(code, format!("{what} is empty")));
-    }
-    serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let full = error.to_string();
-        let reason = full.split(" at line ").next().unwrap_or(&full);
-        let cut = if error.is_eof() { "it ends too early: " } else { "" };
-        Failure::new(code, format!("{what} is not JSON: {cut}{reason}, at line {line} column {column}"))
-            .detail("line", line)
-            .detail("column", column)
-    })
-}
-
-/// Reads TOML; like [`read_json`].
-pub fn read_toml(what: &str, code: Code, bytes: &[u8]) -> Result<Node> {
-    let text = checked_text(what, code, bytes)?;
-    toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        let before = text.get(..at).unwrap_or("");
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
-        let reason = error.message();
-        Failure::new(code, format!("{what} is not TOML: {reason}, at line {line} column {column}"))
-            .detail("line", line)
-            .detail("column", column)
-    })
-}
-
-fn checked_text<'a>(what: &str, code: Code, bytes: &'a [u8]) -> Result<&'a str> {
-    if bytes.len() > LARGEST {
-        let message = format!("{what} has {} bytes; at most {LARGEST} are read", bytes.len());
-        return Err(Failure::new(code, message).expected(LARGEST, bytes.len()).detail("limit", LARGEST));
-    }
-    let mark = [b"\xef\xbb\xbf".as_slice(), b"\xff\xfe", b"\xfe\xff"].into_iter().any(|mark| bytes.starts_with(mark));
-    if mark {
-        return Err(Failure::new(
-            code,
-            format!("{what} begins with a byte order mark; save it as UTF-8 without one"),
-        ));
-    }
-    std::str::from_utf8(bytes).map_err(|error| {
-        let at = error.valid_up_to();
-        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
-        Failure::new(code, format!("{what} is not UTF-8: byte {at}, in line {line}"))
-            .detail("byte", at)
-            .detail("line", line)
-    })
+/// A name, cut where it is long.
+fn clipped_name(name: &str) -> String {
+    name.chars().take(200).collect()
 }
 
 /// Of the known names the one that was most likely meant.
@@ -225,22 +83,32 @@ impl Problems {
         Self { what, code, invalid: Vec::new(), later: Vec::new() }
     }
 
-    /// The code that the problems have.
-    #[must_use]
-    pub fn code(&self) -> Code {
-        self.code
-    }
-
     /// The first problem with all others; wishes that this version does not fulfil come after all faults.
     pub fn finish(self) -> Result<()> {
         let all = self.invalid.into_iter().chain(self.later).collect();
         Failure::first_of(all).map_or(Ok(()), Err)
     }
 
+    fn invalid(&mut self, failure: Failure) {
+        if self.invalid.len() < MOST_PROBLEMS {
+            self.invalid.push(failure);
+        }
+    }
+
     /// `field` is at fault: `why` goes on from the field's name.
-    pub fn fault(&mut self, field: &str, why: &str, expected: impl serde::Serialize, actual: impl serde::Serialize) {
+    pub fn fault(
+        &mut self,
+        field: &str,
+        why: &str,
+        expected: impl serde::Serialize,
+        actual: impl serde::Serialize,
+    ) {
         let message = format!("{}: `{field}` {why}", self.what);
-        self.invalid.push(Failure::new(self.code, message).subject(field).expected(expected, actual));
+        let mut actual = serde_json::to_value(actual).unwrap_or_default();
+        if actual.as_str().is_some_and(|text| text.len() > LONGEST_QUOTE) {
+            actual = clipped(actual.as_str().unwrap_or_default()).into();
+        }
+        self.invalid(Failure::new(self.code, message).subject(field).expected(expected, actual));
     }
 
     /// `field` is right, but this version does not do what it asks for.
@@ -253,10 +121,15 @@ impl Problems {
     pub fn mistyped(&mut self, field: &str, expected: &str, node: &Node) {
         if field.is_empty() {
             let message = format!("{} must be {expected}, but is {}", self.what, node.describe());
-            self.invalid.push(Failure::new(self.code, message).expected(expected, node.describe()));
+            self.invalid(Failure::new(self.code, message).expected(expected, node.describe()));
             return;
         }
-        self.fault(field, &format!("must be {expected}, but is {}", node.describe()), expected, node.describe());
+        self.fault(
+            field,
+            &format!("must be {expected}, but is {}", node.describe()),
+            expected,
+            node.describe(),
+        );
     }
 
     /// `field` is not there although it must be.
@@ -274,14 +147,19 @@ impl Problems {
     /// A name that is none of the known ones.
     pub fn unknown(&mut self, field: &str, name: &str, known: &[&str]) {
         let meant = nearest(name, known).unwrap_or_default();
-        let message = format!("{}: `{field}` is unknown; did you mean `{}`?", self.what, match field.rsplit_once('.') {
-            Some((parent, last)) if last == name => below(parent, meant),
-            _ => meant.to_owned(),
-        });
-        self.invalid.push(
+        let shown = clipped_name(field);
+        let message = format!(
+            "{}: `{shown}` is unknown; did you mean `{}`?",
+            self.what,
+            match field.rsplit_once('.') {
+                Some((parent, last)) if last == name => below(parent, meant),
+                _ => meant.to_owned(),
+            }
+        );
+        self.invalid(
             Failure::new(self.code, message)
-                .subject(field)
-                .expected(meant, name)
+                .subject(clipped_name(field))
+                .expected(meant, clipped_name(name))
                 .detail("nearest", meant)
                 .detail("known", known),
         );
@@ -290,12 +168,15 @@ impl Problems {
     /// A value that is none of the known words.
     pub fn unknown_value(&mut self, field: &str, value: &str, known: &[&str]) {
         let meant = nearest(value, known).unwrap_or_default();
-        let message =
-            format!("{}: `{field}` is {}, which is unknown; did you mean {meant:?}?", self.what, clipped(value));
-        self.invalid.push(
+        let message = format!(
+            "{}: `{field}` is {}, which is unknown; did you mean {meant:?}?",
+            self.what,
+            clipped(value)
+        );
+        self.invalid(
             Failure::new(self.code, message)
                 .subject(field)
-                .expected(meant, value)
+                .expected(meant, clipped_name(value))
                 .detail("nearest", meant)
                 .detail("known", known),
         );
@@ -342,6 +223,10 @@ impl Problems {
             self.mistyped(field, &format!("a list of {of}"), node);
             return None;
         };
+        if items.len() > MOST_ITEMS {
+            self.fault(field, &format!("has more than {MOST_ITEMS} items"), MOST_ITEMS, items.len());
+            return None;
+        }
         Some(items.iter().enumerate().map(|(at, item)| (format!("{field}[{at}]"), item)).collect())
     }
 
@@ -422,7 +307,7 @@ impl Problems {
         match Scope::check(field, self.code, patterns) {
             Ok(scope) => Some(scope),
             Err(failures) => {
-                self.invalid.extend(failures);
+                failures.into_iter().for_each(|failure| self.invalid(failure));
                 None
             }
         }
@@ -473,4 +358,69 @@ pub fn is_id(text: &str) -> bool {
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.len() <= 64
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 4] = ["taskId", "goal", "writeScope", "readScope"];
+
+    #[test]
+    fn the_nearest_name_is_the_one_that_was_meant() {
+        for (name, meant) in
+            [("task_id", "taskId"), ("TASKID", "taskId"), ("gaol", "goal"), ("write-scope", "writeScope")]
+        {
+            assert_eq!(nearest(name, &KNOWN), Some(meant));
+        }
+        assert_eq!(nearest("", &[]), None);
+        assert!(nearest(&"x".repeat(1_000_000), &KNOWN).is_some());
+    }
+
+    #[test]
+    fn ids_are_short_and_plain() {
+        for id in ["a", "t1", "A.b_c-d", &"x".repeat(64)] {
+            assert!(is_id(id), "{id}");
+        }
+        for id in ["", ".a", "-a", "_a", "a/b", "a b", "é", "a\n", &"x".repeat(65)] {
+            assert!(!is_id(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn toml_and_json_read_alike() {
+        let json =
+            read_json("it", Code::ContractInvalid, br#"{"a": {"b": [1, true, "x", 1.5]}}"#).expect("reads");
+        let toml = read_toml("it", Code::ContractInvalid, b"[a]\nb = [1, true, \"x\", 1.5]").expect("reads");
+        assert_eq!(json, toml);
+        assert_eq!(
+            json.get("a").and_then(|a| a.get("b")).map(Node::describe),
+            Some("a list of 4".to_owned())
+        );
+        let date = read_toml("it", Code::ConfigInvalid, b"a = 2020-01-01").expect("reads");
+        assert!(matches!(date.get("a"), Some(Node::Object(_))));
+        let deep = format!("a = {}", "[".repeat(500_000));
+        assert!(read_toml("it", Code::ConfigInvalid, deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn hostile_documents_give_bounded_answers() {
+        let mut problems = Problems::new("it", Code::ContractInvalid);
+        let many = Node::Object((0..100_000).map(|n| (format!("k{n}"), Node::Null)).collect());
+        problems.object("", &many, &KNOWN, |_, _, _, _| {});
+        let failure = problems.finish().expect_err("refused");
+        assert_eq!(failure.others().len(), MOST_PROBLEMS - 1);
+        let mut problems = Problems::new("it", Code::ContractInvalid);
+        let long = Node::List((0..20_000).map(|n| Node::Text(format!("i{n}"))).collect());
+        assert_eq!(problems.ids("a", &long), None);
+        problems.id("b", &Node::Text("?".repeat(1_000_000)));
+        problems.object(
+            "",
+            &Node::Object(vec![("x".repeat(1_000_000), Node::Null)]),
+            &KNOWN,
+            |_, _, _, _| {},
+        );
+        let failure = problems.finish().expect_err("refused");
+        assert!(serde_json::to_string(&failure).expect("serializes").len() < 10_000);
+    }
 }

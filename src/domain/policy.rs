@@ -79,22 +79,37 @@ impl Config {
         let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
         let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
         let mut config = Self::default();
-        problems.object("", &document, &["filters", "policy", "hooks"], |problems, key, field, node| match key {
-            "filters" => config.filters = names(problems, field, node),
-            "policy" => config.policy = policy(problems, field, node),
-            _ => {
-                drop(problems.list(field, node, "tables"));
-                problems.later(field, "hooks of the configuration");
-            }
-        });
+        problems.object(
+            "",
+            &document,
+            &["filters", "policy", "hooks"],
+            |problems, key, field, node| match key {
+                "filters" => config.filters = names(problems, field, node),
+                "policy" => config.policy = policy(problems, field, node),
+                _ => {
+                    drop(problems.list(field, node, "tables"));
+                    problems.later(field, "hooks of the configuration");
+                }
+            },
+        );
         problems.finish()?;
         Ok(config)
     }
 }
 
 fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
-    const KEYS: [&str; 10] =
-        ["write", "protected", "require", "network", "delivery", "commit", "env", "flaky", "accept", "budget"];
+    const KEYS: [&str; 10] = [
+        "write",
+        "protected",
+        "require",
+        "network",
+        "delivery",
+        "commit",
+        "env",
+        "flaky",
+        "accept",
+        "budget",
+    ];
     let mut policy = Policy::default();
     problems.object(field, node, &KEYS, |problems, key, field, node| match key {
         "write" => policy.write.extend(problems.scope(field, node)),
@@ -113,7 +128,7 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
             problems.later(field, "passing the environment on");
         }
         "accept" => {
-            drop(problems.choice(field, node, &[("signed", ()), ("rerun", ())]));
+            problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
             problems.later(field, "accepting bundles");
         }
         _ => policy.artifact_bytes = budgets(problems, field, node),
@@ -269,7 +284,10 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
     if let Some(modes) = policy.delivery.as_ref().filter(|modes| !modes.contains(&contract.delivery)) {
         let words: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
         let asked = contract.delivery.as_str();
-        let message = format!("the policy does not allow the delivery mode `{asked}`; it allows [{}]", words.join(", "));
+        let message = format!(
+            "the policy does not allow the delivery mode `{asked}`; it allows [{}]",
+            words.join(", ")
+        );
         return Err(Failure::new(Code::PermissionDenied, message).subject("delivery").expected(words, asked));
     }
     let mut narrowings = narrowed_scopes(contract, policy);
@@ -280,7 +298,9 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
             narrowings.push(Narrowing {
                 field: "budget.artifactBytes".to_owned(),
                 by: format!("policy.budget.{kind}.artifactBytes"),
-                text: format!("budget.artifactBytes {asked} narrowed to {ceiling} by policy.budget.{kind}.artifactBytes"),
+                text: format!(
+                    "budget.artifactBytes {asked} narrowed to {ceiling} by policy.budget.{kind}.artifactBytes"
+                ),
             });
             ceiling
         }
@@ -316,10 +336,16 @@ fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
             let list = ceiling.patterns().join(", ");
             let text = match fit {
                 Fit::Within => continue,
-                Fit::Partly => format!("writeScope {pattern} narrowed by policy.write to what lies in [{list}]"),
+                Fit::Partly => {
+                    format!("writeScope {pattern} narrowed by policy.write to what lies in [{list}]")
+                }
                 Fit::Outside => format!("writeScope {pattern} narrowed to nothing by policy.write [{list}]"),
             };
-            narrowings.push(Narrowing { field: "writeScope".to_owned(), by: "policy.write".to_owned(), text });
+            narrowings.push(Narrowing {
+                field: "writeScope".to_owned(),
+                by: "policy.write".to_owned(),
+                text,
+            });
         }
     }
     narrowings
@@ -414,7 +440,9 @@ artifactBytes = 1000
         assert_eq!(config(""), Config::default());
         assert_eq!(config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
         let protected = Policy::default().protected_scope();
-        for name in [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"] {
+        for name in
+            [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"]
+        {
             assert!(protected.matches(&path(name)), "{name}");
         }
     }
@@ -440,7 +468,11 @@ artifactBytes = 1000
             ("[policy]\naccept = \"all\"", "policy.accept", "signed"),
         ] {
             let failure = refused(text);
-            assert_eq!((failure.code(), failure.subject_text()), (Code::ConfigInvalid, Some(subject)), "{failure}");
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::ConfigInvalid, Some(subject)),
+                "{failure}"
+            );
             assert!(failure.message().contains(says), "{failure}");
         }
         let damaged = refused("[policy]\nwrite = [");
@@ -461,7 +493,11 @@ artifactBytes = 1000
             ("[[hooks]]\nevent = \"after_task\"", "hooks"),
         ] {
             let failure = refused(text);
-            assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some(subject)), "{failure}");
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::NotSupported, Some(subject)),
+                "{failure}"
+            );
         }
         let both = refused("[policy]\nenv = []\nwrites = []");
         assert_eq!(both.code(), Code::ConfigInvalid);
@@ -522,10 +558,14 @@ artifactBytes = 1000
     #[test]
     fn budgets_default_to_the_policy_then_to_the_built_in() {
         let plain = contract(r#""writeScope":[]"#);
-        let bytes = |contract: &Contract, text: &str| effective(contract, &config(text).policy).expect("allowed").0;
+        let bytes =
+            |contract: &Contract, text: &str| effective(contract, &config(text).policy).expect("allowed").0;
         assert_eq!(bytes(&plain, "").artifact_bytes, DEFAULT_ARTIFACT_BYTES);
         assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9").artifact_bytes, 9);
-        assert_eq!(bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9").artifact_bytes, DEFAULT_ARTIFACT_BYTES);
+        assert_eq!(
+            bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9").artifact_bytes,
+            DEFAULT_ARTIFACT_BYTES
+        );
         let large = contract(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
         assert_eq!(bytes(&large, "").artifact_bytes, 1_000_000_000);
     }
@@ -554,7 +594,8 @@ artifactBytes = 1000
 
     #[test]
     fn the_floor_follows_the_touched_paths() {
-        let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &config(WHOLE).policy).expect("allowed");
+        let (force, _) =
+            effective(&contract(r#""writeScope":["**"]"#), &config(WHOLE).policy).expect("allowed");
         assert_eq!(force.floor([&path("docs/a.md")]), Vec::<String>::new());
         assert_eq!(force.floor([&path("docs/a.rs")]), ["lint"]);
         assert_eq!(force.floor([&path("docs/a.md"), &path("src/a.rs")]), ["unit", "lint"]);

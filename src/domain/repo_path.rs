@@ -160,7 +160,8 @@ fn is_on_hfs(component: &[u8], name: &str) -> bool {
         .chars()
         .take_while(|c| !matches!(c, '\u{fffe}' | '\u{ffff}'))
         .filter(|c| !is_ignored_on_hfs(*c));
-    name.chars().all(|want| seen.next().is_some_and(|c| c.eq_ignore_ascii_case(&want))) && seen.next().is_none()
+    name.chars().all(|want| seen.next().is_some_and(|c| c.eq_ignore_ascii_case(&want)))
+        && seen.next().is_none()
 }
 
 fn is_dot_git_on_ntfs(name: &[u8]) -> bool {
@@ -289,18 +290,68 @@ mod tests {
     }
 
     const CORES: [&str; 19] = [
-        ".git", ".GIT", ".gIt", "git~1", "GIT~1", "git~2", "git~10", ".gi", ".gitx", "git", ".gitmodules",
-        ".GitModules", "gitmod~1", "gitmod~4", "gitmod~5", "gi7eba~1", "GI7EB~12", "g~123456", "gi7eba~0",
+        ".git",
+        ".GIT",
+        ".gIt",
+        "git~1",
+        "GIT~1",
+        "git~2",
+        "git~10",
+        ".gi",
+        ".gitx",
+        "git",
+        ".gitmodules",
+        ".GitModules",
+        "gitmod~1",
+        "gitmod~4",
+        "gitmod~5",
+        "gi7eba~1",
+        "GI7EB~12",
+        "g~123456",
+        "gi7eba~0",
     ];
 
     fn spelling() -> impl Strategy<Value = Vec<u8>> {
         let noise = prop::sample::select(vec![
-            "", "", "", ".", " ", "..", ". .", ":", "::$INDEX_ALLOCATION", ":x", "\\", "/", "\u{200c}", "\u{feff}",
-            "\u{206f}", "\u{202a}", "\u{2010}", "\u{ffff}", "é", "x", "~1",
+            "",
+            "",
+            "",
+            ".",
+            " ",
+            "..",
+            ". .",
+            ":",
+            "::$INDEX_ALLOCATION",
+            ":x",
+            "\\",
+            "/",
+            "\u{200c}",
+            "\u{feff}",
+            "\u{206f}",
+            "\u{202a}",
+            "\u{2010}",
+            "\u{ffff}",
+            "é",
+            "x",
+            "~1",
         ]);
-        let raw = prop::sample::select(vec![vec![], vec![], vec![], vec![0xff], vec![0xe2, 0x80], vec![0xed, 0xa0, 0x80]]);
+        let raw = prop::sample::select(vec![
+            vec![],
+            vec![],
+            vec![],
+            vec![0xff],
+            vec![0xe2, 0x80],
+            vec![0xed, 0xa0, 0x80],
+        ]);
         let before = prop::sample::select(vec!["", "", "a", "a\\", "a/", "\\", "\u{200d}", ".", " "]);
-        (before, prop::sample::select(CORES.to_vec()), noise.clone(), raw, noise, any::<prop::sample::Index>())
+        (
+            before,
+            prop::sample::select(CORES.to_vec()),
+            noise.clone(),
+            raw,
+            noise,
+            any::<prop::sample::Index>(),
+        )
             .prop_map(|(before, core, middle, raw, after, at)| {
                 let mut name = core.as_bytes().to_vec();
                 if middle.chars().all(|c| !c.is_ascii()) {
@@ -331,7 +382,12 @@ mod tests {
         for (at, name) in names.iter().enumerate() {
             // Git does not look behind a backslash in the first place of a component; we do.
             let blind = name.split(|b| *b == b'/').any(|component| component.starts_with(b"\\"));
-            assert!(ours(name) == files[at] || blind && files[at], "{} as a file: git {}", display(name), files[at]);
+            assert!(
+                ours(name) == files[at] || blind && files[at],
+                "{} as a file: git {}",
+                display(name),
+                files[at]
+            );
             let link = RepoPath::new(name.clone()).is_ok_and(|path| path.refused_as_link().is_none());
             assert!(!link || links[at], "{} as a link is refused by git, taken by us", display(name));
         }
@@ -340,21 +396,52 @@ mod tests {
     #[test]
     fn ordinary_names_are_taken_by_both() {
         let mut names: Vec<Vec<u8>> = [
-            "a", "a b", "-x", "修正.md", ".gitignore", ".gitattributes", ".github/x", "git~", "a.git", "x.git/y", "...",
-            "a\\b", "\"q\"", "new\nline", "a:b", "con", "nul.txt", "~", "a.", "a ", "git~12",
+            "a",
+            "a b",
+            "-x",
+            "修正.md",
+            ".gitignore",
+            ".gitattributes",
+            ".github/x",
+            "git~",
+            "a.git",
+            "x.git/y",
+            "...",
+            "a\\b",
+            "\"q\"",
+            "new\nline",
+            "a:b",
+            "con",
+            "nul.txt",
+            "~",
+            "a.",
+            "a ",
+            "git~12",
         ]
         .iter()
         .map(|name| name.as_bytes().to_vec())
         .collect();
         names.push(b"caf\xe9.txt".to_vec());
         for (at, taken) in taken_by_git(&names, "100644").into_iter().enumerate() {
-            assert!(taken && ours(&names[at]), "{}: git {taken}, we {}", display(&names[at]), ours(&names[at]));
+            assert!(
+                taken && ours(&names[at]),
+                "{}: git {taken}, we {}",
+                display(&names[at]),
+                ours(&names[at])
+            );
         }
     }
 
     #[test]
     fn links_named_like_gitmodules_are_refused() {
-        for name in [".gitmodules", "a/.GITMODULES", "gitmod~1", "gi7eba~1", ".gitmodules::$DATA", ".git\u{200c}modules"] {
+        for name in [
+            ".gitmodules",
+            "a/.GITMODULES",
+            "gitmod~1",
+            "gi7eba~1",
+            ".gitmodules::$DATA",
+            ".git\u{200c}modules",
+        ] {
             let path = RepoPath::new(name).expect("a file may be named so");
             assert!(path.refused_as_link().is_some(), "{name}");
         }
@@ -365,7 +452,21 @@ mod tests {
 
     #[test]
     fn paths_out_of_the_tree_are_refused() {
-        for name in ["", "/", "/etc/passwd", "..", "../x", "a/../b", "a/..", "a//b", "a/", ".", "./a", "a/./b", "a\0b"] {
+        for name in [
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../x",
+            "a/../b",
+            "a/..",
+            "a//b",
+            "a/",
+            ".",
+            "./a",
+            "a/./b",
+            "a\0b",
+        ] {
             let failure = RepoPath::new(name).expect_err(name);
             assert_eq!(failure.code(), Code::ScopeViolation);
         }
@@ -385,7 +486,9 @@ mod tests {
     #[test]
     fn fold_keys_meet_where_a_file_system_may_see_one_name() {
         let key = |text: &str| RepoPath::new(text).expect("fine").fold_key();
-        for (a, b) in [("A/b", "a/B"), ("é", "e\u{301}"), ("É", "e\u{301}"), ("ΣΑΣ", "σας"), ("straße", "STRASSE")] {
+        for (a, b) in
+            [("A/b", "a/B"), ("é", "e\u{301}"), ("É", "e\u{301}"), ("ΣΑΣ", "σας"), ("straße", "STRASSE")]
+        {
             assert_eq!(key(a), key(b), "{a} {b}");
         }
         assert_ne!(key("a"), key("b"));

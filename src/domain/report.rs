@@ -1,6 +1,6 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
-use super::delivery::{Outcome, Receipt};
+use super::receipt::{Outcome, Receipt};
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
@@ -32,6 +32,8 @@ pub struct TaskObject {
     pub narrowed: Vec<String>,
     /// Requirements that only a person can attest.
     pub manual: Vec<String>,
+    /// What whoever opened it should hear.
+    pub notes: Vec<String>,
 }
 
 /// What `submit` shows.
@@ -151,8 +153,8 @@ impl DeliveryObject {
             task_id: task.to_owned(),
             state,
             mode: "local_files".to_owned(),
-            paths: receipt.paths.iter().map(|p| DeliveredPath { path: p.path.clone(), outcome: p.outcome }).collect(),
-            notes: receipt.notes.clone(),
+            paths: receipt.paths.iter().map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome }).collect(),
+            notes: receipt.sentences(),
         }
     }
 
@@ -281,7 +283,8 @@ impl Report {
         let Known { view, opened, rows, .. } = known;
         let state = view.state(rows);
         let candidate = view.candidates.last().map(|c| &c.value);
-        let receipt = view.undone.as_ref().or(view.delivered.as_ref());
+        let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
+        let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
         Self {
             schema: "git-tender/report/v1".to_owned(),
             task_id: view.id.clone(),
@@ -297,7 +300,7 @@ impl Report {
             risks: super::risk::all(known),
             budget: budget(opened, candidate),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
-            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, &r.value)),
+            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, r)),
             contract: opened.seal.clone(),
         }
     }

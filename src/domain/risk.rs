@@ -45,9 +45,8 @@ fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
 fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(delivered) = &known.view.delivered else { return };
     let base = &known.opened.base;
-    if let Some(head) = delivered.value.head.as_ref().filter(|head| Some(*head) != base.commit.as_ref()) {
-        let base = base.commit.as_ref().map_or("no commit", |id| id.as_str());
-        let text = format!("HEAD of the live tree is {head}, the evidence was made on {base}: the rest of the tree differs");
+    if let Some(head) = delivered.value.head.as_ref().filter(|head| **head != base.commit) {
+        let text = format!("HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs", base.commit);
         add(risks, &delivered.action, text);
     }
 }
@@ -82,10 +81,11 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for receipt in known.view.delivered.iter().chain(&known.view.undone) {
-        for note in &receipt.value.notes {
-            add(risks, &receipt.action, note.clone());
-        }
+    for delivered in &known.view.delivered {
+        delivered.value.receipt.sentences().into_iter().for_each(|note| add(risks, &delivered.action, note));
+    }
+    for undone in &known.view.undone {
+        undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
     }
 }
 

@@ -55,7 +55,8 @@ impl Scope {
     /// its details are the value and what would be right, and where several patterns are wrong it lists all.
     pub fn parse(field: &str, code: Code, patterns: Vec<String>) -> Result<Self> {
         Self::check(field, code, patterns).map_err(|problems| {
-            Failure::first_of(problems).unwrap_or_else(|| Failure::internal("a scope was refused without a reason"))
+            Failure::first_of(problems)
+                .unwrap_or_else(|| Failure::internal("a scope was refused without a reason"))
         })
     }
 
@@ -70,14 +71,19 @@ impl Scope {
                     count += alternatives.len();
                     if count > MOST_ALTERNATIVES {
                         let message = format!("{field} stands for more than {MOST_ALTERNATIVES} patterns");
-                        return Err(vec![Failure::new(code, message).subject(field).detail("limit", MOST_ALTERNATIVES)]);
+                        return Err(vec![
+                            Failure::new(code, message).subject(field).detail("limit", MOST_ALTERNATIVES),
+                        ]);
                     }
                     alternatives.into_iter().for_each(|pattern| compiled.add(pattern));
                 }
                 Err(refusal) => problems.push(
                     Failure::new(
                         code,
-                        format!("{field}[{index}] = {text:?} is refused: {}; write {}", refusal.why, refusal.right),
+                        format!(
+                            "{field}[{index}] = {text:?} is refused: {}; write {}",
+                            refusal.why, refusal.right
+                        ),
                     )
                     .subject(format!("{field}[{index}]"))
                     .expected(refusal.right, text),
@@ -261,7 +267,11 @@ mod tests {
     fn each_form_matches_what_it_says_and_no_more() {
         for (pattern, yes, no) in [
             ("docs/", vec!["docs/a", "docs/a/b"], vec!["docs", "docs-evil/a", "Docs/a", "x/docs/a", "docsx"]),
-            ("docs/editorial/", vec!["docs/editorial/x"], vec!["docs/editorial-evil/x", "docs/editorial", "docs/x"]),
+            (
+                "docs/editorial/",
+                vec!["docs/editorial/x"],
+                vec!["docs/editorial-evil/x", "docs/editorial", "docs/x"],
+            ),
             ("docs", vec!["docs"], vec!["docs/a", "x/docs"]),
             ("docs/a.md", vec!["docs/a.md"], vec!["docs/a.md/x", "docs/aXmd", "docs/b.md"]),
             ("docs/**", vec!["docs/a", "docs/a/b"], vec!["docs", "docsx/a"]),
@@ -305,9 +315,41 @@ mod tests {
     #[test]
     fn what_leaves_the_repository_or_cannot_be_read_is_refused_with_field_value_and_remedy() {
         for bad in [
-            "", "/", "/etc/", "..", "../x", "docs/../src/", "a/..", ".", "./", "./docs/", "docs//a", "docs//", ".git", ".git/",
-            ".GIT/config", "git~1/x", ".g\u{200c}it/", ".git./x", "a/.git::$INDEX_ALLOCATION/b", "docs\\", "..\\x", "a\0b",
-            "[", "a[b", "{a", "a}", "{a,..}/x", "{a,.git}/", "[z-a]", "a**", "src/**.rs", "***", "[a/b]", "{a,/b}", "{a,}",
+            "",
+            "/",
+            "/etc/",
+            "..",
+            "../x",
+            "docs/../src/",
+            "a/..",
+            ".",
+            "./",
+            "./docs/",
+            "docs//a",
+            "docs//",
+            ".git",
+            ".git/",
+            ".GIT/config",
+            "git~1/x",
+            ".g\u{200c}it/",
+            ".git./x",
+            "a/.git::$INDEX_ALLOCATION/b",
+            "docs\\",
+            "..\\x",
+            "a\0b",
+            "[",
+            "a[b",
+            "{a",
+            "a}",
+            "{a,..}/x",
+            "{a,.git}/",
+            "[z-a]",
+            "a**",
+            "src/**.rs",
+            "***",
+            "[a/b]",
+            "{a,/b}",
+            "{a,}",
         ] {
             let failure = Scope::parse("writeScope", Code::ContractInvalid, vec!["ok/".into(), bad.into()])
                 .expect_err(&format!("{bad:?} was taken"));
@@ -375,7 +417,8 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_paths_take_no_time() {
-        let patterns: Vec<String> = (0..10_000).map(|n| format!("d{n}/")).chain(["src/**/*.rs".into()]).collect();
+        let patterns: Vec<String> =
+            (0..10_000).map(|n| format!("d{n}/")).chain(["src/**/*.rs".into()]).collect();
         let scope = Scope::new(patterns).expect("a scope");
         let paths: Vec<RepoPath> = (0..100_000).map(|n| path(format!("d{n}/src/x{n}.txt"))).collect();
         let started = std::time::Instant::now();

@@ -5,12 +5,13 @@
 
 use super::action::ActionState;
 use super::contract::Contract;
-use super::delivery::{DeliveryPlan, IndexState, Receipt, Staged};
+use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
 use super::patch::Candidate;
 use super::policy::Effective;
+use super::receipt::{DeliveryPlan, Receipt, Staged};
 use super::repo_path::RepoPath;
 use super::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
@@ -53,13 +54,23 @@ pub struct Seal {
 /// What the task was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseState {
-    /// The base commit; `None` on an unborn branch.
-    pub commit: Option<ObjectId>,
+    /// The base commit.
+    pub commit: ObjectId,
     /// The base tree; for `live` it holds the uncommitted work too.
     pub tree: ObjectId,
+    /// The commit's own tree: where policy and verifiers are read from.
+    #[serde(rename = "commitTree")]
+    pub commit_tree: ObjectId,
     /// True where the base is a capture of live work.
-    #[serde(default)]
     pub live: bool,
+}
+
+impl BaseState {
+    /// The tree that judges: the base commit's own.
+    #[must_use]
+    pub fn commit_tree(&self) -> &ObjectId {
+        &self.commit_tree
+    }
 }
 
 /// Where the change is delivered to: the working tree that the task was opened from.
@@ -106,6 +117,8 @@ pub struct Opened {
     pub contract: Contract,
     /// What is in force of it within the policy.
     pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
     /// What the policy took away, as sentences.
     pub narrowed: Vec<String>,
     /// The base.
@@ -118,6 +131,17 @@ pub struct Opened {
     pub lacks: Lacks,
     /// Blob with the list of [`IndexDifference`], as JSON.
     pub index: Sha256,
+}
+
+/// A delivery that took place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What was written, path by path.
+    pub receipt: Receipt,
+    /// HEAD of the live tree then.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rested on.
+    pub evidence: Vec<String>,
 }
 
 /// What the result of a ledger row holds.
@@ -142,7 +166,7 @@ pub enum Record {
     /// Its new content lies beside its targets.
     Staged(Box<Staged>),
     /// A delivery took place.
-    Delivered(Box<Receipt>),
+    Delivered(Box<Delivered>),
     /// A delivery was reversed.
     Undone(Box<Receipt>),
     /// A delivery was rolled back, or had nothing to write.
@@ -220,7 +244,7 @@ pub struct TaskView {
     /// All evidence that this task's own actions made.
     pub evidence: Vec<Recorded<Evidence>>,
     /// The delivery.
-    pub delivered: Option<Recorded<Receipt>>,
+    pub delivered: Option<Recorded<Delivered>>,
     /// Its reversal.
     pub undone: Option<Recorded<Receipt>>,
     /// The action that cancelled it.

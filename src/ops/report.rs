@@ -149,7 +149,7 @@ fn steps(view: &TaskView) -> Vec<Step> {
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
     for receipt in &view.delivered {
-        add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.paths.len()));
+        add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.receipt.paths.len()));
     }
     for receipt in &view.undone {
         add(&receipt.at, &receipt.action, "the delivery was reversed".to_owned());

@@ -214,6 +214,17 @@ impl RunningAction {
         ledger.append(&[self.row(ActionState::Dispatched, record.to_value()?)]).map(|_| ())
     }
 
+    /// Refused before any effect. Gives the failure back with a reference to the action.
+    pub fn deny(self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        let failure = failure.reference(self.id());
+        let result = json!({"record": "failure", "failure": failure});
+        let rows = [self.row(ActionState::Planned, Value::Null), self.row(ActionState::Denied, result)];
+        match ledger.append(&rows) {
+            Ok(_) => failure,
+            Err(second) => failure.also([second]),
+        }
+    }
+
     /// The effect took place.
     pub fn succeed(self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
         let mut row = self.row(ActionState::Succeeded, record.to_value()?);

@@ -1,8 +1,8 @@
 //! Results for people, in plain words. Styles are escape codes that the output strips where they are not wanted.
 
-use crate::domain::delivery::Outcome;
 use crate::domain::entry::Entry;
 use crate::domain::patch::{Change, Status};
+use crate::domain::receipt::Outcome;
 use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
 use crate::domain::repo_path::RepoPath;
 use crate::domain::task::TaskState;
@@ -105,7 +105,7 @@ pub fn shell_line(argv: &[String]) -> String {
 #[must_use]
 pub fn task(task: &TaskObject) -> String {
     let mut out = format!("task {} is {}\n", styled(BOLD, &task.task_id), word(&task.state));
-    let base = task.base.commit.as_ref().map_or("an empty history".to_owned(), |id| short(id.as_str()));
+    let base = short(task.base.commit.as_str());
     let live = if task.base.live { " with your uncommitted work" } else { "" };
     let _ = writeln!(out, "  base      {base}{live}");
     let _ = writeln!(out, "  worktree  {}", task.worktree);

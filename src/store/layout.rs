@@ -114,12 +114,21 @@ pub fn create_private_dir(path: &Path) -> Result<()> {
 
 /// Writes a file of ours so that it is whole or absent after a crash: temporary file, sync, rename. Mode 0600.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with_mode(path, bytes, 0o600)
+}
+
+/// The same for a file that others may read: mode 0644.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with_mode(path, bytes, 0o644)
+}
+
+fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     use std::io::Write;
     let folder =
         path.parent().ok_or_else(|| Failure::internal(format!("{} has no parent", path.display())))?;
     let failed = |e: std::io::Error| Failure::io("write", path, &e);
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
     file.persist(path).map_err(|e| Failure::io("put in place", path, &e.error))?;
     std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed)

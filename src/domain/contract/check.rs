@@ -52,7 +52,12 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
                 "is {verifier:?}, which `verification.forbidden` forbids, but {id:?} is required; \
                  allow it, or say `\"required\": false`"
             );
-            problems.fault(&format!("requirements[{at}].verifier"), &why, "a verifier that may run", verifier);
+            problems.fault(
+                &format!("requirements[{at}].verifier"),
+                &why,
+                "a verifier that may run",
+                verifier,
+            );
         }
     }
     for (at, artifact) in draft.artifacts.iter().enumerate() {
@@ -69,7 +74,12 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
     }
     let commits = matches!(draft.delivery, Some(DeliveryMode::Branch | DeliveryMode::Push));
     if commits && draft.commit_allowed != Some(true) {
-        problems.fault("commitAllowed", "must be true where `delivery` is `branch` or `push`", true, draft.commit_allowed);
+        problems.fault(
+            "commitAllowed",
+            "must be true where `delivery` is `branch` or `push`",
+            true,
+            draft.commit_allowed,
+        );
     }
 }
 

@@ -21,7 +21,8 @@ pub(super) fn field(problems: &mut Problems, key: &str, field: &str, node: &Node
             }
         }
         _ => {
-            problems.object(field, node, &["pass"], |problems, _, name, value| drop(problems.texts(name, value)));
+            problems
+                .object(field, node, &["pass"], |problems, _, name, value| drop(problems.texts(name, value)));
             problems.later(field, "passing the environment on");
         }
     }
@@ -36,7 +37,12 @@ pub(in crate::domain) fn network(problems: &mut Problems, field: &str, node: &No
         for (name, item) in problems.list(name, value, "\"host:port\"").unwrap_or_default() {
             let Some(text) = problems.text(&name, item) else { continue };
             if !is_host_and_port(&text) {
-                problems.fault(&name, &format!("must be host:port, but is {}", clipped(&text)), "host:port", text);
+                problems.fault(
+                    &name,
+                    &format!("must be host:port, but is {}", clipped(&text)),
+                    "host:port",
+                    text,
+                );
             }
         }
     });
@@ -52,15 +58,25 @@ fn is_host_and_port(text: &str) -> bool {
 
 fn commands(problems: &mut Problems, field: &str, node: &Node) {
     problems.entries(field, node, |problems, _, name, command| {
-        problems.object(name, command, &["argv", "timeout", "writes"], |problems, key, name, value| match key {
-            "argv" => {
-                if problems.texts(name, value).is_some_and(|argv| argv.is_empty()) {
-                    problems.fault(name, "is empty", "the program and its arguments", Vec::<String>::new());
+        problems.object(
+            name,
+            command,
+            &["argv", "timeout", "writes"],
+            |problems, key, name, value| match key {
+                "argv" => {
+                    if problems.texts(name, value).is_some_and(|argv| argv.is_empty()) {
+                        problems.fault(
+                            name,
+                            "is empty",
+                            "the program and its arguments",
+                            Vec::<String>::new(),
+                        );
+                    }
                 }
-            }
-            "timeout" => timeout(problems, name, value),
-            _ => drop(problems.scope(name, value)),
-        });
+                "timeout" => timeout(problems, name, value),
+                _ => drop(problems.scope(name, value)),
+            },
+        );
         problems.require(name, command, "argv", "the program and its arguments");
     });
     problems.later(field, "running named commands");
@@ -88,7 +104,8 @@ pub(super) fn delivery(problems: &mut Problems, field: &str, node: &Node) -> Opt
         return Some(mode);
     };
     // The mode is looked at first, wherever it stands: the other keys depend on it.
-    let known = DeliveryMode::ALL.iter().find(|(word, _)| node.get("mode") == Some(&Node::Text((*word).to_owned())));
+    let known =
+        DeliveryMode::ALL.iter().find(|(word, _)| node.get("mode") == Some(&Node::Text((*word).to_owned())));
     let known = known.map(|(_, mode)| *mode);
     let mut mode = None;
     let keys = ["mode", "branch", "remote", "pushOptions", "message", "path"];

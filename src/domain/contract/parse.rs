@@ -3,8 +3,8 @@
 //! Nothing stops at the first problem: whoever writes a contract gets all that is wrong with it at once.
 
 use super::{
-    Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS, Verification,
-    check, later,
+    Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
+    Verification, check, later,
 };
 use crate::domain::document::{Node, Problems, clipped, read_json};
 use crate::domain::repo_path::RepoPath;
@@ -13,8 +13,26 @@ use crate::error::{Code, Failure, Result};
 
 /// The fields of a contract.
 const FIELDS: [&str; 21] = [
-    "schema", "taskId", "parent", "kind", "case", "goal", "base", "writeScope", "readScope", "allowedTools", "scratch",
-    "commands", "network", "sandbox", "verification", "requirements", "artifacts", "budget", "env", "delivery",
+    "schema",
+    "taskId",
+    "parent",
+    "kind",
+    "case",
+    "goal",
+    "base",
+    "writeScope",
+    "readScope",
+    "allowedTools",
+    "scratch",
+    "commands",
+    "network",
+    "sandbox",
+    "verification",
+    "requirements",
+    "artifacts",
+    "budget",
+    "env",
+    "delivery",
     "commitAllowed",
 ];
 
@@ -67,7 +85,9 @@ pub(super) fn contract(bytes: &[u8]) -> Result<Contract> {
 
 fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
     match key {
-        "schema" => drop(problems.choice(field, node, &[(SCHEMA, ())])),
+        "schema" => {
+            problems.choice(field, node, &[(SCHEMA, ())]);
+        }
         "taskId" => draft.task_id = problems.id(field, node),
         "kind" => draft.kind = kind(problems, field, node),
         "case" => draft.case = problems.scope(field, node),
@@ -132,7 +152,12 @@ fn verification(problems: &mut Problems, draft: &mut Draft, field: &str, node: &
         check::reserved(problems, name, ids.as_deref().unwrap_or_default());
         let other = if key == "allowed" { Some(&draft.forbidden) } else { draft.allowed.as_ref() };
         for id in ids.iter().flatten().filter(|id| other.is_some_and(|other| other.contains(*id))) {
-            problems.fault(name, &format!("holds {id:?}, which is both allowed and forbidden"), "one of both", id);
+            problems.fault(
+                name,
+                &format!("holds {id:?}, which is both allowed and forbidden"),
+                "one of both",
+                id,
+            );
         }
         match key {
             "allowed" => draft.allowed = Some(ids.unwrap_or_default()),
@@ -157,16 +182,21 @@ fn requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec
 
 fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
     let (mut id, mut text, mut verifier, mut paths, mut required) = (None, None, None, None, true);
-    problems.object(field, node, &["id", "text", "verifier", "paths", "required"], |problems, key, name, value| {
-        match key {
+    problems.object(
+        field,
+        node,
+        &["id", "text", "verifier", "paths", "required"],
+        |problems, key, name, value| match key {
             "id" => id = problems.id(name, value),
             "text" => text = problems.text(name, value),
             "verifier" => verifier = problems.id(name, value),
             "paths" => paths = problems.scope(name, value),
             _ => required = problems.boolean(name, value).unwrap_or(true),
-        }
-    });
-    for (key, what) in [("id", "an id"), ("text", "what must hold, in words"), ("verifier", "the id of a verifier")] {
+        },
+    );
+    for (key, what) in
+        [("id", "an id"), ("text", "what must hold, in words"), ("verifier", "the id of a verifier")]
+    {
         problems.require(field, node, key, what);
     }
     let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required };
@@ -190,7 +220,8 @@ fn artifacts(problems: &mut Problems, field: &str, node: &Node) -> Vec<Artifact>
 fn artifact(problems: &mut Problems, field: &str, node: &Node) -> Option<Artifact> {
     let known = ["path", "mustExist", "mustChange", "maxBytes", "mustNotContain"];
     let mut path = None;
-    let (mut must_exist, mut must_change, mut max_bytes, mut must_not_contain) = (true, false, None, Vec::new());
+    let (mut must_exist, mut must_change, mut max_bytes, mut must_not_contain) =
+        (true, false, None, Vec::new());
     problems.object(field, node, &known, |problems, key, name, value| match key {
         "path" => path = file_path(problems, name, value),
         "mustExist" => must_exist = problems.boolean(name, value).unwrap_or(true),
@@ -239,7 +270,8 @@ fn fill(draft: Draft) -> Option<Contract> {
         }
         named
     });
-    let requirements = draft.requirements.unwrap_or_else(|| allowed.iter().map(|id| default_requirement(id)).collect());
+    let requirements =
+        draft.requirements.unwrap_or_else(|| allowed.iter().map(|id| default_requirement(id)).collect());
     Some(Contract {
         task_id: draft.task_id?,
         kind: draft.kind.unwrap_or(Kind::Edit),

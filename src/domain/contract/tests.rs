@@ -57,7 +57,10 @@ fn the_example_is_taken_as_it_stands() {
     assert_eq!(contract.verification.forbidden, ["build", "product_tests"]);
     assert_eq!(contract.requirements.len(), 1);
     let only = &contract.requirements[0];
-    assert_eq!((only.id.as_str(), only.text.as_str(), only.required), ("editorial_review", "editorial_review", true));
+    assert_eq!(
+        (only.id.as_str(), only.text.as_str(), only.required),
+        ("editorial_review", "editorial_review", true)
+    );
     assert_eq!((contract.sandbox, contract.network), (SandboxWish::Required, Network::Disabled));
     assert_eq!((contract.delivery, contract.commit_allowed), (DeliveryMode::LocalFiles, false));
     assert_eq!(contract.artifact_bytes, None);
@@ -88,7 +91,10 @@ fn every_field_in_force_is_read() {
     assert!(!contract.requirements[1].required && contract.requirements[2].required);
     let artifact = &contract.artifacts[0];
     assert!(artifact.must_exist && artifact.must_change);
-    assert_eq!((artifact.max_bytes, artifact.must_not_contain.as_slice()), (Some(10), ["TODO".to_owned()].as_slice()));
+    assert_eq!(
+        (artifact.max_bytes, artifact.must_not_contain.as_slice()),
+        (Some(10), ["TODO".to_owned()].as_slice())
+    );
     assert!(!contract.artifacts[1].must_exist);
     assert_eq!(contract.artifact_bytes, Some(5));
 }
@@ -101,115 +107,164 @@ fn verifiers_named_by_requirements_are_allowed_where_no_list_says_otherwise() {
     ]);
     let contract = taken(json!({"requirements": requirements, "verification": {"forbidden": ["no"]}}));
     assert_eq!(contract.verification.allowed, ["unit", "lint"]);
-    let contract = taken(json!({"requirements": requirements, "verification": {"allowed": [], "forbidden": []}}));
+    let contract =
+        taken(json!({"requirements": requirements, "verification": {"allowed": [], "forbidden": []}}));
     assert!(contract.verification.allowed.is_empty());
     let contract = taken(json!({}));
     assert!(contract.requirements.is_empty() && contract.verification.allowed.is_empty());
-    assert!(taken(json!({"requirements": [], "verification": {"allowed": ["unit"]}})).requirements.is_empty());
+    assert!(
+        taken(json!({"requirements": [], "verification": {"allowed": ["unit"]}})).requirements.is_empty()
+    );
 }
+
+/// What is wrong, the field that is named, and something that is said.
+static FAULTS: &[(&str, &str, &str)] = &[
+    (r#"{"goals": 1}"#, "goals", "`goal`"),
+    (r#"{"task_id": "x"}"#, "task_id", "`taskId`"),
+    (r#"{"verification": {"alowed": []}}"#, "verification.alowed", "`verification.allowed`"),
+    (
+        r#"{"requirements": [{"id": "a", "text": "a", "verifier": "v", "must": 1}]}"#,
+        "requirements[0].must",
+        "did you mean",
+    ),
+    (r#"{"artifacts": [{"path": "docs/a", "mustexists": true}]}"#, "artifacts[0].mustexists", "mustExist"),
+    (r#"{"budget": {"toolCall": 1}}"#, "budget.toolCall", "`budget.toolCalls`"),
+    (r#"{"delivery": {"mode": "local_files", "brnch": "x"}}"#, "delivery.brnch", "`delivery.branch`"),
+    (r#"{"env": {"pas": []}}"#, "env.pas", "`env.pass`"),
+    (r#"{"network": {"alow": []}}"#, "network.alow", "`network.allow`"),
+    (r#"{"commands": {"t": {"argv": ["x"], "timout": 1}}}"#, "commands.t.timout", "timeout"),
+    (r#"{"taskId": null}"#, "taskId", "missing"),
+    (r#"{"goal": null}"#, "goal", "missing"),
+    (r#"{"writeScope": null}"#, "writeScope", "missing"),
+    (r#"{"allowedTools": null}"#, "allowedTools", "missing"),
+    (r#"{"schema": "git-tender/contract/v2"}"#, "schema", "v1"),
+    (r#"{"taskId": 5}"#, "taskId", "the number 5"),
+    (r#"{"taskId": ""}"#, "taskId", "empty"),
+    (r#"{"taskId": "-x"}"#, "taskId", "[A-Za-z0-9]"),
+    (r#"{"taskId": "../x"}"#, "taskId", "[A-Za-z0-9]"),
+    (r#"{"taskId": "任务"}"#, "taskId", "[A-Za-z0-9]"),
+    (r#"{"goal": ["x"]}"#, "goal", "a list of 1"),
+    (r#"{"goal": " "}"#, "goal", "empty"),
+    (r#"{"kind": "fix"}"#, "kind", "edit, repair, explore"),
+    (r#"{"base": "--all"}"#, "base", "revision"),
+    (r#"{"base": "a b"}"#, "base", "revision"),
+    (r#"{"writeScope": "docs/"}"#, "writeScope", "a list"),
+    (r#"{"writeScope": ["docs/", "../x"]}"#, "writeScope[1]", ".."),
+    (r#"{"writeScope": ["/etc/"]}"#, "writeScope[0]", "absolute"),
+    (r#"{"writeScope": [".GIT/"]}"#, "writeScope[0]", ".git"),
+    (r#"{"writeScope": [7]}"#, "writeScope[0]", "a string"),
+    (r#"{"readScope": ["."]}"#, "readScope[0]", "`**`"),
+    (r#"{"scratch": ["a\\b"]}"#, "scratch[0]", "backslash"),
+    (r#"{"allowedTools": ["read_files"]}"#, "allowedTools[0]", "\"read_file\""),
+    (r#"{"allowedTools": ["shell", "shell"]}"#, "allowedTools[1]", "already"),
+    (r#"{"sandbox": true}"#, "sandbox", "required, optional"),
+    (r#"{"commitAllowed": "yes"}"#, "commitAllowed", "true or false"),
+    (r#"{"commitAllowed": 0}"#, "commitAllowed", "true or false"),
+    (r#"{"verification": []}"#, "verification", "an object"),
+    (r#"{"verification": {"allowed": ["a", "a"]}}"#, "verification.allowed[1]", "already"),
+    (r#"{"verification": {"allowed": ["a b"]}}"#, "verification.allowed[0]", "[A-Za-z0-9]"),
+    (r#"{"verification": {"allowed": ["a"], "forbidden": ["b", "a"]}}"#, "verification.forbidden", "both"),
+    (r#"{"verification": {"forbidden": ["a"], "allowed": ["a"]}}"#, "verification.allowed", "both"),
+    (r#"{"verification": {"allowed": ["protected"]}}"#, "verification.allowed", "protected"),
+    (r#"{"requirements": {}}"#, "requirements", "a list"),
+    (r#"{"requirements": ["unit"]}"#, "requirements[0]", "an object"),
+    (r#"{"requirements": [{"id": "a", "text": "a"}]}"#, "requirements[0].verifier", "missing"),
+    (
+        r#"{"requirements": [{"id": "a", "text": "a", "verifier": "v", "required": 1}]}"#,
+        "requirements[0].required",
+        "true or false",
+    ),
+    (
+        r#"{"requirements": [{"id": "a", "text": "a", "verifier": "v"}, {"id": "a", "text": "b", "verifier": "v"}]}"#,
+        "requirements[1].id",
+        "already",
+    ),
+    (
+        r#"{"requirements": [{"id": "protected", "text": "a", "verifier": "v"}]}"#,
+        "requirements[0].id",
+        "protected",
+    ),
+    (
+        r#"{"requirements": [{"id": "artifacts", "text": "a", "verifier": "v"}]}"#,
+        "requirements[0].id",
+        "artifacts",
+    ),
+    (
+        r#"{"verification": {"forbidden": ["v"]}, "requirements": [{"id": "a", "text": "a", "verifier": "v"}]}"#,
+        "requirements[0].verifier",
+        "forbids",
+    ),
+    (r#"{"artifacts": [{"mustExist": true}]}"#, "artifacts[0].path", "missing"),
+    (r#"{"artifacts": [{"path": "../x"}]}"#, "artifacts[0].path", ".."),
+    (r#"{"artifacts": [{"path": ".git/config"}]}"#, "artifacts[0].path", ".git"),
+    (r#"{"artifacts": [{"path": "docs/"}]}"#, "artifacts[0].path", "empty component"),
+    (r#"{"artifacts": [{"path": "a"}, {"path": "a"}]}"#, "artifacts[1].path", "already"),
+    (r#"{"artifacts": [{"path": "a", "maxBytes": -1}]}"#, "artifacts[0].maxBytes", "from 0"),
+    (r#"{"artifacts": [{"path": "a", "maxBytes": 1.5}]}"#, "artifacts[0].maxBytes", "from 0"),
+    (r#"{"artifacts": [{"path": "a", "mustNotContain": "x"}]}"#, "artifacts[0].mustNotContain", "a list"),
+    (r#"{"artifacts": [{"path": "a", "mustNotContain": [""]}]}"#, "artifacts[0].mustNotContain[0]", "empty"),
+    (r#"{"artifacts": [{"path": "a", "mustExist": false}]}"#, "artifacts[0]", "claims nothing"),
+    (r#"{"artifacts": [{"path": "src/a", "mustChange": true}]}"#, "artifacts[0].mustChange", "writeScope"),
+    (
+        r#"{"artifacts": [{"path": "a"}], "verification": {"forbidden": ["artifacts"]}}"#,
+        "verification.forbidden",
+        "artifacts",
+    ),
+    (r#"{"budget": {"artifactBytes": "5"}}"#, "budget.artifactBytes", "from 0"),
+    (r#"{"budget": 5}"#, "budget", "an object"),
+    (r#"{"kind": "repair"}"#, "case", "missing"),
+    (r#"{"kind": "repair", "case": []}"#, "case", "empty"),
+    (r#"{"case": ["tests/"]}"#, "case", "repair"),
+    (r#"{"delivery": "mail"}"#, "delivery", "local_files"),
+    (r#"{"delivery": {"branch": "x"}}"#, "delivery.mode", "missing"),
+    (r#"{"delivery": {"mode": "local_files", "branch": "x"}}"#, "delivery.branch", "does not go with"),
+    (r#"{"delivery": "branch"}"#, "commitAllowed", "must be true"),
+    (r#"{"parent": "a b"}"#, "parent", "[A-Za-z0-9]"),
+    (r#"{"network": "off"}"#, "network", "disabled"),
+    (r#"{"network": {"allow": ["host"]}}"#, "network.allow[0]", "host:port"),
+    (r#"{"network": {"allow": ["host:0"]}}"#, "network.allow[0]", "host:port"),
+    (r#"{"commands": {"t": {}}}"#, "commands.t.argv", "missing"),
+    (r#"{"commands": {"t": {"argv": []}}}"#, "commands.t.argv", "empty"),
+    (r#"{"commands": {"t": {"argv": ["x"], "timeout": "soon"}}}"#, "commands.t.timeout", "duration"),
+    (r#"{"commands": {"t": {"argv": ["x"], "writes": ["/tmp/"]}}}"#, "commands.t.writes[0]", "absolute"),
+    (r#"{"env": {"pass": "PATH"}}"#, "env.pass", "a list"),
+];
 
 #[test]
 fn each_fault_names_its_field() {
-    for (more, subject, says) in [
-        (json!({"goals": 1}), "goals", "`goal`"),
-        (json!({"task_id": "x"}), "task_id", "`taskId`"),
-        (json!({"verification": {"alowed": []}}), "verification.alowed", "`verification.allowed`"),
-        (json!({"requirements": [{"id": "a", "text": "a", "verifier": "v", "must": 1}]}), "requirements[0].must", "did you mean"),
-        (json!({"artifacts": [{"path": "docs/a", "mustexists": true}]}), "artifacts[0].mustexists", "mustExist"),
-        (json!({"budget": {"toolCall": 1}}), "budget.toolCall", "`budget.toolCalls`"),
-        (json!({"delivery": {"mode": "local_files", "brnch": "x"}}), "delivery.brnch", "`delivery.branch`"),
-        (json!({"env": {"pas": []}}), "env.pas", "`env.pass`"),
-        (json!({"network": {"alow": []}}), "network.alow", "`network.allow`"),
-        (json!({"commands": {"t": {"argv": ["x"], "timout": 1}}}), "commands.t.timout", "timeout"),
-        (json!({"taskId": null}), "taskId", "missing"),
-        (json!({"goal": null}), "goal", "missing"),
-        (json!({"writeScope": null}), "writeScope", "missing"),
-        (json!({"allowedTools": null}), "allowedTools", "missing"),
-        (json!({"schema": "git-tender/contract/v2"}), "schema", "v1"),
-        (json!({"taskId": 5}), "taskId", "the number 5"),
-        (json!({"taskId": ""}), "taskId", "empty"),
-        (json!({"taskId": "-x"}), "taskId", "[A-Za-z0-9]"),
-        (json!({"taskId": "../x"}), "taskId", "[A-Za-z0-9]"),
-        (json!({"taskId": "任务"}), "taskId", "[A-Za-z0-9]"),
-        (json!({"taskId": "x".repeat(65)}), "taskId", "[A-Za-z0-9]"),
-        (json!({"goal": ["x"]}), "goal", "a list of 1"),
-        (json!({"goal": "  "}), "goal", "empty"),
-        (json!({"kind": "fix"}), "kind", "edit, repair, explore"),
-        (json!({"base": "--all"}), "base", "revision"),
-        (json!({"base": "a b"}), "base", "revision"),
-        (json!({"writeScope": "docs/"}), "writeScope", "a list"),
-        (json!({"writeScope": ["docs/", "../x"]}), "writeScope[1]", ".."),
-        (json!({"writeScope": ["/etc/"]}), "writeScope[0]", "absolute"),
-        (json!({"writeScope": [".GIT/"]}), "writeScope[0]", ".git"),
-        (json!({"writeScope": [7]}), "writeScope[0]", "a string"),
-        (json!({"readScope": ["."]}), "readScope[0]", "`**`"),
-        (json!({"scratch": ["a\\b"]}), "scratch[0]", "backslash"),
-        (json!({"allowedTools": ["read_files"]}), "allowedTools[0]", "\"read_file\""),
-        (json!({"allowedTools": ["shell", "shell"]}), "allowedTools[1]", "already"),
-        (json!({"sandbox": true}), "sandbox", "required, optional"),
-        (json!({"commitAllowed": "yes"}), "commitAllowed", "true or false"),
-        (json!({"commitAllowed": 0}), "commitAllowed", "true or false"),
-        (json!({"verification": []}), "verification", "an object"),
-        (json!({"verification": {"allowed": ["a", "a"]}}), "verification.allowed[1]", "already"),
-        (json!({"verification": {"allowed": ["a b"]}}), "verification.allowed[0]", "[A-Za-z0-9]"),
-        (json!({"verification": {"allowed": ["a"], "forbidden": ["b", "a"]}}), "verification.forbidden", "both"),
-        (json!({"verification": {"forbidden": ["a"], "allowed": ["a"]}}), "verification.allowed", "both"),
-        (json!({"verification": {"allowed": ["protected"]}}), "verification.allowed", "protected"),
-        (json!({"requirements": {}}), "requirements", "a list"),
-        (json!({"requirements": ["unit"]}), "requirements[0]", "an object"),
-        (json!({"requirements": [{"id": "a", "text": "a"}]}), "requirements[0].verifier", "missing"),
-        (json!({"requirements": [{"id": "a", "text": "a", "verifier": "v", "required": 1}]}), "requirements[0].required", "true or false"),
-        (json!({"requirements": [{"id": "a", "text": "a", "verifier": "v"}, {"id": "a", "text": "b", "verifier": "v"}]}),
-         "requirements[1].id", "already"),
-        (json!({"requirements": [{"id": "protected", "text": "a", "verifier": "v"}]}), "requirements[0].id", "protected"),
-        (json!({"requirements": [{"id": "artifacts", "text": "a", "verifier": "v"}]}), "requirements[0].id", "artifacts"),
-        (json!({"verification": {"forbidden": ["v"]}, "requirements": [{"id": "a", "text": "a", "verifier": "v"}]}),
-         "requirements[0].verifier", "forbids"),
-        (json!({"artifacts": [{"mustExist": true}]}), "artifacts[0].path", "missing"),
-        (json!({"artifacts": [{"path": "../x"}]}), "artifacts[0].path", ".."),
-        (json!({"artifacts": [{"path": ".git/config"}]}), "artifacts[0].path", ".git"),
-        (json!({"artifacts": [{"path": "docs/"}]}), "artifacts[0].path", "empty component"),
-        (json!({"artifacts": [{"path": "a"}, {"path": "a"}]}), "artifacts[1].path", "already"),
-        (json!({"artifacts": [{"path": "a", "maxBytes": -1}]}), "artifacts[0].maxBytes", "from 0"),
-        (json!({"artifacts": [{"path": "a", "maxBytes": 1.5}]}), "artifacts[0].maxBytes", "from 0"),
-        (json!({"artifacts": [{"path": "a", "mustNotContain": "x"}]}), "artifacts[0].mustNotContain", "a list"),
-        (json!({"artifacts": [{"path": "a", "mustNotContain": [""]}]}), "artifacts[0].mustNotContain[0]", "empty"),
-        (json!({"artifacts": [{"path": "a", "mustExist": false}]}), "artifacts[0]", "claims nothing"),
-        (json!({"artifacts": [{"path": "src/a", "mustChange": true}]}), "artifacts[0].mustChange", "writeScope"),
-        (json!({"artifacts": [{"path": "a"}], "verification": {"forbidden": ["artifacts"]}}), "verification.forbidden", "artifacts"),
-        (json!({"budget": {"artifactBytes": "5"}}), "budget.artifactBytes", "from 0"),
-        (json!({"budget": 5}), "budget", "an object"),
-        (json!({"kind": "repair"}), "case", "missing"),
-        (json!({"kind": "repair", "case": []}), "case", "empty"),
-        (json!({"case": ["tests/"]}), "case", "repair"),
-        (json!({"delivery": "mail"}), "delivery", "local_files"),
-        (json!({"delivery": {"branch": "x"}}), "delivery.mode", "missing"),
-        (json!({"delivery": {"mode": "local_files", "branch": "x"}}), "delivery.branch", "does not go with"),
-        (json!({"delivery": "branch"}), "commitAllowed", "must be true"),
-        (json!({"parent": "a b"}), "parent", "[A-Za-z0-9]"),
-        (json!({"network": "off"}), "network", "disabled"),
-        (json!({"network": {"allow": ["host"]}}), "network.allow[0]", "host:port"),
-        (json!({"network": {"allow": ["host:0"]}}), "network.allow[0]", "host:port"),
-        (json!({"commands": {"t": {}}}), "commands.t.argv", "missing"),
-        (json!({"commands": {"t": {"argv": []}}}), "commands.t.argv", "empty"),
-        (json!({"commands": {"t": {"argv": ["x"], "timeout": "soon"}}}), "commands.t.timeout", "duration"),
-        (json!({"commands": {"t": {"argv": ["x"], "writes": ["/tmp/"]}}}), "commands.t.writes[0]", "absolute"),
-        (json!({"env": {"pass": "PATH"}}), "env.pass", "a list"),
-    ] {
-        let failure = refused(more.clone());
-        assert_eq!((failure.code(), failure.subject_text()), (Code::ContractInvalid, Some(subject)), "{more}: {failure}");
+    for (more, subject, says) in FAULTS {
+        let failure = refused(serde_json::from_str(more).expect("JSON"));
+        let found = (failure.code(), failure.subject_text());
+        assert_eq!(found, (Code::ContractInvalid, Some(*subject)), "{more}: {failure}");
         assert!(failure.message().contains(says), "{more}: {failure}");
         assert!(failure.details().contains_key("expected"), "{more}");
     }
+    assert_eq!(refused(json!({"taskId": "x".repeat(65)})).subject_text(), Some("taskId"));
+    assert_eq!(taken(json!({"taskId": "x".repeat(64)})).task_id.len(), 64);
 }
 
 #[test]
 fn null_is_no_value_of_any_field() {
-    for field in ["taskId", "kind", "goal", "parent", "requirements", "budget", "delivery", "sandbox", "case", "network"] {
+    for field in [
+        "taskId",
+        "kind",
+        "goal",
+        "parent",
+        "requirements",
+        "budget",
+        "delivery",
+        "sandbox",
+        "case",
+        "network",
+    ] {
         let mut value = with(json!({}));
         value[field] = Value::Null;
         let failure = parse(&value).expect_err(field);
-        assert_eq!((failure.code(), failure.subject_text()), (Code::ContractInvalid, Some(field)), "{failure}");
+        assert_eq!(
+            (failure.code(), failure.subject_text()),
+            (Code::ContractInvalid, Some(field)),
+            "{failure}"
+        );
     }
 }
 
@@ -230,10 +285,17 @@ fn what_comes_later_is_refused_by_name() {
         (json!({"delivery": "staged"}), "delivery"),
         (json!({"delivery": "bundle"}), "delivery"),
         (json!({"delivery": {"mode": "bundle", "path": "x"}}), "delivery"),
-        (json!({"delivery": {"mode": "push", "remote": "origin", "pushOptions": ["a"]}, "commitAllowed": true}), "delivery"),
+        (
+            json!({"delivery": {"mode": "push", "remote": "origin", "pushOptions": ["a"]}, "commitAllowed": true}),
+            "delivery",
+        ),
     ] {
         let failure = refused(more.clone());
-        assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some(subject)), "{more}: {failure}");
+        assert_eq!(
+            (failure.code(), failure.subject_text()),
+            (Code::NotSupported, Some(subject)),
+            "{more}: {failure}"
+        );
     }
 }
 
@@ -241,9 +303,14 @@ fn what_comes_later_is_refused_by_name() {
 fn all_problems_come_at_once_in_the_order_of_the_document() {
     let text = r#"{"parent": "t0", "goal": 1, "bogus": 2, "taskId": "?", "verification": {"x": 1}, "writeScope": ["/"]}"#;
     let failure = Contract::parse(text.as_bytes()).expect_err("refused");
-    let subjects: Vec<_> =
-        std::iter::once(&failure).chain(failure.others()).map(|f| f.subject_text().unwrap_or_default()).collect();
-    assert_eq!(subjects, ["goal", "bogus", "taskId", "verification.x", "writeScope[0]", "allowedTools", "parent"]);
+    let subjects: Vec<_> = std::iter::once(&failure)
+        .chain(failure.others())
+        .map(|f| f.subject_text().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        subjects,
+        ["goal", "bogus", "taskId", "verification.x", "writeScope[0]", "allowedTools", "parent"]
+    );
     assert_eq!(failure.others().last().map(Failure::code), Some(Code::NotSupported));
     assert_eq!(failure.exit_code(), 2);
 }
@@ -332,14 +399,27 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        prop::sample::select(vec!["HEAD", "edit", "repair", "docs/", "..", "unit", "local_files", "", "a b"]).prop_map(Value::from),
+        prop::sample::select(vec!["HEAD", "edit", "repair", "docs/", "..", "unit", "local_files", "", "a b"])
+            .prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
-        let keys = prop::sample::select(vec!["allowed", "forbidden", "id", "text", "verifier", "path", "mode", "argv", "x"]);
+        let keys = prop::sample::select(vec![
+            "allowed",
+            "forbidden",
+            "id",
+            "text",
+            "verifier",
+            "path",
+            "mode",
+            "argv",
+            "x",
+        ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((keys, inner), 0..4)
-                .prop_map(|entries| entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+            prop::collection::vec((keys, inner), 0..4).prop_map(|entries| entries
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
         ]
     })
 }

@@ -176,7 +176,12 @@ fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
             alternative.push_str(plain);
         }
         let length = match special.as_bytes()[0] {
-            b'}' => return refuse("a `}` closes nothing", "`{a,b}` with both braces, or `[}]` for the character"),
+            b'}' => {
+                return refuse(
+                    "a `}` closes nothing",
+                    "`{a,b}` with both braces, or `[}]` for the character",
+                );
+            }
             b'[' => {
                 let length = class_length(special)?;
                 for alternative in &mut done {
@@ -191,7 +196,10 @@ fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
                     for tail in expand(choice, depth + 1)? {
                         alternatives.extend(done.iter().map(|head| format!("{head}{tail}")));
                         if alternatives.len() > MOST_ALTERNATIVES {
-                            return refuse("its braces stand for more than 1024 patterns", "several patterns instead");
+                            return refuse(
+                                "its braces stand for more than 1024 patterns",
+                                "several patterns instead",
+                            );
                         }
                     }
                 }
@@ -252,7 +260,12 @@ fn read_part(text: &str) -> Result<Part, Refusal> {
     match text {
         "" => return refuse("it has an empty component", "one `/` between components"),
         "." => return refuse("it has a `.` component", "the same without it"),
-        ".." => return refuse("it has a `..` component and may leave the repository", "the path it leads to, from the top"),
+        ".." => {
+            return refuse(
+                "it has a `..` component and may leave the repository",
+                "the path it leads to, from the top",
+            );
+        }
         "**" => return Ok(Part::Any),
         _ if text.contains("**") => {
             return refuse(
@@ -264,7 +277,10 @@ fn read_part(text: &str) -> Result<Part, Refusal> {
     }
     if !text.contains(['*', '?', '[']) {
         if is_dot_git(text.as_bytes()) {
-            return refuse("a component is a spelling of `.git`", "paths of the tree; git's own directory is never one");
+            return refuse(
+                "a component is a spelling of `.git`",
+                "paths of the tree; git's own directory is never one",
+            );
         }
         return Ok(Part::Literal(text.as_bytes().to_vec()));
     }

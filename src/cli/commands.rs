@@ -1,0 +1,223 @@
+//! Each command: convert the arguments, call one operation, hand its result to the output.
+
+use super::args::{AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs, VerifyArgs};
+use super::environment::Surroundings;
+use super::output::{self, Format, Progress, show};
+use super::{is_homeless, session};
+use crate::domain::report::VerificationObject;
+use crate::error::{Code, Failure, Result};
+use crate::ops::{self, Session};
+use crate::render::text;
+use std::io::Read;
+use std::path::Path;
+
+/// Runs one command; gives the exit code.
+pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
+    if is_homeless(&cli.command) {
+        return without_repository(cli, surroundings);
+    }
+    let session = session(cli, surroundings)?;
+    let cwd = surroundings.caller(cli.folder.as_deref()).cwd;
+    let format = cli.format;
+    match &cli.command {
+        Command::Start(args) => start(&session, format, args),
+        Command::Open { contract } => open(&session, format, &cwd, contract),
+        Command::Submit(args) => submit(&session, format, &cwd, args),
+        Command::Verify(args) => verify(&session, format, args),
+        Command::Attest(args) => attest(&session, format, args),
+        Command::Deliver(args) => deliver(&session, format, args),
+        Command::Ship(args) => ship(&session, format, &cwd, args),
+        Command::Undo { task } => {
+            let object = ops::undo::undo(&session, task.as_deref())?;
+            done(show(format, &object, || text::delivery(&object)))
+        }
+        Command::Cancel { task } => {
+            let object = ops::cancel::cancel(&session, task.as_deref())?;
+            done(show(format, &object, || format!("task {} is cancelled; its worktree {} stays until gc\n", object.task_id, object.worktree)))
+        }
+        Command::Recover => {
+            let object = ops::recover::recover(&session)?;
+            done(show(format, &object, || object.text()))
+        }
+        Command::Gc => {
+            let object = ops::gc::gc(&session)?;
+            done(show(format, &object, || object.text()))
+        }
+        Command::Init(args) => {
+            let layer = if args.private { ops::init::Layer::Private } else { ops::init::Layer::Committed };
+            let object = ops::init::init(&session, layer)?;
+            done(show(format, &object, || object.text()))
+        }
+        view => look(&session, format, view),
+    }
+}
+
+fn done(shown: Result<()>) -> Result<u8> {
+    shown.map(|()| 0)
+}
+
+/// The read-only views.
+fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
+    match command {
+        Command::Status => {
+            let object = ops::report::status(session)?;
+            done(show(format, &object, || object.text()))
+        }
+        Command::Report(args) => report(session, format, args),
+        Command::Diff { task } => {
+            let object = ops::report::diff(session, task.as_deref())?;
+            match format {
+                Format::Text => done(output::write_out(&object.patch)),
+                Format::Json => done(show(format, &object, String::new)),
+            }
+        }
+        Command::Log { task } => {
+            for entry in ops::report::log(session, task.as_deref())? {
+                show(format, &entry, || text::entry(&entry))?;
+            }
+            Ok(0)
+        }
+        Command::Show { reference } => {
+            let object = ops::report::show(session, reference)?;
+            match (format, object.raw()) {
+                (Format::Text, Some(bytes)) => done(output::write_out(&bytes)),
+                _ => done(show(format, &object, || object.text())),
+            }
+        }
+        _ => Err(Failure::internal("this command has no handler")),
+    }
+}
+
+fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
+    match &cli.command {
+        Command::Demo(args) => {
+            let demo = ops::demo::demo(args.dir.as_deref(), surroundings.caller(None).environment, super::machine(surroundings), &|line| {
+                if cli.format == Format::Text {
+                    let _ = output::write_out(line.as_bytes());
+                }
+            })?;
+            done(show(cli.format, &demo, || demo.text()))
+        }
+        Command::Doctor => {
+            let caller = surroundings.caller(cli.folder.as_deref());
+            let diagnosis = ops::doctor::diagnose(&caller, &super::machine(surroundings));
+            done(show(cli.format, &diagnosis, || diagnosis.text()))
+        }
+        Command::Completions { shell } => done(output::write_out(&super::manual::completions(*shell))),
+        Command::Man { dir } => {
+            let written = super::manual::write_pages(dir.as_deref(), &surroundings.program)?;
+            done(show(cli.format, &written, || written.text()))
+        }
+        _ => Err(Failure::internal("this command has no handler")),
+    }
+}
+
+fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
+    if !args.command.is_empty() {
+        return Err(Failure::new(Code::NotSupported, "running a command in the worktree is not in this version")
+            .subject("CMD")
+            .remedy("Leave out what follows `--`, and work in the worktree that is printed.", ["git", "tender", "start", &args.goal]));
+    }
+    let wish = ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
+    let progress = Progress::start(format, "filling the worktree");
+    let object = ops::open::start(session, &wish, &|done, total| progress.at(done, total))?;
+    drop(progress);
+    done(show(format, &object, || text::task(&object)))
+}
+
+fn open(session: &Session, format: Format, cwd: &Path, contract: &Path) -> Result<u8> {
+    let bytes = read_input(cwd, contract)?;
+    let progress = Progress::start(format, "filling the worktree");
+    let object = ops::open::open(session, &bytes, &|done, total| progress.at(done, total))?;
+    drop(progress);
+    done(show(format, &object, || text::task(&object)))
+}
+
+fn submit(session: &Session, format: Format, cwd: &Path, args: &SubmitArgs) -> Result<u8> {
+    let patch = args.patch.as_deref().map(|file| read_input(cwd, file)).transpose()?;
+    let object = ops::submit::submit(session, args.task.as_deref(), patch.as_deref())?;
+    done(show(format, &object, || text::candidate(&object)))
+}
+
+fn verify(session: &Session, format: Format, args: &VerifyArgs) -> Result<u8> {
+    let options = ops::verify::Options { only: &args.only, explain: args.explain.into(), sandbox: args.no_sandbox.into() };
+    let progress = Progress::start(format, "running verifiers");
+    let object = ops::verify::verify(session, args.task.as_deref(), &options, &|done, total| progress.at(done, total))?;
+    drop(progress);
+    verification(format, &object)
+}
+
+/// Shows a verification; the exit code follows from its required rows.
+fn verification(format: Format, object: &VerificationObject) -> Result<u8> {
+    show(format, object, || text::verification(object))?;
+    Ok(ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code()))
+}
+
+fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
+    let (task, requirement) = match args.names.as_slice() {
+        [requirement] => (None, requirement),
+        [task, requirement, ..] => (Some(task.as_str()), requirement),
+        [] => return Err(Failure::internal("no requirement was parsed")),
+    };
+    let word = if args.pass { ops::attest::Word::Pass } else { ops::attest::Word::Fail };
+    let object = ops::attest::attest(session, task, requirement, word, &args.message)?;
+    done(show(format, &object, || text::verification(&object)))
+}
+
+fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
+    let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
+    let progress = Progress::start(format, "writing files");
+    let object = ops::deliver::deliver(session, args.task.as_deref(), &options, &|done, total| progress.at(done, total))?;
+    drop(progress);
+    done(show(format, &object, || text::delivery(&object)))
+}
+
+fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Result<u8> {
+    let patch = args.patch.as_deref().map(|file| read_input(cwd, file)).transpose()?;
+    let contract = match &args.task {
+        Some(name) if cwd.join(name).is_file() => Some(read_input(cwd, Path::new(name))?),
+        _ => None,
+    };
+    let subject = match (&contract, &args.task) {
+        (Some(bytes), _) => ops::ship::Subject::Contract(bytes),
+        (None, Some(task)) => ops::ship::Subject::Task(Some(task)),
+        (None, None) => ops::ship::Subject::Task(None),
+    };
+    let progress = Progress::start(format, "shipping");
+    let object = ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| progress.at(done, total))?;
+    drop(progress);
+    done(show(format, &object, || text::report(&object)))
+}
+
+fn report(session: &Session, format: Format, args: &ReportArgs) -> Result<u8> {
+    if args.brief {
+        let object = ops::report::brief(session, args.task.as_deref())?;
+        return done(show(format, &object, || object.text()));
+    }
+    let object = ops::report::report(session, args.task.as_deref())?;
+    done(show(format, &object, || text::report(&object)))
+}
+
+/// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an end does not.
+const LARGEST_INPUT: u64 = 512 << 20;
+
+/// Reads a named file, or standard input for `-`.
+fn read_input(cwd: &Path, file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let failed = |e: std::io::Error| {
+        let code = if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::Io };
+        Failure::new(code, format!("cannot read {}: {e}", file.display())).subject(file.display().to_string())
+    };
+    let read = if file == Path::new("-") {
+        std::io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(cwd.join(file)).and_then(|f| f.take(LARGEST_INPUT + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_INPUT {
+        return Err(Failure::new(Code::ArgumentsInvalid, format!("{} is larger than {LARGEST_INPUT} bytes", file.display()))
+            .subject(file.display().to_string())
+            .expected(LARGEST_INPUT, "more"));
+    }
+    Ok(bytes)
+}

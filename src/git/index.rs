@@ -1,0 +1,40 @@
+//! The user's index, read only: which entries are not what a tree says.
+
+use super::repository::Repository;
+use crate::domain::delivery::IndexState;
+use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::task::IndexDifference;
+use crate::error::{Failure, Result};
+
+/// The entries of the live tree's index that differ from `tree`, sorted by path bytes. Entries that are only intended to be added do
+/// not count as entries.
+pub fn differences(repository: &Repository, tree: &ObjectId) -> Result<Vec<IndexDifference>> {
+    let raw = repository
+        .git_in_top()?
+        .args(["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none", tree.as_str(), "--"])
+        .ok()?;
+    let damaged = || Failure::internal("git diff-index answered in a form that is not known");
+    let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());
+    let mut found = Vec::new();
+    while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+        let head = std::str::from_utf8(head).map_err(|_| damaged())?;
+        let words: Vec<&str> = head.split(' ').collect();
+        let [_, mode, _, id, status] = words.as_slice() else { return Err(damaged()) };
+        found.push(IndexDifference { path: RepoPath::new(path)?, state: state(mode, id, status)? });
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.dedup_by(|later, first| later.path == first.path);
+    Ok(found)
+}
+
+fn state(mode: &str, id: &str, status: &str) -> Result<IndexState> {
+    if status.starts_with('U') {
+        return Ok(IndexState::Unmerged);
+    }
+    let git_blob: ObjectId = id.parse()?;
+    if git_blob.is_zero() {
+        return Ok(IndexState::Absent);
+    }
+    Ok(IndexState::Entry { mode: mode.parse::<Mode>()?, git_blob })
+}

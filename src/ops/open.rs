@@ -1,0 +1,250 @@
+//! `open` and `start`: seal the contract, fix the base, make the worktree.
+
+use super::session::{Progress, RunningAction, load};
+use super::{Session, doctor, recover};
+use crate::domain::contract::{Base, Contract};
+use crate::domain::digest::Sha256;
+use crate::domain::policy::{Config, Policy, effective};
+use crate::domain::report::TaskObject;
+use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
+use crate::error::{Code, Failure, Result};
+use crate::git::{index, tree, worktree};
+use crate::store::lock::LockGuard;
+use crate::store::{Ledger, layout::create_private_dir};
+use crate::verifier::Verifiers;
+use serde_json::json;
+
+/// What `start` makes a contract from.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    /// The goal.
+    pub goal: &'a str,
+    /// Paths that may change.
+    pub scope: &'a [String],
+    /// Verifiers that must pass.
+    pub verify: &'a [String],
+    /// What it starts from.
+    pub base: &'a str,
+}
+
+/// Makes a contract from a wish, under the first free task id, and opens it.
+pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Result<TaskObject> {
+    let _naming = LockGuard::acquire(&session.layout.start_lock())?;
+    let taken = match session.ledger()? {
+        Some(ledger) => ledger.tasks()?,
+        None => Vec::new(),
+    };
+    let id = (1u32..).map(|n| format!("t{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
+    let tools: Vec<&str> = crate::domain::contract::TOOLS.iter().copied().filter(|tool| *tool != "shell").collect();
+    let mut document = json!({
+        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
+    });
+    if !wish.verify.is_empty() {
+        document["verification"] = json!({ "allowed": wish.verify });
+    }
+    open(session, document.to_string().as_bytes(), progress)
+}
+
+/// Opens a task. The same contract again gives the same task; another one under the same id is refused.
+pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Result<TaskObject> {
+    let contract = Contract::parse(document)?;
+    let seal = Seal { version: 1, sha256: Contract::seal(document) };
+    session.repository.top()?;
+    doctor::require_git(&session.repository)?;
+    let known = match session.ledger()? {
+        Some(ledger) => load(&ledger, &contract.task_id)?,
+        None => None,
+    };
+    if let Some(view) = known {
+        return again(session, &view, &seal);
+    }
+    let mut ledger = Ledger::create(&session.layout)?;
+    let _lock = LockGuard::acquire(&session.layout.task_lock(&contract.task_id))?;
+    if let Some(view) = load(&ledger, &contract.task_id)? {
+        return again(session, &view, &seal);
+    }
+    recover::before_writing(session, &contract.task_id)?;
+    let prepared = prepare(session, &contract, &seal)?;
+    session.blobs().put(document)?;
+    let basis = json!({ "contract": seal, "policySha256": prepared.opened.effective.policy_sha256 });
+    let params = json!({ "contract": seal.sha256 });
+    let action = RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis);
+    action.dispatch(&mut ledger)?;
+    let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
+        Ok(prepared) => prepared,
+        Err(failure) => return Err(action.fail(&mut ledger, failure)),
+    };
+    action.succeed(&mut ledger, &Record::Opened(Box::new(opened.clone())))?;
+    Ok(object(&contract.task_id, TaskState::Open, &opened, manual, notes))
+}
+
+/// The same `open` again.
+fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> {
+    let opened = view.opened()?;
+    if opened.seal.sha256 != seal.sha256 {
+        return Err(Failure::new(Code::StateInvalid, format!("the task {} exists already, with another contract", view.id))
+            .subject(view.id.clone())
+            .expected(opened.seal.sha256, seal.sha256)
+            .remedy("Choose another taskId, or cancel the task first.", ["git", "tender", "report", &view.id]));
+    }
+    let ledger = session.ledger()?.ok_or_else(|| Failure::internal("the ledger went away"))?;
+    let evidence = super::report::evidence(&ledger, view)?;
+    let rows = super::report::rows(&session.blobs(), view, &evidence)?;
+    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
+    let manual = manual(&opened.contract, &verifiers);
+    Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
+}
+
+fn object(task: &str, state: TaskState, opened: &Opened, manual: Vec<String>, notes: Vec<String>) -> TaskObject {
+    TaskObject {
+        schema: "git-tender/task/v1".to_owned(),
+        task_id: task.to_owned(),
+        state,
+        contract: opened.seal.clone(),
+        base: opened.base.clone(),
+        worktree: opened.worktree.clone(),
+        lacks: opened.lacks.clone(),
+        narrowed: opened.narrowed.clone(),
+        manual,
+        notes,
+    }
+}
+
+struct Prepared {
+    opened: Opened,
+    manual: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Everything that can be known and refused before anything is made.
+fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
+    let repository = &session.repository;
+    let base = base(session, contract)?;
+    let config = configuration(session, &base)?;
+    let (effective, narrowings) = effective(contract, &config.policy)?;
+    let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
+    let home = Home {
+        top: path_text(repository.top()?)?,
+        git_dir: path_text(repository.git_dir())?,
+        branch: repository.branch()?,
+    };
+    let opened = Opened {
+        seal: seal.clone(),
+        contract: contract.clone(),
+        effective: effective.protecting(&verifiers.closure_scope()),
+        filters: config.filters,
+        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        lacks: Default::default(),
+        worktree: String::new(),
+        index: Sha256::of(b""),
+        base,
+        home,
+    };
+    let manual = manual(contract, &verifiers);
+    Ok(Prepared { opened, manual, notes: uncommitted_configuration(session)? })
+}
+
+/// Requirements that only a person can attest, because nobody has a verifier for them.
+fn manual(contract: &Contract, verifiers: &Verifiers) -> Vec<String> {
+    let forbidden = &contract.verification.forbidden;
+    let by_hand = |id: &String| verifiers.is_manual(id) && !forbidden.contains(id);
+    contract.requirements.iter().filter(|r| by_hand(&r.verifier)).map(|r| r.id.clone()).collect()
+}
+
+fn base(session: &Session, contract: &Contract) -> Result<BaseState> {
+    let repository = &session.repository;
+    let revision = match &contract.base {
+        Base::Revision(revision) => revision.as_str(),
+        Base::Live => "HEAD",
+    };
+    let live = contract.base == Base::Live;
+    let Some(commit) = repository.resolve(revision, "commit")? else {
+        let unborn = revision == "HEAD";
+        let why = if unborn { "the branch has no commit yet" } else { "the repository has no such commit" };
+        return Err(Failure::new(Code::NotFound, format!("the base {revision:?} cannot be found: {why}")).subject("base").remedy(
+            if unborn { "Make a first commit; an empty one will do." } else { "Name a commit, a tag or a branch." },
+            if unborn { vec!["git", "commit", "--allow-empty", "-m", "Start"] } else { vec!["git", "log", "--oneline"] },
+        ));
+    };
+    let commit_tree = repository.resolve(commit.as_str(), "tree")?.ok_or_else(|| Failure::internal("a commit without a tree"))?;
+    Ok(BaseState { tree: commit_tree.clone(), commit_tree, commit, live })
+}
+
+/// The policy of the base commit and the user's private one together.
+fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
+    let objects = session.repository.objects(None)?;
+    let path = crate::domain::repo_path::RepoPath::new(".tender/config.toml")?;
+    let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
+        Some((mode, id)) if mode.is_regular() => Some(objects.blob(&id)?),
+        _ => None,
+    };
+    let private = session.layout.local().join("config.toml");
+    let private_bytes = match std::fs::read(&private) {
+        Ok(bytes) => Some(bytes),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(Failure::io("read", &private, &e)),
+    };
+    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Config> {
+        let config = bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))?;
+        Ok(config.unwrap_or_default())
+    };
+    let committed = parse(committed, ".tender/config.toml in the base commit")?;
+    let private = parse(private_bytes, &private.display().to_string())?;
+    let mut filters = committed.filters;
+    filters.extend(private.filters);
+    Ok(Config { policy: Policy::intersect(&committed.policy, &private.policy), filters })
+}
+
+/// Files under `.tender/` that are not committed count for nothing; whoever made them should hear it.
+fn uncommitted_configuration(session: &Session) -> Result<Vec<String>> {
+    let raw = session
+        .repository
+        .git_in_top()?
+        .args(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--", ":(top,literal).tender"])
+        .ok()?;
+    let count = raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count();
+    let note = || format!("{count} files under .tender/ are not committed as they are: only what the base commit holds counts");
+    Ok((count > 0).then(note).into_iter().collect())
+}
+
+/// Makes the worktree and everything that belongs to it.
+fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Result<Prepared> {
+    let repository = &session.repository;
+    let opened = &mut prepared.opened;
+    let id = opened.contract.task_id.clone();
+    let quarantine = session.quarantine(&id);
+    create_private_dir(&quarantine.objects)?;
+    if opened.base.live {
+        opened.base.tree = worktree::capture_live(repository, &quarantine)?;
+        worktree::keep_in_repository(repository, &quarantine, &id, worktree::Kept::Base, &opened.base.tree, Some(&opened.base.commit))?;
+    }
+    let differences = index::differences(repository, &opened.base.tree)?;
+    opened.index = session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?;
+    let root = worktree::worktree_root(repository, session.machine.cache.as_deref())?;
+    let made = worktree::create(
+        &worktree::Wanted {
+            repository,
+            quarantine: &quarantine,
+            root: &root,
+            task: &id,
+            commit: &opened.base.commit,
+            tree: &opened.base.tree,
+            locks: session.layout.root(),
+        },
+        progress,
+    )?;
+    opened.worktree = path_text(&made.path)?;
+    let held = serde_json::to_vec(&made.held).map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
+    crate::store::layout::write_private(&session.layout.task_held(&id), &held)?;
+    opened.lacks = worktree::lacks(repository, &opened.base.tree, opened.base.live)?;
+    Ok(prepared)
+}
+
+/// A path as text; one that is no UTF-8 cannot stand in JSON that other people read.
+fn path_text(path: &std::path::Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(Code::GitUnsupported, format!("the folder {} has a name that is not UTF-8", path.display()))
+            .subject(path.display().to_string())
+    })
+}
+

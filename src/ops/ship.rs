@@ -1,0 +1,42 @@
+//! `ship`: (open,) submit, verify and deliver in one go. The first step that fails ends it with that step's failure.
+
+use super::session::Progress;
+use super::{Session, deliver, open, report, submit, verify};
+use crate::domain::report::Report;
+use crate::error::Result;
+
+/// What is shipped.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// A task, or the only open one.
+    Task(Option<&'a str>),
+    /// A contract that is opened first.
+    Contract(&'a [u8]),
+}
+
+/// Ships and gives the report.
+pub fn ship(
+    session: &Session,
+    subject: Subject<'_>,
+    patch: Option<&[u8]>,
+    sandbox: verify::Sandbox,
+    progress: Progress<'_>,
+) -> Result<Report> {
+    let task = match subject {
+        Subject::Task(named) => session.task_id(named)?,
+        Subject::Contract(bytes) => open::open(session, bytes, progress)?.task_id,
+    };
+    let (_, view) = session.view(Some(&task))?;
+    let delivered_before = view.has_ended() && view.cancelled.is_none();
+    if !delivered_before {
+        submit::submit(session, Some(&task), patch)?;
+        let options = verify::Options { only: &[], explain: verify::Explain::No, sandbox };
+        let verification = verify::verify(session, Some(&task), &options, progress)?;
+        if let Some(failure) = verify::refusal(&task, &verification.requirements) {
+            return Err(failure);
+        }
+    }
+    let options = deliver::Options { write: deliver::Write::Yes, place: deliver::Place::AsOpened };
+    deliver::deliver(session, Some(&task), &options, progress)?;
+    report::report(session, Some(&task))
+}
