@@ -6,6 +6,7 @@ pub mod digest;
 pub mod document;
 pub mod entry;
 pub mod patch;
+pub mod patch_text;
 pub mod policy;
 pub mod repo_path;
 pub mod scope;

@@ -312,7 +312,7 @@ impl Conversions<'_> {
         let git = self.call(attributes, folder)?.arg("hash-object");
         let git = if write { git.arg("-w") } else { git };
         let mut option = std::ffi::OsString::from("--path=");
-        option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        option.push(path.as_path());
         let output = git.arg("--stdin").arg(option).stdin(bytes.to_vec()).run()?;
         complain(&output.stderr, path)?;
         if !output.success() {

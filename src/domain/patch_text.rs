@@ -1,0 +1,163 @@
+//! Reading the text of a patch: which files it names, what it does to each, and its hunks, as ranges of the text.
+//!
+//! The reader finds what `git apply` finds, and refuses what git would drop without a word: a line that the counts of a hunk
+//! leave out, a header without its file, content that cannot be in the text. It judges the text alone; whether the patch fits
+//! a base is for [`exact`] and for git.
+
+mod body;
+mod cursor;
+pub mod exact;
+mod header;
+pub mod names;
+
+pub use body::{BinaryHunk, BinaryKind, Body, Hunk, Side};
+pub use names::Strip;
+
+use crate::error::Result;
+use cursor::{Cursor, broken};
+use std::ops::Range;
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Its content or mode changes.
+    Modify,
+    /// It appears.
+    Create,
+    /// It goes.
+    Delete,
+    /// It moves, with or without a change.
+    Rename,
+    /// Another appears with its content, with or without a change.
+    Copy,
+}
+
+/// The ids of an `index` line, as they stand there: perhaps abbreviated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexLine {
+    /// Of the preimage; zeros for none.
+    pub old: String,
+    /// Of the postimage; zeros for none.
+    pub new: String,
+}
+
+/// One file of the patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// All its lines.
+    pub range: Range<usize>,
+    /// Its first line in the text, from 1.
+    pub line: usize,
+    /// True for a section that begins with `diff --git`.
+    pub is_git: bool,
+    /// What happens.
+    pub operation: Operation,
+    /// The path before; `None` for a created file. A copy only reads it.
+    pub old: Option<Vec<u8>>,
+    /// The path after; `None` for a deleted file.
+    pub new: Option<Vec<u8>>,
+    /// What was taken off the two names, where that can be told.
+    pub prefixes: Option<(Vec<u8>, Vec<u8>)>,
+    /// The mode before, in octal, where the patch names it.
+    pub old_mode: Option<String>,
+    /// The mode after, likewise.
+    pub new_mode: Option<String>,
+    /// The ids, where the patch names them.
+    pub index: Option<IndexLine>,
+    /// The change of the content.
+    pub body: Body,
+}
+
+impl Section {
+    /// The name that a message shows.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
+    }
+
+    /// The hunks; none for a binary patch.
+    #[must_use]
+    pub fn hunks(&self) -> &[Hunk] {
+        match &self.body {
+            Body::Text(hunks) => hunks,
+            _ => &[],
+        }
+    }
+
+    /// A plain diff cannot say that a file is new except by having no old lines: then it may be.
+    #[must_use]
+    pub fn may_create(&self) -> bool {
+        let nothing_before = matches!(self.hunks(), [only] if only.old_count == 0);
+        !self.is_git && self.operation == Operation::Modify && nothing_before
+    }
+}
+
+/// Reads every section of a text. Text between sections is left out. An empty result is no failure.
+pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
+    let mut cursor = Cursor::new(text);
+    let mut sections = Vec::new();
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") || text.starts_with(b"\xef\xbb\xbf") {
+        return Err(broken(
+            1,
+            "it begins with a byte order mark; write it as plain bytes, without an encoding",
+        ));
+    }
+    while !cursor.is_at_end() {
+        let line = cursor.peek();
+        if line.starts_with(b"diff --git ") {
+            sections.push(header::git_section(&mut cursor, strip)?);
+        } else if is_plain_header(&cursor)? {
+            sections.push(header::plain_section(&mut cursor, strip)?);
+        } else {
+            no_part_of_a_diff(line, cursor.line(), !sections.is_empty())?;
+            cursor.skip();
+        }
+    }
+    Ok(sections)
+}
+
+/// `--- `, `+++ ` and a hunk. The first two without the third are a header whose hunks git would not see.
+fn is_plain_header(cursor: &Cursor) -> Result<bool> {
+    if !cursor.peek().starts_with(b"--- ") {
+        return Ok(false);
+    }
+    let mut ahead = cursor.clone();
+    ahead.skip();
+    if !ahead.peek().starts_with(b"+++ ") {
+        return Ok(false);
+    }
+    ahead.skip();
+    if ahead.peek().starts_with(b"@@ -") {
+        return Ok(true);
+    }
+    Err(broken(
+        ahead.line(),
+        "a hunk header (`@@ -START,COUNT +START,COUNT @@`) is missing after `---` and `+++`",
+    ))
+}
+
+/// Lines outside a section that belong to one: something before them was lost.
+fn no_part_of_a_diff(line: &[u8], number: usize, inside: bool) -> Result<()> {
+    let content = line.trim_ascii_end();
+    if line.starts_with(b"diff --cc ") || line.starts_with(b"diff --combined ") {
+        return Err(broken(number, "it is the combined diff of a merge, which says nothing of one base"));
+    }
+    if content.starts_with(b"Binary files ") && content.ends_with(b" differ") {
+        return Err(broken(number, "the content of a binary file is missing; make the patch with --binary"));
+    }
+    let stray = body::is_hunk_header(line) || inside && line.starts_with(b"@@ ");
+    let lost = [
+        b"old mode 1".as_slice(),
+        b"new mode 1",
+        b"new file mode ",
+        b"deleted file mode ",
+        b"GIT binary patch",
+    ];
+    if stray || lost.iter().any(|start| line.starts_with(start)) {
+        return Err(broken(number, "this line belongs to a file, but no file's header stands before it"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
