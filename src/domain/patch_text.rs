@@ -104,6 +104,7 @@ pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
     }
     while !cursor.is_at_end() {
         let line = cursor.peek();
+        let found = sections.len();
         if line.starts_with(b"diff --git ") {
             sections.push(header::git_section(&mut cursor, strip)?);
         } else if is_plain_header(&cursor)? {
@@ -111,6 +112,9 @@ pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
         } else {
             no_part_of_a_diff(line, cursor.line(), !sections.is_empty())?;
             cursor.skip();
+        }
+        if sections.len() > found {
+            whole_line_follows(cursor.peek(), cursor.line())?;
         }
     }
     Ok(sections)
@@ -136,9 +140,20 @@ fn is_plain_header(cursor: &Cursor) -> Result<bool> {
     ))
 }
 
+/// Half a line right after a section is the rest of it, or of the next one; a signature may end as it likes.
+fn whole_line_follows(line: &[u8], number: usize) -> Result<()> {
+    if line.is_empty() || line.ends_with(b"\n") || line == b"-- " || line == b"--" {
+        return Ok(());
+    }
+    Err(broken(number, "the text ends within a line: the patch was cut off").detail("truncated", true))
+}
+
 /// Lines outside a section that belong to one: something before them was lost.
 fn no_part_of_a_diff(line: &[u8], number: usize, inside: bool) -> Result<()> {
     let content = line.trim_ascii_end();
+    if inside && b"diff --git ".starts_with(line) {
+        return whole_line_follows(line, number);
+    }
     if line.starts_with(b"diff --cc ") || line.starts_with(b"diff --combined ") {
         return Err(broken(number, "it is the combined diff of a merge, which says nothing of one base"));
     }

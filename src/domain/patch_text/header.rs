@@ -17,6 +17,7 @@ struct Lines {
     rename_to: Option<Vec<u8>>,
     copy_from: Option<Vec<u8>>,
     copy_to: Option<Vec<u8>>,
+    similarity: Option<Vec<u8>>,
     index: Option<(IndexLine, Option<String>)>,
     before: Option<Dashes>,
     after: Option<Dashes>,
@@ -36,8 +37,9 @@ pub(super) fn git_section(cursor: &mut Cursor, strip: Strip) -> Result<Section> 
     }
     let twice = names::twice(names, strip);
     let lines = header_lines(cursor, strip)?;
+    let changed = lines.similarity.as_ref().is_some_and(|text| text != b"100%");
     let mut section = assemble(lines, twice, names, strip, line)?;
-    section.body = git_body(cursor, &section)
+    section.body = git_body(cursor, &section, changed)
         .map_err(|f| f.subject(super::super::repo_path::display(section.path())))?;
     section.range = start..cursor.at();
     Ok(section)
@@ -101,6 +103,7 @@ impl Lines {
             "copy to " => self.copy_to = Some(names::whole(rest)?),
             "rename from " => self.rename_from = Some(names::whole(rest)?),
             "rename to " => self.rename_to = Some(names::whole(rest)?),
+            "similarity index " => self.similarity = Some(rest.trim_ascii().to_vec()),
             "index " => self.index = Some(index(rest)?),
             _ => {}
         }
@@ -257,8 +260,8 @@ fn prefixes(
     }
 }
 
-/// The content change of a git section, held against what its header promises.
-fn git_body(cursor: &mut Cursor, section: &Section) -> Result<Body> {
+/// The content change of a git section, held against what its header promises; `changed` is what its similarity says.
+fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Body> {
     let line = cursor.peek();
     if line.starts_with(b"GIT binary patch") {
         return body::binary(cursor);
@@ -289,7 +292,7 @@ fn git_body(cursor: &mut Cursor, section: &Section) -> Result<Body> {
     let moves = matches!(section.operation, Operation::Modify | Operation::Rename | Operation::Copy);
     let promised = section.index.as_ref().is_some_and(|index| moves && index.old != index.new);
     let empty = section.operation == Operation::Modify && section.old_mode == section.new_mode;
-    if has_dashes || promised || empty {
+    if has_dashes || promised || changed || empty {
         let failure: Failure =
             broken(number, "the file's header is there, but its change is missing: the patch was cut off");
         return Err(failure.detail("truncated", true));

@@ -68,7 +68,7 @@ impl<'a, 't> Group<'a, 't> {
         let mut failures = Vec::new();
         let mut before = Vec::new();
         for item in self.items {
-            match self.preimage(item).and_then(|state| self.through_links(item).map(|()| state)) {
+            match self.through_links(item).and_then(|()| self.preimage(item)) {
                 Ok(state) => before.push(state),
                 Err(failure) => failures.push(failure),
             }
@@ -168,6 +168,11 @@ impl<'a, 't> Group<'a, 't> {
     fn postimage(&self, item: &Item, before: Option<&State>) -> Result<Option<State>> {
         let mode = item.modes.1.or(before.map(|(mode, _)| *mode)).unwrap_or(Mode::File);
         let removes = item.section.operation == Operation::Delete;
+        if let Some(rule) =
+            item.new.as_ref().filter(|_| mode == Mode::Symlink).and_then(|new| new.refused_as_link())
+        {
+            return Err(item.failure(Code::ScopeViolation, rule));
+        }
         let id = match (&item.section.body, before) {
             (Body::Binary(..), _) => return self.binary(item, before, mode),
             (Body::None, Some((_, id))) => id.clone(),

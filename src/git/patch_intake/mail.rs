@@ -44,10 +44,13 @@ pub(super) fn parts<'a>(isolated: &Isolated, patch: &'a [u8]) -> Result<Vec<Part
     let folder = isolated.folder();
     let mut out = std::ffi::OsString::from("-o");
     out.push(&folder);
-    let git = isolated.git().args(["mailsplit", "-b", "-d8"]);
+    let git = isolated.git().args(["mailsplit", "-d8"]);
     // Line ends that the whole mailbox has belong to its transport, others to the files.
     let git = if first.ends_with(b"\r\n") { git } else { git.arg("--keep-cr") };
-    let split = git.arg(&out).stdin(content.to_vec()).run()?;
+    // Without its first line, git would take the whole mailbox for one mail.
+    let envelope: &[u8] =
+        if first.starts_with(b"From ") { b"" } else { b"From none Thu Jan  1 00:00:00 1970\n" };
+    let split = git.arg(&out).stdin([envelope, content].concat()).run()?;
     if !split.success() {
         return Err(unreadable(&split.stderr));
     }
