@@ -23,7 +23,10 @@ fn headers_say_what_happens() {
     assert_eq!((gone.operation, name(&gone.old), name(&gone.new)), (Operation::Delete, Some("x"), None));
     assert_eq!((gone.old_mode.as_deref(), gone.new_mode), (Some("100644"), None));
     let moved = one("diff --git a/x b/d/y\nsimilarity index 100%\nrename from x\nrename to d/y\n");
-    assert_eq!((moved.operation, name(&moved.old), name(&moved.new)), (Operation::Rename, Some("x"), Some("d/y")));
+    assert_eq!(
+        (moved.operation, name(&moved.old), name(&moved.new)),
+        (Operation::Rename, Some("x"), Some("d/y"))
+    );
     let copied = one("diff --git a/x \"b/t\\tb\"\nsimilarity index 100%\ncopy from x\ncopy to \"t\\tb\"\n");
     assert_eq!((copied.operation, name(&copied.new)), (Operation::Copy, Some("t\tb")));
     let mode = one("diff --git a/x b/y b/x b/y\nold mode 100644\nnew mode 100755\n");
@@ -33,7 +36,9 @@ fn headers_say_what_happens() {
     assert_eq!((name(&text.new), text.hunks().len()), (Some("x y"), 1));
     assert_eq!(text.index, Some(IndexLine { old: "0123456".into(), new: "89abcde".into() }));
     assert_eq!((text.old_mode.as_deref(), text.new_mode.as_deref()), (Some("100644"), Some("100644")));
-    let plain = one(&format!("Index: x\n=====\n--- a/x\t2020-01-01 10:00:00 +0000\n+++ b/x\t2020-01-01\n{hunk}-- \n2.47\n"));
+    let plain = one(&format!(
+        "Index: x\n=====\n--- a/x\t2020-01-01 10:00:00 +0000\n+++ b/x\t2020-01-01\n{hunk}-- \n2.47\n"
+    ));
     assert_eq!((plain.is_git, name(&plain.old), plain.line), (false, Some("x"), 3));
 }
 
@@ -49,7 +54,8 @@ fn counts_bound_a_hunk_whatever_its_lines_look_like() {
     assert_eq!(lines[5], (Side::Both, &b"\n"[..]));
     assert_eq!(lines[6], (Side::Both, &b"\\ no\n"[..]));
     assert_eq!(&text[section.hunks()[0].header.clone()], "@@ -1,4 +1,5 @@ fn x()");
-    let unended = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
+    let unended =
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n";
     let lines: Vec<(Side, &[u8])> = one(unended).hunks()[0].lines(unended.as_bytes()).collect();
     assert_eq!(lines, [(Side::Old, &b"a"[..]), (Side::New, &b"b"[..])]);
 }
@@ -66,12 +72,16 @@ fn hunks_apply_at_their_place_only() {
     let before = b"1\n2\n3\n4\n5";
     let run = |hunks: &str| {
         let text = format!("--- a/x\n+++ b/x\n{hunks}");
-        apply(text.as_bytes(), one(&text).hunks(), before).map(|bytes| String::from_utf8(bytes).expect("text"))
+        apply(text.as_bytes(), one(&text).hunks(), before)
+            .map(|bytes| String::from_utf8(bytes).expect("text"))
     };
     assert_eq!(run("@@ -2 +2,2 @@\n-2\n+two\n+zwei\n").as_deref(), Ok("1\ntwo\nzwei\n3\n4\n5"));
     assert_eq!(run("@@ -0,0 +1 @@\n+0\n").as_deref(), Ok("0\n1\n2\n3\n4\n5"));
     assert_eq!(run("@@ -1,2 +0,0 @@\n-1\n-2\n").as_deref(), Ok("3\n4\n5"));
-    assert_eq!(run("@@ -5 +5,2 @@\n-5\n\\ No newline at end of file\n+5\n+6\n").as_deref(), Ok("1\n2\n3\n4\n5\n6\n"));
+    assert_eq!(
+        run("@@ -5 +5,2 @@\n-5\n\\ No newline at end of file\n+5\n+6\n").as_deref(),
+        Ok("1\n2\n3\n4\n5\n6\n")
+    );
     for bad in [
         "@@ -3 +3 @@\n-2\n+x\n",
         "@@ -2 +3 @@\n-2\n+x\n",
@@ -94,7 +104,8 @@ fn unified(old: &str, new: &str, context: usize) -> String {
 }
 
 fn content() -> impl Strategy<Value = String> {
-    let line = prop::sample::select(vec!["a", "b", "-- ", "+++ x", "@@ -1 +1 @@", "", "\\ x", "diff --git a/x b/x"]);
+    let line =
+        prop::sample::select(vec!["a", "b", "-- ", "+++ x", "@@ -1 +1 @@", "", "\\ x", "diff --git a/x b/x"]);
     (prop::collection::vec(line, 0..30), any::<bool>()).prop_map(|(lines, ended)| {
         let text = lines.join("\n");
         if ended && !text.is_empty() { text + "\n" } else { text }
@@ -120,8 +131,9 @@ proptest! {
         let text = unified(&old, &new, 3);
         let cut = &text.as_bytes()[..cut.index(text.len())];
         for section in parse(cut, Strip::One).unwrap_or_default() {
-            // What is taken stops before a whole hunk.
-            prop_assert!(text[section.range.end..].starts_with("@@ -"), "{:?} of {:?}", section.range, text);
+            // What is taken stops before a whole hunk, or before the mark of a last line without an end.
+            let rest = &text[section.range.end..];
+            prop_assert!(rest.starts_with("@@ -") || rest.starts_with("\\ No"), "{:?} of {:?}", section.range, text);
         }
     }
 

@@ -734,3 +734,100 @@ fn new_objects_stay_in_the_quarantine() {
     assert!(!bench.home.git().args(["cat-file", "-e", id.as_str()]).run().expect("runs").success());
     assert!(!bench.home.git().args(["cat-file", "-e", capture.tree.as_str()]).run().expect("runs").success());
 }
+
+/// Names that are easily read wrongly.
+const NAMES: [&[u8]; 14] = [
+    b"a",
+    b"b/x",
+    b"x b/x",
+    b"x b/x b/x",
+    b" ",
+    b"a\tb",
+    b"a\nb",
+    b"\"q\"",
+    b"caf\xe9",
+    "\u{fc}".as_bytes(),
+    b"d/e/f",
+    b"d/e g",
+    b"a b",
+    b"diff --git c",
+];
+
+/// What stands at each of the names: nothing, lines, bytes, a link, something executable.
+fn files() -> impl proptest::strategy::Strategy<Value = Vec<(u8, Vec<u8>, bool)>> {
+    use proptest::prelude::*;
+    let line = prop::sample::select(vec![
+        "one\n",
+        "two\n",
+        "-- \n",
+        "\n",
+        "dos\r\n",
+        "+++ b/x\n",
+        "@@ -1 +1 @@\n",
+        "three\n",
+        "\\ x\n",
+    ]);
+    let text = (prop::collection::vec(line, 0..14), any::<bool>()).prop_map(|(lines, ended)| {
+        let mut bytes = lines.concat().into_bytes();
+        if !ended {
+            bytes.pop();
+        }
+        bytes
+    });
+    let bytes = prop::collection::vec(any::<u8>(), 0..200);
+    let content = prop_oneof![3 => text, 1 => bytes];
+    prop::collection::vec((0u8..6, content, any::<bool>()), NAMES.len())
+}
+
+fn fill(home: &TestRepository, files: &[(u8, Vec<u8>, bool)]) -> ObjectId {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    for entry in std::fs::read_dir(home.top()).expect("reads") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && !path.is_symlink() && !path.ends_with(".git") {
+            std::fs::remove_dir_all(path).expect("removes");
+        } else if !path.ends_with(".git") {
+            std::fs::remove_file(path).expect("removes");
+        }
+    }
+    for (name, (kind, content, executable)) in NAMES.iter().zip(files) {
+        let place = home.top().join(std::ffi::OsStr::from_bytes(name));
+        match kind {
+            0 | 1 => {}
+            2 => {
+                std::fs::create_dir_all(place.parent().expect("a parent")).expect("directories");
+                std::os::unix::fs::symlink("a", place).expect("a link");
+            }
+            _ => {
+                home.write_bytes(name, content);
+                let mode = if *executable { 0o755 } else { 0o644 };
+                std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)).expect("a mode");
+            }
+        }
+    }
+    home.commit("state")
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..proptest::prelude::ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn any_diff_of_gits_leads_to_its_tree(old in files(), new in files(), copies in proptest::prelude::any::<bool>(), context in 1u8..4) {
+        let home = TestRepository::new();
+        let (base, tree) = (fill(&home, &old), fill(&home, &new));
+        let (repository, quarantine) = (home.repository(), home.quarantine());
+        let text = bound::text(&repository, &quarantine, &base, &tree).expect("a text");
+        bound::verify(&repository, &quarantine, &base, &text, &tree).expect("leads there");
+        let moves = if copies { "--find-copies-harder" } else { "--find-renames=10%" };
+        let theirs = home.git().args(["diff", "--binary", moves, &format!("-U{context}"), "HEAD~1", "HEAD"]).ok().expect("a diff");
+        let mails = home.git().args(["format-patch", "--stdout", "--binary", moves, "HEAD~1"]).ok().expect("mails");
+        let rules = Rules { in_scope: &|_| true, scope_patterns: vec![], artifact_bytes: 1 << 20 };
+        if base != tree {
+            for patch in [text, theirs, mails] {
+                let capture = take(&repository, &quarantine, &base, &patch, &rules);
+                let capture = capture.unwrap_or_else(|f| panic!("{f} {:?}\n{}", f.details(), patch.escape_ascii()));
+                proptest::prop_assert_eq!(&capture.tree, &tree);
+            }
+        }
+    }
+}
