@@ -47,9 +47,7 @@ pub struct Rules<'a> {
 
 impl std::fmt::Debug for Rules<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known =
-            f.debug_struct("Rules").field("scope_patterns", &self.scope_patterns).finish_non_exhaustive();
-        known
+        f.debug_struct("Rules").field("scope_patterns", &self.scope_patterns).finish_non_exhaustive()
     }
 }
 

@@ -148,15 +148,7 @@ fn assemble(
     strip: Strip,
     line: usize,
 ) -> Result<Section> {
-    let operation = lines
-        .operation()
-        .ok_or_else(|| broken(line, "the header lines of the file contradict each other"))?;
-    if operation != Operation::Create && matches!(lines.before, Some(Dashes::Nothing)) {
-        return Err(broken(line, "`--- /dev/null` without `new file mode`"));
-    }
-    if operation != Operation::Delete && matches!(lines.after, Some(Dashes::Nothing)) {
-        return Err(broken(line, "`+++ /dev/null` without `deleted file mode`"));
-    }
+    let operation = lines.checked_operation(line)?;
     let moved = match operation {
         Operation::Rename => [lines.rename_from.clone(), lines.rename_to.clone()],
         Operation::Copy => [lines.copy_from.clone(), lines.copy_to.clone()],
@@ -212,6 +204,18 @@ fn assemble(
 }
 
 impl Lines {
+    fn checked_operation(&self, line: usize) -> Result<Operation> {
+        let contradiction = "the header lines of the file contradict each other";
+        let operation = self.operation().ok_or_else(|| broken(line, contradiction))?;
+        if operation != Operation::Create && matches!(self.before, Some(Dashes::Nothing)) {
+            return Err(broken(line, "`--- /dev/null` without `new file mode`"));
+        }
+        if operation != Operation::Delete && matches!(self.after, Some(Dashes::Nothing)) {
+            return Err(broken(line, "`+++ /dev/null` without `deleted file mode`"));
+        }
+        Ok(operation)
+    }
+
     /// What the header amounts to; `None` where it contradicts itself.
     fn operation(&self) -> Option<Operation> {
         let (rename, copy) = ((&self.rename_from, &self.rename_to), (&self.copy_from, &self.copy_to));
