@@ -52,7 +52,7 @@ fn page(command: &clap::Command, name: &str, dir: &Path, written: &mut Written) 
     let file = format!("{name}.1");
     let path = dir.join(&file);
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone().name(name.to_owned())).render(&mut text).map_err(|e| Failure::io("make", &path, &e))?;
+    clap_mangen::Man::new(command.clone()).title(name).render(&mut text).map_err(|e| Failure::io("make", &path, &e))?;
     write_shared(&path, &text)?;
     written.pages.push(file);
     Ok(())

@@ -82,6 +82,8 @@ pub struct Candidate {
     pub tree: ObjectId,
     /// Its patch.
     pub patch: BoundPatch,
+    /// Bytes of all added and modified files together; what the artifact budget is charged with.
+    pub artifact_bytes: u64,
     /// The manifest: sorted by path bytes.
     pub changes: Vec<Change>,
 }

@@ -326,6 +326,6 @@ fn limits(opened: &Opened) -> Vec<String> {
 }
 
 fn budget(opened: &Opened, candidate: Option<&Candidate>) -> Value {
-    let used = candidate.map_or(0, Candidate::artifact_bytes);
+    let used = candidate.map_or(0, |candidate| candidate.artifact_bytes);
     json!({ "artifactBytes": { "used": used, "limit": opened.effective.artifact_bytes } })
 }

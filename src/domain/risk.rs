@@ -52,10 +52,9 @@ fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
-    if let Some(run) = resting(known).find(|e| !e.value.attempts.is_empty()) {
-        let text = "verifiers ran without a sandbox: they could read and write whatever the user can, and use the network";
-        add(risks, &run.action, text.to_owned());
-    }
+    let Some(opened) = &known.view.opened else { return };
+    let text = "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network";
+    add(risks, &opened.action, text.to_owned());
 }
 
 fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
@@ -81,10 +80,10 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for delivered in &known.view.delivered {
+    if let Some(delivered) = &known.view.delivered {
         delivered.value.receipt.sentences().into_iter().for_each(|note| add(risks, &delivered.action, note));
     }
-    for undone in &known.view.undone {
+    if let Some(undone) = &known.view.undone {
         undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
     }
 }

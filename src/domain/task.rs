@@ -133,6 +133,31 @@ pub struct Opened {
     pub index: Sha256,
 }
 
+/// A delivery that is about to write: everything that its end will say and that recovery needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan.
+    pub plan: DeliveryPlan,
+    /// HEAD of the live tree.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rests on.
+    pub evidence: Vec<String>,
+    /// True where it reverses a delivery.
+    pub undoes: bool,
+}
+
+impl Planned {
+    /// The record of its end.
+    #[must_use]
+    pub fn done(&self, receipt: Receipt) -> Record {
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let (head, evidence) = (self.head.clone(), self.evidence.clone());
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence }))
+    }
+}
+
 /// A delivery that took place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
@@ -162,17 +187,19 @@ pub enum Record {
     /// A verifier ran, or a person attested.
     Evidence(Box<Evidence>),
     /// A delivery is about to write.
-    Planned(Box<DeliveryPlan>),
+    Planned(Box<Planned>),
     /// Its new content lies beside its targets.
     Staged(Box<Staged>),
     /// A delivery took place.
     Delivered(Box<Delivered>),
     /// A delivery was reversed.
     Undone(Box<Receipt>),
-    /// A delivery was rolled back, or had nothing to write.
-    RolledBack {
-        /// What happened, path by path where a path is worth naming.
-        notes: Vec<String>,
+    /// From here on a delivery only goes back.
+    TakingBack,
+    /// A delivery was taken back.
+    TakenBack {
+        /// Paths that the user edited meanwhile; they stay as they are.
+        later: Vec<RepoPath>,
     },
     /// The task was cancelled.
     Cancelled,
@@ -310,7 +337,12 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
-            Record::Planned(_) | Record::Staged(_) | Record::RolledBack { .. } | Record::Failure { .. } | Record::Done { .. } => {}
+            Record::Planned(_)
+            | Record::Staged(_)
+            | Record::TakingBack
+            | Record::TakenBack { .. }
+            | Record::Failure { .. }
+            | Record::Done { .. } => {}
         }
     }
 

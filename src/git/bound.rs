@@ -1,25 +1,13 @@
-//! The text of the bound patch: canonical bytes of what differs between two trees, and the proof that the text says just that.
-//!
-//! The bytes depend on the two trees alone. They are made in a private git directory, where neither configuration nor attributes
-//! reach, and every option that changes the output is named.
+//! The text of a bound patch: written by git in one canonical form, whatever the user configured, and shown to give the candidate.
 
-use super::isolated::Isolated;
 use super::objects::Quarantine;
+use super::private_index::PrivateIndex;
 use super::repository::Repository;
-use super::tree;
 use crate::domain::digest::ObjectId;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Failure, Result};
 
-/// Settings that have no option of their own.
-const SETTINGS: &[&str] = &[
-    "diff.suppressBlankEmpty=false",
-    "core.bigFileThreshold=512m",
-    "diff.noprefix=false",
-    "diff.mnemonicPrefix=false",
-];
-
-/// Options of `git diff-tree`.
-const OPTIONS: &[&str] = &[
+const FORM: &[&str] = &[
+    "diff-tree",
     "-r",
     "-p",
     "--binary",
@@ -28,66 +16,93 @@ const OPTIONS: &[&str] = &[
     "--no-ext-diff",
     "--no-textconv",
     "--no-color",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
+    "--no-indent-heuristic",
+    "--diff-algorithm=myers",
     "--unified=3",
     "--inter-hunk-context=0",
-    "--diff-algorithm=myers",
-    "--indent-heuristic",
-    "--no-relative",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
     "--submodule=short",
     "--ignore-submodules=none",
-    "--ws-error-highlight=none",
-    "--output-indicator-new=+",
-    "--output-indicator-old=-",
-    "--output-indicator-context= ",
 ];
 
-/// The patch text from one tree to another; empty where they are equal.
+/// The patch from `base` to `tree`; empty where they are the same.
 pub fn text(
     repository: &Repository,
     quarantine: &Quarantine,
     base: &ObjectId,
     tree: &ObjectId,
 ) -> Result<Vec<u8>> {
-    let isolated = Isolated::new(repository, quarantine)?;
-    let write = || {
-        let mut git = isolated.git();
-        for setting in SETTINGS {
-            git = git.setting(setting);
-        }
-        git.arg("diff-tree").args(OPTIONS).args([base.as_str(), tree.as_str()]).ok()
-    };
-    write().or_else(|first| {
-        // In a partial clone a blob may be missing here; reading the manifest brings it.
-        tree::changes(&repository.objects(Some(quarantine))?, base, tree).map_err(|_| first)?;
-        write()
-    })
+    let index = PrivateIndex::isolated(repository, quarantine, base)?;
+    index.git().args(FORM).args([base.as_str(), tree.as_str(), "--"]).ok()
 }
 
-/// Applies the text to the base and compares the outcome. `patch.invalid` where it is not the expected tree.
+/// Shows that the text, applied to `base`, gives exactly `tree`.
 pub fn verify(
     repository: &Repository,
     quarantine: &Quarantine,
     base: &ObjectId,
     text: &[u8],
-    expected: &ObjectId,
+    tree: &ObjectId,
 ) -> Result<()> {
-    let isolated = Isolated::new(repository, quarantine)?;
-    let wrong = |what: String, actual: Option<&ObjectId>| {
-        Failure::new(
-            Code::PatchInvalid,
-            format!("the patch does not lead from the tree {base} to {expected}: {what}"),
-        )
-        .subject(base.as_str())
-        .expected(expected, actual)
-    };
-    let actual = if text.is_empty() {
-        base.clone()
-    } else {
-        isolated.read(base)?;
-        isolated.apply(text, "-p1")?.map_err(|said| wrong(said, None))?;
-        isolated.write()?
-    };
-    if actual == *expected { Ok(()) } else { Err(wrong(format!("it leads to {actual}"), Some(&actual))) }
+    let index = PrivateIndex::isolated(repository, quarantine, base)?;
+    if !text.is_empty() {
+        let apply = ["apply", "--cached", "--binary", "--whitespace=nowarn", "-"];
+        index.git().args(apply).stdin(text.to_vec()).ok()?;
+    }
+    let given = index.write_tree()?;
+    if given == *tree {
+        return Ok(());
+    }
+    Err(Failure::internal(format!("the patch of the candidate gives the tree {given} instead of {tree}"))
+        .expected(tree.as_str(), given.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_text_gives_the_candidate_and_does_not_depend_on_configuration() {
+        for format in ["sha1", "sha256"] {
+            let home = TestRepository::with_format(format);
+            home.write("a b", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+            home.write("bin", b"\0\x01");
+            home.write("d/x", b"1\n");
+            home.write("l", b"1\r\n");
+            let base = home.commit("base");
+            home.write("a b", b"1\n2\n3\n4\nfive\n6\n7\n8\n9");
+            home.write("bin", b"\0\x02");
+            home.remove("d/x");
+            std::fs::remove_dir(home.top().join("d")).expect("removed");
+            home.write("d", b"a file now \n");
+            home.remove("l");
+            symlink("d", home.top().join("l")).expect("made");
+            home.write("\u{e4}\n\"", b"");
+            home.write("e m", b"");
+            let tree = home.commit("candidate");
+            let (repository, quarantine) = (home.repository(), home.quarantine());
+            let plain = text(&repository, &quarantine, &base, &tree).expect("made");
+            verify(&repository, &quarantine, &base, &plain, &tree).expect("gives the tree");
+            verify(&repository, &quarantine, &base, &plain, &base).expect_err("another tree");
+            verify(&repository, &quarantine, &base, &plain[..plain.len() / 2], &tree).expect_err("cut off");
+            for (key, value) in [
+                ("diff.noprefix", "true"),
+                ("diff.suppressBlankEmpty", "true"),
+                ("diff.context", "0"),
+                ("diff.external", "false"),
+                ("color.ui", "always"),
+                ("apply.whitespace", "error"),
+                ("diff.x.xfuncname", "^[0-9]"),
+            ] {
+                home.config(key, value);
+            }
+            home.write(".git/info/attributes", b"* -diff\n");
+            assert_eq!(text(&repository, &quarantine, &base, &tree).expect("made"), plain);
+            assert!(text(&repository, &quarantine, &base, &base).expect("made").is_empty());
+            verify(&repository, &quarantine, &base, b"", &base).expect("nothing gives nothing");
+        }
+    }
 }

@@ -178,6 +178,13 @@ impl Git {
         self
     }
 
+    /// Without the configuration that the caller's environment carries.
+    #[must_use]
+    pub fn without_config_of_the_environment(mut self) -> Self {
+        self.command.env_remove("GIT_CONFIG_COUNT").env_remove("GIT_CONFIG_PARAMETERS");
+        self
+    }
+
     /// A private index file.
     #[must_use]
     pub fn index(mut self, file: &Path) -> Self {

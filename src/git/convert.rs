@@ -17,6 +17,7 @@ use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Which filter drivers may run.
@@ -312,7 +313,7 @@ impl Conversions<'_> {
         let git = self.call(attributes, folder)?.arg("hash-object");
         let git = if write { git.arg("-w") } else { git };
         let mut option = std::ffi::OsString::from("--path=");
-        option.push(path.as_path());
+        option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
         let output = git.arg("--stdin").arg(option).stdin(bytes.to_vec()).run()?;
         complain(&output.stderr, path)?;
         if !output.success() {
@@ -564,6 +565,16 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Stores blobs in the quarantine as they are, without any conversion.
+pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<ObjectId>> {
+    let mut store = Store::new(conversions);
+    for bytes in blobs {
+        store.add(bytes)?;
+    }
+    store.finish()?;
+    blobs.iter().map(|bytes| conversions.repository.format().blob_id(bytes)).collect()
 }
 
 /// Blobs on their way into the quarantine, through one `git fast-import` for all.

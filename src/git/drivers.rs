@@ -32,6 +32,12 @@ impl Driver {
         !self.smudge.is_empty() || !self.process.is_empty()
     }
 
+    /// Whether it is Git LFS, which fetches from the network.
+    #[must_use]
+    pub fn is_lfs(&self) -> bool {
+        [&self.smudge, &self.process].iter().any(|c| c.contains("git-lfs") || c.contains("git lfs"))
+    }
+
     /// Whether one of its commands names its program relative to the tree, or names a file that one of the trees has.
     pub fn is_relative(&self, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
         for command in [&self.clean, &self.smudge, &self.process] {

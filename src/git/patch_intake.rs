@@ -8,48 +8,20 @@
 //!
 //! A patch that is sound but changes nothing gives a capture without changes, as an untouched worktree does.
 
-mod check;
 mod group;
 mod mail;
 mod read;
 mod view;
 
-pub use check::check_tree_changes;
-
-use super::isolated::Isolated;
+use super::capture::Capture;
+use super::limits::{Limits, violations};
 use super::objects::Quarantine;
+use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::ObjectId;
-use crate::domain::patch::Change;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::digest::{Mode, ObjectId};
 use crate::error::{Code, Failure, Result};
 use view::TreeView;
-
-/// A tree, and what it changes against the base.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Capture {
-    /// The candidate's tree; its objects lie in the quarantine.
-    pub tree: ObjectId,
-    /// Sorted by path bytes; empty where nothing changed.
-    pub changes: Vec<Change>,
-}
-
-/// What the contract allows.
-pub struct Rules<'a> {
-    /// Whether a path may be touched.
-    pub in_scope: &'a dyn Fn(&RepoPath) -> bool,
-    /// The scope as the contract has it, for messages.
-    pub scope_patterns: Vec<String>,
-    /// How many bytes of new content a candidate may bring.
-    pub artifact_bytes: u64,
-}
-
-impl std::fmt::Debug for Rules<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rules").field("scope_patterns", &self.scope_patterns).finish_non_exhaustive()
-    }
-}
 
 /// Applies a patch to the base tree. The objects that it makes go to the quarantine.
 ///
@@ -60,9 +32,9 @@ pub fn take(
     quarantine: &Quarantine,
     base_tree: &ObjectId,
     patch: &[u8],
-    rules: &Rules,
+    limits: &Limits,
 ) -> Result<Capture> {
-    apply(repository, quarantine, base_tree, patch, rules).map_err(|failure| advised(failure, base_tree))
+    apply(repository, quarantine, base_tree, patch, limits).map_err(|failure| advised(failure, base_tree))
 }
 
 fn apply(
@@ -70,31 +42,43 @@ fn apply(
     quarantine: &Quarantine,
     base: &ObjectId,
     patch: &[u8],
-    rules: &Rules,
+    limits: &Limits,
 ) -> Result<Capture> {
-    let isolated = Isolated::new(repository, quarantine)?;
+    let index = PrivateIndex::isolated(repository, quarantine, base)?;
     let objects = repository.objects(Some(quarantine))?;
-    let parts = mail::parts(&isolated, patch)?;
+    let parts = mail::parts(&index, patch)?;
     let mut tree = base.clone();
-    let items = read::items(&TreeView::new(&objects, base), &parts, rules)?;
+    let items = read::items(&TreeView::new(&objects, base), &parts, limits)?;
     if items.is_empty() {
         let what =
-            if patch.trim_ascii().is_empty() { "the patch is empty" } else { "the text holds no diff" };
+            if patch.trim_ascii().is_empty() { "the patch is empty: it holds no change" } else { "the text holds no diff, and so no change" };
         return Err(Failure::new(Code::PatchInvalid, what).detail("bytes", patch.len()));
     }
-    isolated.read(base)?;
     let mut late = Vec::new();
     let mut rest = items.as_slice();
     while !rest.is_empty() {
         let view = TreeView::new(&objects, &tree);
         let (now, later) = rest.split_at(group::first(&view, rest)?);
-        let mut group = group::Group::new(&isolated, &objects, &view, now);
+        let mut group = group::Group::new(&index, &objects, &view, now);
         tree = group.apply()?;
         late.append(&mut group.late);
         rest = later;
     }
     let changes = tree::changes(&objects, base, &tree)?;
-    check_tree_changes(&objects, &tree, &changes, rules)?;
+    let mut failures = violations(&objects, base, &tree, limits)?;
+    let mut total = 0u64;
+    for (path, new) in changes.iter().filter_map(|change| Some((&change.path, change.new.as_ref()?))) {
+        if new.mode != Mode::Gitlink {
+            total = total.saturating_add(objects.size(&new.git_blob)?);
+        }
+        if let Some(failure) = limits.too_much(path, total) {
+            failures.push(failure);
+            break;
+        }
+    }
+    if let Some(failure) = Failure::first_of(failures) {
+        return Err(failure);
+    }
     Failure::first_of(late).map_or(Ok(Capture { tree, changes }), Err)
 }
 
@@ -112,5 +96,7 @@ fn advised(failure: Failure, base: &ObjectId) -> Failure {
     failure.remedy(text, again)
 }
 
+#[cfg(test)]
+mod cases;
 #[cfg(test)]
 mod tests;

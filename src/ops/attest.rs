@@ -28,7 +28,7 @@ pub fn attest(session: &Session, named: Option<&str>, requirement: &str, word: W
     let observation = verify::observe(&mut task)?;
     let observed = manual_row(&task.view.id, &observation, requirement)?.clone();
     let params = json!({"requirement": requirement, "pass": word == Word::Pass, "message": message, "manifestSha256": observation.manifest_sha256});
-    let action = RunningAction::new(session.actor, Some(&task.view.id), "attest", &params, task.view.basis());
+    let mut action = RunningAction::new(session.actor, Some(&task.view.id), "attest", &params, task.view.basis());
     let verb = if word == Word::Pass { "passes" } else { "fails" };
     let changes = task.view.last_candidate()?.value.changes.len();
     let question = format!("Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?", observation.candidate, task.view.id);
@@ -64,7 +64,7 @@ fn manual_row<'a>(task: &str, observation: &'a Observation, requirement: &str) -
     }
 }
 
-fn denied(task: &str, requirement: &str, action: RunningAction, ledger: &mut crate::store::Ledger) -> Failure {
+fn denied(task: &str, requirement: &str, mut action: RunningAction, ledger: &mut crate::store::Ledger) -> Failure {
     let failure = Failure::new(Code::PermissionDenied, format!("attesting {requirement:?} is a person's call, and no person confirmed it"))
         .subject(requirement)
         .remedy(

@@ -8,9 +8,10 @@ use crate::domain::policy::{Config, Policy, effective};
 use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
 use crate::error::{Code, Failure, Result};
-use crate::git::{index, tree, worktree};
+use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::lock::LockGuard;
-use crate::store::{Ledger, layout::create_private_dir};
+use crate::store::Ledger;
+use crate::store::layout::{create_private_dir, write_private};
 use crate::verifier::Verifiers;
 use serde_json::json;
 
@@ -68,7 +69,7 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
     session.blobs().put(document)?;
     let basis = json!({ "contract": seal, "policySha256": prepared.opened.effective.policy_sha256 });
     let params = json!({ "contract": seal.sha256 });
-    let action = RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis);
+    let mut action = RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis);
     action.dispatch(&mut ledger)?;
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
         Ok(prepared) => prepared,
@@ -215,28 +216,24 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     let quarantine = session.quarantine(&id);
     create_private_dir(&quarantine.objects)?;
     if opened.base.live {
-        opened.base.tree = worktree::capture_live(repository, &quarantine)?;
-        worktree::keep_in_repository(repository, &quarantine, &id, worktree::Kept::Base, &opened.base.tree, Some(&opened.base.commit))?;
+        opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
-    let differences = index::differences(repository, &opened.base.tree)?;
+    let differences = user_index::differences(repository, &opened.base.tree)?;
     opened.index = session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?;
-    let root = worktree::worktree_root(repository, session.machine.cache.as_deref())?;
-    let made = worktree::create(
-        &worktree::Wanted {
-            repository,
-            quarantine: &quarantine,
-            root: &root,
-            task: &id,
-            commit: &opened.base.commit,
-            tree: &opened.base.tree,
-            locks: session.layout.root(),
-        },
-        progress,
-    )?;
-    opened.worktree = path_text(&made.path)?;
-    let held = serde_json::to_vec(&made.held).map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
-    crate::store::layout::write_private(&session.layout.task_held(&id), &held)?;
-    opened.lacks = worktree::lacks(repository, &opened.base.tree, opened.base.live)?;
+    let path = worktree::make_root(repository)?.join(&id);
+    let opening = worktree::Opening {
+        repository,
+        quarantine: &quarantine,
+        task: &id,
+        path: &path,
+        base_commit: Some(&opened.base.commit),
+        tree: &opened.base.tree,
+    };
+    let held = worktree::create(&opening, || LockGuard::acquire(&session.layout.worktrees_lock()), progress)?;
+    opened.worktree = path_text(&path)?;
+    let held = serde_json::to_vec(&held).map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
+    write_private(&session.layout.task_held(&id), &held)?;
+    opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
     Ok(prepared)
 }
 

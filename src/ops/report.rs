@@ -51,10 +51,15 @@ pub fn rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> 
 /// The rows that an observation and the evidence give.
 #[must_use]
 pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
+    verdict::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
+}
+
+/// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
+#[must_use]
+pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<verdict::Record> {
     let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
     ordered.sort_by_key(|e| e.seq);
-    let records: Vec<verdict::Record> = ordered.iter().map(|e| (e.value.digest(), e.value.clone())).collect();
-    verdict::rows(observation, &records, &|digest| listing(blobs, digest))
+    ordered.into_iter().map(|e| (e.value.digest(), e.value.clone())).collect()
 }
 
 /// The files of a stored listing.
@@ -148,10 +153,10 @@ fn steps(view: &TaskView) -> Vec<Step> {
         let outcome = serde_json::to_value(run.value.outcome).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
-    for receipt in &view.delivered {
+    if let Some(receipt) = &view.delivered {
         add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.receipt.paths.len()));
     }
-    for receipt in &view.undone {
+    if let Some(receipt) = &view.undone {
         add(&receipt.at, &receipt.action, "the delivery was reversed".to_owned());
     }
     steps.sort_by(|a, b| a.0.cmp(&b.0));
@@ -240,14 +245,6 @@ fn size(folder: &std::path::Path) -> u64 {
         .sum()
 }
 
-/// The patch of the last candidate: its number and its text.
-pub fn diff(session: &Session, named: Option<&str>) -> Result<(String, u32, Vec<u8>)> {
-    let (_, view) = session.view(named)?;
-    let candidate = &view.last_candidate()?.value;
-    let text = session.blobs().get(&candidate.patch.sha256)?;
-    Ok((view.id.clone(), candidate.candidate, text))
-}
-
 /// The entries of the ledger, of one task or all, after the whole chain was checked.
 pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::entry::Entry>> {
     let Some(ledger) = session.ledger()? else {
@@ -293,6 +290,33 @@ pub enum Shown {
     },
 }
 
+/// The patch of a candidate, as `diff` shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diff {
+    schema: &'static str,
+    task_id: String,
+    candidate: u32,
+    sha256: Sha256,
+    /// The text, where it is UTF-8.
+    text: Option<String>,
+    /// Its bytes in base64, where it is not.
+    base64: Option<String>,
+    /// The raw bytes.
+    #[serde(skip)]
+    pub patch: Vec<u8>,
+}
+
+/// The patch of the last candidate.
+pub fn diff(session: &Session, named: Option<&str>) -> Result<Diff> {
+    let (_, view) = session.view(named)?;
+    let candidate = &view.last_candidate()?.value;
+    let patch = session.blobs().get(&candidate.patch.sha256)?;
+    let (text, base64) = text_or_base64(patch.clone());
+    let sha256 = candidate.patch.sha256;
+    Ok(Diff { schema: "git-tender/diff/v1", task_id: view.id.clone(), candidate: candidate.candidate, sha256, text, base64, patch })
+}
+
 /// Finds what a reference names: an action, or a stored blob.
 pub fn show(session: &Session, reference: &str) -> Result<Shown> {
     let unknown = || {
@@ -310,12 +334,55 @@ pub fn show(session: &Session, reference: &str) -> Result<Shown> {
 }
 
 fn blob(reference: &str, bytes: Vec<u8>) -> Shown {
-    use base64::Engine;
     let length = bytes.len();
-    let (text, base64) = match String::from_utf8(bytes) {
-        Ok(text) => (Some(text), None),
-        Err(e) => (None, Some(base64::engine::general_purpose::STANDARD.encode(e.into_bytes()))),
-    };
+    let (text, base64) = text_or_base64(bytes);
     let digest = reference.trim_start_matches("sha256:");
     Shown::Blob { reference: format!("sha256:{digest}"), bytes: length, text, base64 }
+}
+
+fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
+    use base64::Engine;
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(e) => (None, Some(base64::engine::general_purpose::STANDARD.encode(e.into_bytes()))),
+    }
+}
+
+impl Shown {
+    /// The bytes of a blob; `None` for an action.
+    #[must_use]
+    pub fn raw(&self) -> Option<Vec<u8>> {
+        use base64::Engine;
+        match self {
+            Self::Blob { text: Some(text), .. } => Some(text.clone().into_bytes()),
+            Self::Blob { base64: Some(code), .. } => base64::engine::general_purpose::STANDARD.decode(code).ok(),
+            _ => None,
+        }
+    }
+
+    /// An action's rows for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+    }
+}
+
+impl Status {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        use std::fmt::Write;
+        let mut out = String::new();
+        if self.tasks.is_empty() {
+            out.push_str("no tasks; begin with `git tender start`, or look at `git tender demo`\n");
+        }
+        for task in &self.tasks {
+            let state = serde_json::to_value(task.state).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default();
+            let _ = writeln!(out, "{:<20} {:<20} {:>9} KiB  {}", task.task_id, state, task.bytes.div_ceil(1024), task.worktree);
+        }
+        for left in &self.unfinished {
+            let _ = writeln!(out, "unfinished: {} of {} ({}); `git tender recover` brings it to an end", left.tool, left.task.as_deref().unwrap_or("-"), left.action);
+        }
+        out
+    }
 }

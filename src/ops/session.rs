@@ -61,7 +61,9 @@ pub struct TaskWrite<'s> {
     pub ledger: Ledger,
     /// What is known of the task.
     pub view: TaskView,
+    // Fields drop in this order: the task's lock was taken last.
     _lock: LockGuard,
+    _delivery: Option<LockGuard>,
 }
 
 impl Session {
@@ -116,14 +118,25 @@ impl Session {
 
     /// A task for changing it. What a crash left unfinished is reconciled first.
     pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (ledger, view) = self.view(named)?;
+        let (_, view) = self.view(named)?;
         let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
         super::recover::before_writing(self, &view.id)?;
-        let id = view.id;
-        drop(ledger);
+        self.locked(view.id, lock, None)
+    }
+
+    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled.
+    pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.view(named)?;
+        let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
+        let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
+        super::recover::before_delivering(self, &view.id, &delivery)?;
+        self.locked(view.id, lock, Some(delivery))
+    }
+
+    fn locked(&self, id: String, lock: LockGuard, delivery: Option<LockGuard>) -> Result<TaskWrite<'_>> {
         let ledger = Ledger::create(&self.layout)?;
         let view = load(&ledger, &id)?.ok_or_else(|| no_such_task(&id))?;
-        Ok(TaskWrite { session: self, ledger, view, _lock: lock })
+        Ok(TaskWrite { session: self, ledger, view, _delivery: delivery, _lock: lock })
     }
 }
 
@@ -135,13 +148,13 @@ impl TaskWrite<'_> {
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
     pub fn begin(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
-        let action = RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis());
+        let mut action = RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis());
         action.dispatch(&mut self.ledger)?;
         Ok(action)
     }
 
     /// Writes an action's result and takes it into the view.
-    pub fn finish(&mut self, action: RunningAction, record: &Record) -> Result<()> {
+    pub fn finish(&mut self, mut action: RunningAction, record: &Record) -> Result<()> {
         for entry in action.succeed(&mut self.ledger, record)? {
             self.view.apply(&entry)?;
         }
@@ -155,7 +168,7 @@ impl TaskWrite<'_> {
         params: &impl Serialize,
         work: impl FnOnce(&mut Self) -> Result<(Record, T)>,
     ) -> Result<T> {
-        let action = self.begin(tool, params)?;
+        let mut action = self.begin(tool, params)?;
         match work(self) {
             Ok((record, value)) => {
                 self.finish(action, &record)?;
@@ -166,11 +179,12 @@ impl TaskWrite<'_> {
     }
 }
 
-/// An action that was dispatched and has no result yet.
+/// An action on its way. Every row that it writes goes through the one transition function.
 #[derive(Debug)]
 #[must_use = "an action that gets no result looks like a crash"]
 pub struct RunningAction {
     template: Draft,
+    state: Option<ActionState>,
 }
 
 impl RunningAction {
@@ -189,6 +203,26 @@ impl RunningAction {
                 result: Value::Null,
                 key: None,
             },
+            state: None,
+        }
+    }
+
+    /// An action that a crash left unfinished, to be reconciled by the harness. `last` is its last row.
+    pub fn resume(last: &Entry) -> Self {
+        Self {
+            template: Draft {
+                task: last.task.clone(),
+                actor: Actor::Harness,
+                action: last.action.clone(),
+                tool: last.tool.clone(),
+                state: last.state,
+                params_sha256: last.params_sha256,
+                basis: last.basis.clone(),
+                origin: "recovery".to_owned(),
+                result: Value::Null,
+                key: None,
+            },
+            state: Some(last.state),
         }
     }
 
@@ -198,48 +232,99 @@ impl RunningAction {
         &self.template.action
     }
 
-    fn row(&self, state: ActionState, result: Value) -> Draft {
-        Draft { state, result, ..self.template.clone() }
+    /// The row that takes the action to `state`.
+    fn advance(&mut self, state: ActionState, result: Value) -> Result<Draft> {
+        self.state = Some(match self.state {
+            None if state == ActionState::Planned => state,
+            None => return Err(Failure::internal("an action begins as planned")),
+            Some(now) => now.transition(state)?,
+        });
+        Ok(Draft { state, result, ..self.template.clone() })
+    }
+
+    fn write(&mut self, ledger: &mut Ledger, rows: impl IntoIterator<Item = (ActionState, Value)>) -> Result<Vec<Entry>> {
+        let drafts = rows.into_iter().map(|(state, result)| self.advance(state, result)).collect::<Result<Vec<_>>>()?;
+        ledger.append(&drafts)
     }
 
     /// Planned, authorized, dispatched: in one transaction, before any effect.
-    pub fn dispatch(&self, ledger: &mut Ledger) -> Result<()> {
+    pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
         let states = [ActionState::Planned, ActionState::Authorized, ActionState::Dispatched];
-        let rows: Vec<Draft> = states.into_iter().map(|state| self.row(state, Value::Null)).collect();
-        ledger.append(&rows).map(|_| ())
+        self.write(ledger, states.map(|state| (state, Value::Null))).map(|_| ())
     }
 
-    /// A record of progress: the action stays dispatched.
+    /// A record of progress: the action stays in its state.
     pub fn note(&self, ledger: &mut Ledger, record: &Record) -> Result<()> {
-        ledger.append(&[self.row(ActionState::Dispatched, record.to_value()?)]).map(|_| ())
-    }
-
-    /// Refused before any effect. Gives the failure back with a reference to the action.
-    pub fn deny(self, ledger: &mut Ledger, failure: Failure) -> Failure {
-        let failure = failure.reference(self.id());
-        let result = json!({"record": "failure", "failure": failure});
-        let rows = [self.row(ActionState::Planned, Value::Null), self.row(ActionState::Denied, result)];
-        match ledger.append(&rows) {
-            Ok(_) => failure,
-            Err(second) => failure.also([second]),
-        }
+        let state = self.state.unwrap_or(ActionState::Planned);
+        let row = Draft { state, result: record.to_value()?, ..self.template.clone() };
+        ledger.append(&[row]).map(|_| ())
     }
 
     /// The effect took place.
-    pub fn succeed(self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
-        let mut row = self.row(ActionState::Succeeded, record.to_value()?);
+    pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
+        let mut row = self.advance(ActionState::Succeeded, record.to_value()?)?;
         row.key = record.evidence_key();
         ledger.append(&[row])
     }
 
+    /// The effect took place and left several records: all but the last are notes.
+    pub fn succeed_with(&mut self, ledger: &mut Ledger, records: impl IntoIterator<Item = Record>) -> Result<Vec<Entry>> {
+        let mut rows = Vec::new();
+        for record in records {
+            let row = Draft { key: record.evidence_key(), result: record.to_value()?, ..self.template.clone() };
+            rows.push(row);
+        }
+        let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
+        self.advance(ActionState::Succeeded, Value::Null)?;
+        rows.push(last);
+        for row in &mut rows {
+            row.state = ActionState::Succeeded;
+        }
+        ledger.append(&rows)
+    }
+
     /// It failed and changed nothing. Gives the failure back with a reference to the action.
-    pub fn fail(self, ledger: &mut Ledger, failure: Failure) -> Failure {
+    pub fn fail(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::FailedWithoutEffect], failure)
+    }
+
+    /// Refused before any effect. Gives the failure back with a reference to the action.
+    pub fn deny(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::Planned, ActionState::Denied], failure)
+    }
+
+    /// It cannot be said whether the effect took place; recovery will look.
+    pub fn lose(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::OutcomeUnknown], failure)
+    }
+
+    fn end_with(&mut self, ledger: &mut Ledger, states: &[ActionState], failure: Failure) -> Failure {
         let failure = failure.reference(self.id());
         let result = json!({"record": "failure", "failure": failure});
-        match ledger.append(&[self.row(ActionState::FailedWithoutEffect, result)]) {
+        match self.write(ledger, states.iter().map(|state| (*state, result.clone()))) {
             Ok(_) => failure,
             Err(second) => failure.also([second]),
         }
+    }
+
+    /// Recovery begins to look; from here on the action ends as succeeded, safe to retry, or a person's decision.
+    pub fn reconcile(&mut self, ledger: &mut Ledger) -> Result<()> {
+        let steps = match self.state {
+            Some(ActionState::Dispatched) => vec![ActionState::OutcomeUnknown, ActionState::Reconcile],
+            Some(ActionState::OutcomeUnknown) => vec![ActionState::Reconcile],
+            Some(ActionState::Planned) => {
+                vec![ActionState::Authorized, ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile]
+            }
+            Some(ActionState::Authorized) => vec![ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile],
+            _ => vec![],
+        };
+        self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())
+    }
+
+    /// Recovery found that nothing took place.
+    pub fn safe_to_retry(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        let value = record.to_value()?;
+        self.write(ledger, [(ActionState::SafeToRetry, value)]).map(|_| ())
     }
 }
 

@@ -62,6 +62,24 @@ impl Layout {
         self.task(id).join("index")
     }
 
+    /// What a task's worktree held when we wrote it last: the stat cache of its capture.
+    #[must_use]
+    pub fn task_held(&self, id: &str) -> PathBuf {
+        self.task(id).join("held.json")
+    }
+
+    /// The lock around git's registry of worktrees.
+    #[must_use]
+    pub fn worktrees_lock(&self) -> PathBuf {
+        self.root.join("locks").join("worktrees")
+    }
+
+    /// The lock under which `start` finds a free task id.
+    #[must_use]
+    pub fn start_lock(&self) -> PathBuf {
+        self.root.join("locks").join("start")
+    }
+
     /// What is known of slots.
     #[must_use]
     pub fn slots(&self) -> PathBuf {

@@ -72,6 +72,13 @@ impl LockGuard {
     }
 }
 
+impl Drop for LockGuard {
+    /// Released by name and not only by closing: a child that was just forked may still share the descriptor.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 fn busy(path: &Path, patience: Duration) -> Failure {
     Failure::new(
         Code::StoreBusy,

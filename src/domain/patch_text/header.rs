@@ -364,6 +364,6 @@ fn one_of(old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Option<Vec<u8>> {
 
 /// Something on the way turned the line ends of the whole patch into CRLF.
 fn carriage_returns(line: usize) -> Failure {
-    broken(line, "its own lines end in CR LF: something on the way changed the line ends of the patch")
+    broken(line, "its own lines end in CRLF: something on the way changed the line ends of the patch")
         .detail("lineEnds", "crlf")
 }

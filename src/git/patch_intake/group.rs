@@ -1,10 +1,10 @@
 //! Sections that belong together, because they all speak of one state of the tree: applied by git and, on our own, to the letter. The
 //! two results must be the same.
 
-use super::super::isolated::Isolated;
 use super::super::objects::Objects;
+use super::super::private_index::PrivateIndex;
 use super::super::tree;
-use super::read::Item;
+use super::read::{Item, gitlink};
 use super::view::{Found, TreeView};
 use crate::domain::digest::{Mode, ObjectId};
 use crate::domain::patch_text::exact::{self, Misfit};
@@ -41,7 +41,7 @@ pub(super) fn first(view: &TreeView, items: &[Item]) -> Result<usize> {
 
 /// One state of the tree, and the sections that change it.
 pub(super) struct Group<'a, 't> {
-    isolated: &'a Isolated<'a>,
+    index: &'a PrivateIndex<'a>,
     objects: &'a Objects,
     view: &'a TreeView<'a>,
     items: &'a [Item<'t>],
@@ -53,14 +53,14 @@ pub(super) struct Group<'a, 't> {
 
 impl<'a, 't> Group<'a, 't> {
     pub(super) fn new(
-        isolated: &'a Isolated<'a>,
+        index: &'a PrivateIndex<'a>,
         objects: &'a Objects,
         view: &'a TreeView<'a>,
         items: &'a [Item<'t>],
     ) -> Self {
         let written = items.iter().filter_map(|item| item.new.as_ref()).collect();
         let consumed = items.iter().filter_map(Item::consumed).collect();
-        Self { isolated, objects, view, items, written, consumed, late: Vec::new() }
+        Self { index, objects, view, items, written, consumed, late: Vec::new() }
     }
 
     /// Checks and applies. The index must hold the tree of the view; it holds the result afterwards.
@@ -78,7 +78,7 @@ impl<'a, 't> Group<'a, 't> {
         }
         let expected = self.expected(&before)?;
         self.by_git()?;
-        let after = self.isolated.write()?;
+        let after = self.index.write_tree()?;
         self.compare(&after, expected)?;
         Ok(after)
     }
@@ -107,22 +107,17 @@ impl<'a, 't> Group<'a, 't> {
             }
             return match found.file().filter(|_| !self.goes(path)) {
                 None => Ok(None),
-                Some((_, id)) if index.is_some() => Err(conflict(item, path, "no file", Some(id.as_str()))),
-                Some(_) => Err(item
-                    .failure(Code::PatchInvalid, format!("{path} is new in the patch, but the base has it"))),
+                Some((_, id)) => Err(conflict(item, path, "no file", Some(id.as_str()))),
             };
         }
         let Some((mode, id)) = found.file() else {
-            return Err(match index {
-                Some(index) => conflict(item, path, &index.old, None),
-                None => item.failure(Code::PatchInvalid, format!("the base has no file {path}")),
-            });
+            return Err(conflict(item, path, index.map_or("a file", |index| &index.old), None));
         };
         if let Some(index) = index.filter(|index| !id.as_str().starts_with(&index.old)) {
             return Err(conflict(item, path, &index.old, Some(id.as_str())));
         }
         if mode == Mode::Gitlink {
-            return Err(super::check::gitlink(path));
+            return Err(gitlink(path));
         }
         if let Some(said) = item.modes.0.filter(|said| *said != mode) {
             return Err(conflict(item, path, said.as_str(), Some(mode.as_str())));
@@ -220,7 +215,12 @@ impl<'a, 't> Group<'a, 't> {
         let text: Vec<u8> =
             self.items.iter().flat_map(|item| &item.text[item.section.range.clone()]).copied().collect();
         let strip = if self.items[0].strip == Strip::None { "-p0" } else { "-p1" };
-        let Err(said) = self.isolated.apply(&text, strip)? else { return Ok(()) };
+        let git = self.index.git().args(["apply", "--cached", "--binary", "--whitespace=nowarn", strip, "-"]);
+        let output = git.stdin(text).run()?;
+        if output.success() {
+            return Ok(());
+        }
+        let said = output.stderr.trim();
         let bare = |item: &&Item| {
             let changes = item.section.operation == Operation::Modify;
             changes
@@ -239,9 +239,9 @@ impl<'a, 't> Group<'a, 't> {
             .items
             .iter()
             .find(|item| said.contains(&crate::domain::repo_path::display(item.section.path())));
-        let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or(&said);
+        let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or(said);
         let message = format!("git does not apply the patch: {}{hint}", first.trim_start_matches("error: "));
-        Err(one.unwrap_or(&self.items[0]).failure(Code::PatchInvalid, message).detail("git", &said))
+        Err(one.unwrap_or(&self.items[0]).failure(Code::PatchInvalid, message).detail("git", said))
     }
 
     /// Git's result must be ours, path by path.

@@ -1,8 +1,9 @@
 //! A mailbox taken apart by git: one text per mail, decoded, without the message. Anything else is one text as it stands.
 
-use super::super::isolated::Isolated;
+use super::super::private_index::PrivateIndex;
 use crate::error::{Code, Failure, Result};
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 /// One text with diffs in it.
 #[derive(Debug)]
@@ -35,31 +36,49 @@ const HEADERS: &[&str] = &[
 ];
 
 /// The texts of a patch as it came.
-pub(super) fn parts<'a>(isolated: &Isolated, patch: &'a [u8]) -> Result<Vec<Part<'a>>> {
+pub(super) fn parts<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<Part<'a>>> {
     let content = patch.trim_ascii_start();
     let first = content.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
     if !is_mail(content, first) {
         return Ok(vec![Part { mail: None, text: Cow::Borrowed(patch) }]);
     }
-    let folder = isolated.folder();
+    let folder = folder(index);
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make the directory", &folder, &e))?;
     let mut out = std::ffi::OsString::from("-o");
     out.push(&folder);
-    let git = isolated.git().args(["mailsplit", "-d8"]);
+    let git = index.git().args(["mailsplit", "-d8"]);
     // Line ends that the whole mailbox has belong to its transport, others to the files.
     let git = if first.ends_with(b"\r\n") { git } else { git.arg("--keep-cr") };
     // Without its first line, git would take the whole mailbox for one mail.
-    let envelope: &[u8] =
-        if first.starts_with(b"From ") { b"" } else { b"From none Thu Jan  1 00:00:00 1970\n" };
+    let envelope: &[u8] = if is_envelope(first) { b"" } else { b"From none Thu Jan  1 00:00:00 1970\n" };
     let split = git.arg(&out).stdin([envelope, content].concat()).run()?;
     if !split.success() {
         return Err(unreadable(&split.stderr));
     }
     let count: usize = split.line().trim().parse().map_err(|_| unreadable(&split.line()))?;
-    (1..=count).map(|number| one(isolated, number)).collect()
+    (1..=count).map(|number| one(index, number)).collect()
+}
+
+/// Where git puts the mails.
+fn folder(index: &PrivateIndex) -> PathBuf {
+    index.folder().join("mail")
+}
+
+/// The line between the mails of a mailbox, as git knows it: `From`, and a time and a year at its end.
+fn is_envelope(line: &[u8]) -> bool {
+    let Some(colon) = line.iter().rposition(|b| *b == b':').filter(|_| line.starts_with(b"From ")) else {
+        return false;
+    };
+    let digit = |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_digit);
+    let clock =
+        [colon.checked_sub(4), colon.checked_sub(2), colon.checked_sub(1), Some(colon + 1), Some(colon + 2)];
+    let year = line.get(colon + 3..).map(<[u8]>::trim_ascii).and_then(|rest| std::str::from_utf8(rest).ok());
+    let year = year.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    clock.into_iter().all(digit) && year.is_some_and(|year| year > 90)
 }
 
 fn is_mail(content: &[u8], first: &[u8]) -> bool {
-    if first.starts_with(b"From ") {
+    if is_envelope(first) {
         return true;
     }
     let word = first.split_inclusive(|b| *b == b':').next().unwrap_or_default().to_ascii_lowercase();
@@ -71,13 +90,13 @@ fn is_mail(content: &[u8], first: &[u8]) -> bool {
     HEADERS.iter().any(|header| header.as_bytes() == word) && head.into_iter().any(known)
 }
 
-fn one(isolated: &Isolated, number: usize) -> Result<Part<'static>> {
-    let place = |name: String| isolated.folder().join(name);
+fn one(index: &PrivateIndex, number: usize) -> Result<Part<'static>> {
+    let place = |name: String| folder(index).join(name);
     let failed =
         |e: std::io::Error| Failure::new(Code::Io, format!("cannot read mail {number} of the mailbox: {e}"));
     let mail = std::fs::read(place(format!("{number:08}"))).map_err(failed)?;
     let (message, diff) = (place(format!("{number:08}.message")), place(format!("{number:08}.diff")));
-    let git = isolated.git().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
+    let git = index.git().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
     let output = git.arg(message).arg(&diff).stdin(mail).run()?;
     if !output.success() {
         return Err(unreadable(&output.stderr).detail("mail", number));

@@ -1,8 +1,7 @@
 //! From the text of a patch to checked paths: which prefix its names have, whether every path may be touched at all, and how large
 //! its binary contents say that they are. Nothing is applied here.
 
-use super::Rules;
-use super::check::{budget_exhausted, gitlink, out_of_scope};
+use super::super::limits::{Limits, refusal};
 use super::mail::Part;
 use super::view::{Found, TreeView};
 use crate::domain::digest::Mode;
@@ -46,7 +45,7 @@ impl Item<'_> {
 }
 
 /// Reads every part. The failure names all paths that may not be touched.
-pub(super) fn items<'t>(view: &TreeView, parts: &'t [Part], rules: &Rules) -> Result<Vec<Item<'t>>> {
+pub(super) fn items<'t>(view: &TreeView, parts: &'t [Part], limits: &Limits) -> Result<Vec<Item<'t>>> {
     let mut made: HashSet<Vec<u8>> = HashSet::new();
     let (mut items, mut failures) = (Vec::new(), Vec::new());
     for part in parts {
@@ -55,7 +54,7 @@ pub(super) fn items<'t>(view: &TreeView, parts: &'t [Part], rules: &Rules) -> Re
         for section in sections {
             match item(section, part, strip) {
                 Ok(item) => {
-                    failures.extend(refused(&item, rules));
+                    failures.extend(refused(&item, limits));
                     items.push(item);
                 }
                 Err(failure) => failures.push(with_mail(failure, part.mail)),
@@ -65,7 +64,7 @@ pub(super) fn items<'t>(view: &TreeView, parts: &'t [Part], rules: &Rules) -> Re
     if let Some(failure) = Failure::first_of(failures) {
         return Err(failure);
     }
-    announced_size(&items, rules)?;
+    announced_size(&items, limits)?;
     Ok(items)
 }
 
@@ -97,14 +96,18 @@ fn item<'t>(section: Section, part: &'t Part, strip: Strip) -> Result<Item<'t>> 
 }
 
 /// Paths out of scope and gitlinks.
-fn refused(item: &Item, rules: &Rules) -> Vec<Failure> {
+fn refused(item: &Item, limits: &Limits) -> Vec<Failure> {
     let mut paths: Vec<&RepoPath> = item.consumed().into_iter().chain(&item.new).collect();
     paths.dedup();
     if item.modes.0 == Some(Mode::Gitlink) || item.modes.1 == Some(Mode::Gitlink) {
         return paths.last().map(|path| with_mail(gitlink(path), item.mail)).into_iter().collect();
     }
-    let outside = paths.into_iter().filter(|path| !(rules.in_scope)(path));
-    outside.map(|path| with_mail(out_of_scope(path, rules), item.mail)).collect()
+    paths.into_iter().filter_map(|path| limits.outside(path)).map(|f| with_mail(f, item.mail)).collect()
+}
+
+/// The path is, or becomes, a commit of another repository.
+pub(super) fn gitlink(path: &RepoPath) -> Failure {
+    refusal(&path.to_string(), "a submodule cannot be added, changed or removed by a task")
 }
 
 /// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes are taken off, unless
@@ -163,7 +166,7 @@ fn folders(view: &TreeView, sections: &[Section]) -> Result<bool> {
 }
 
 /// Adds up what the binary contents will be, by their headers alone, so that a small text cannot become a huge content.
-fn announced_size(items: &[Item], rules: &Rules) -> Result<()> {
+fn announced_size(items: &[Item], limits: &Limits) -> Result<()> {
     let mut total = 0u64;
     for item in items {
         let Body::Binary(forward, _) = &item.section.body else { continue };
@@ -172,8 +175,12 @@ fn announced_size(items: &[Item], rules: &Rules) -> Result<()> {
             BinaryKind::Delta => forward.size.max(delta_result(item, forward)?),
         };
         total = total.saturating_add(size);
+        let path = item.new.as_ref().or(item.old.as_ref());
+        if let Some(failure) = path.and_then(|path| limits.too_much(path, total)) {
+            return Err(with_mail(failure, item.mail));
+        }
     }
-    if total > rules.artifact_bytes { Err(budget_exhausted(total, rules)) } else { Ok(()) }
+    Ok(())
 }
 
 /// The size of the content that a delta makes: the second of the two numbers that it begins with.

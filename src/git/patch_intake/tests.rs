@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::repo_path::RepoPath;
 use crate::git::testing::TestRepository;
 use crate::git::{Git, bound};
 
@@ -29,7 +30,8 @@ impl Bench {
         in_scope: &dyn Fn(&RepoPath) -> bool,
         bytes: u64,
     ) -> Result<Capture> {
-        let rules = Rules { in_scope, scope_patterns: vec!["docs/".into()], artifact_bytes: bytes };
+        let scope = ["docs/".to_owned()];
+        let rules = Limits { allowed: in_scope, scope: &scope, artifact_bytes: Some(bytes) };
         take(&self.home.repository(), &self.home.quarantine(), &self.base, patch.as_ref(), &rules)
     }
 
@@ -271,8 +273,9 @@ fn plain_diffs_are_taken_with_and_without_prefixes() {
     assert_eq!(bench.take(epoch).expect("new").changes[0].path.to_string(), "new");
     let removed = bench.take("--- a/src/top\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n").expect("removed");
     assert!(removed.changes[0].new.is_none());
-    let failure = bench.refused(plain("a/missing", "b/missing"));
-    assert_eq!(failure.code(), Code::PatchInvalid);
+    assert_eq!(bench.code(plain("a/missing", "b/missing")), Code::VersionConflict);
+    let prose = format!("From me to you: 10 lines\n\n{}", plain("a/top", "b/top"));
+    assert_eq!(bench.take(prose).expect("prose").changes.len(), 1);
     let failure = bench.refused("--- a/top\n+++ b/top\n@@ -1,4 +1,4 @@\n-1\n+one\n 2\n drei\n 4\n");
     assert_eq!(failure.code(), Code::PatchInvalid);
     assert_eq!(
@@ -586,7 +589,7 @@ fn a_change_over_its_budget_is_refused_before_it_is_inflated() {
     assert_eq!(bench.take_with(&text, &|_| true, 90).expect("fits").changes.len(), 1);
     let failure = bench.take_with(&text, &|_| true, 89).expect_err("refused");
     assert_eq!(failure.code(), Code::BudgetExhausted);
-    assert_eq!((&failure.details()["limit"], &failure.details()["actual"]), (&89.into(), &90.into()));
+    assert_eq!((&failure.details()["expected"], &failure.details()["actual"]), (&89.into(), &90.into()));
     bench.home.write("zeros", &vec![0; 500_000]);
     let patch = bench.diff(&["--binary", "--full-index"]);
     assert!(patch.len() < 5_000, "{}", patch.len());
@@ -714,11 +717,9 @@ fn the_bound_text_proves_its_tree_and_no_other() {
         assert_eq!(bound::text(&repository, &quarantine, &base, &base).expect("a text"), b"");
         let damaged = String::from_utf8_lossy(&text).replace("+three", "+drei").into_bytes();
         for (text, tree) in [(&text[..], &base), (&damaged[..], &tree), (b"", &tree)] {
-            let failure =
-                bound::verify(&repository, &quarantine, &base, text, tree).expect_err("proves too much");
-            assert_eq!(failure.code(), Code::PatchInvalid);
+            bound::verify(&repository, &quarantine, &base, text, tree).expect_err("proves too much");
         }
-        let rules = Rules { in_scope: &|_| true, scope_patterns: vec![], artifact_bytes: 1 << 20 };
+        let rules = Limits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
         let capture = take(&repository, &quarantine, &base, &text, &rules).expect("is taken");
         assert_eq!(capture.tree, tree);
         assert_eq!(home.run(["status", "--porcelain"]), "");
@@ -821,7 +822,7 @@ proptest::proptest! {
         let moves = if copies { "--find-copies-harder" } else { "--find-renames=10%" };
         let theirs = home.git().args(["diff", "--binary", moves, &format!("-U{context}"), "HEAD~1", "HEAD"]).ok().expect("a diff");
         let mails = home.git().args(["format-patch", "--stdout", "--binary", moves, "HEAD~1"]).ok().expect("mails");
-        let rules = Rules { in_scope: &|_| true, scope_patterns: vec![], artifact_bytes: 1 << 20 };
+        let rules = Limits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
         if base != tree {
             for patch in [text, theirs, mails] {
                 let capture = take(&repository, &quarantine, &base, &patch, &rules);

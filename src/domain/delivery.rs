@@ -1,0 +1,483 @@
+//! Delivery, the part that decides: what the live tree holds at the touched paths, compared with what the change was
+//! made for, gives either a plan or the list of all conflicts.
+//!
+//! Nothing here reads a file. [`plan`] is a pure function, so that every row of the comparison matrix is a unit
+//! test. A [`Plan`] alone writes nothing either: the executor takes a [`ClearedPlan`], and the only way to one is a
+//! [`Clearance`] whose required rows all passed for exactly the planned manifest (or that comes from a receipt, to undo it).
+
+use super::digest::{FileState, Mode, ObjectId, Sha256};
+use super::patch::{Change, manifest_sha256};
+use super::receipt::Receipt;
+use super::repo_path::RepoPath;
+use super::verdict::{Row, Verdict};
+use crate::error::{Code, Failure, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Why a path cannot be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The content is neither the preimage nor the postimage.
+    Edited,
+    /// The file is gone.
+    Missing,
+    /// Something lies where the change creates a file.
+    Appeared,
+    /// A file became a link, a directory or something else.
+    TypeChanged,
+    /// The executable bit is not the preimage's.
+    ModeChanged,
+    /// A directory on the way is a symbolic link.
+    ParentIsLink,
+    /// A directory on the way is a file.
+    ParentIsFile,
+    /// A sibling's name differs in case or Unicode form only.
+    Collision,
+    /// The index entry is not what it was, nor the preimage or the postimage.
+    IndexChanged,
+    /// The index holds a merge conflict.
+    Unmerged,
+    /// The index promises the file (`git add -N`).
+    IntentToAdd,
+    /// The path is outside the sparse checkout.
+    OutsideSparse,
+    /// Another repository lies in between.
+    NestedRepository,
+    /// A submodule's commit.
+    Gitlink,
+    /// The file's owner could not be kept.
+    Owner,
+    /// Somebody has the file open for writing.
+    OpenForWriting,
+}
+
+/// One path that is not what the change was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conflict {
+    /// The path.
+    pub path: RepoPath,
+    /// Why.
+    pub reason: Reason,
+    /// The preimage; `None` where the change creates the path.
+    pub expected: Option<Side>,
+    /// What is there, as git would store it; `None` where nothing is, or nothing that git could store.
+    pub actual: Option<Side>,
+    /// True where a three-way merge would be clean.
+    pub mergeable: bool,
+}
+
+/// Mode and blob of one side of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Side {
+    /// Git's mode.
+    pub mode: Mode,
+    /// Git's id.
+    pub git_blob: ObjectId,
+}
+
+impl Side {
+    fn of(state: &FileState) -> Self {
+        Self { mode: state.mode, git_blob: state.git_blob.clone() }
+    }
+}
+
+/// What the index says of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+pub enum IndexState {
+    /// No entry.
+    Absent,
+    /// An ordinary entry.
+    #[serde(rename_all = "camelCase")]
+    Entry {
+        /// Git's mode.
+        mode: Mode,
+        /// Git's id.
+        git_blob: ObjectId,
+    },
+    /// `git add -N`.
+    IntentToAdd,
+    /// Several stages.
+    Unmerged,
+}
+
+impl IndexState {
+    fn of(state: Option<&FileState>) -> Self {
+        state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
+    }
+}
+
+/// What lies at a path in the live tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LiveKind {
+    /// Nothing.
+    Missing,
+    /// A regular file.
+    File(LiveFile),
+    /// A symbolic link, never followed.
+    Link {
+        /// Git's id of the target as a blob.
+        git_blob: ObjectId,
+        /// Digest of the target.
+        sha256: Sha256,
+    },
+    /// A directory.
+    Directory {
+        /// True where it holds anything but directories and files that the patch deletes.
+        strangers: bool,
+    },
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+/// A regular file of the live tree, compared by content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveFile {
+    /// The executable bit as git sees it (where `core.fileMode` is off: the index's or the preimage's).
+    pub executable: bool,
+    /// The permission bits, 12 of them.
+    pub permissions: u32,
+    /// Number of hard links.
+    pub links: u64,
+    /// Digest of the bytes as they lie there.
+    pub sha256: Sha256,
+    /// The id that git would store, conversions applied.
+    pub git_blob: ObjectId,
+    /// The content is the preimage's, conversions considered.
+    pub is_before: bool,
+    /// The content is the postimage's, conversions considered.
+    pub is_after: bool,
+    /// A new file can be given the same owner and group.
+    pub owner_kept: bool,
+}
+
+/// Why the directory of a path cannot be entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParentProblem {
+    /// This component is a symbolic link.
+    Link(RepoPath),
+    /// This component is no directory.
+    File(RepoPath),
+}
+
+/// Everything that a decision about one path rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveFact {
+    /// What lies there.
+    pub kind: LiveKind,
+    /// What is wrong on the way to it.
+    pub parent: Option<ParentProblem>,
+    /// A directory above it, below the top, has a `.git`.
+    pub nested_repository: bool,
+    /// A name beside it (or beside a directory that has to be made) differs in case or Unicode form only.
+    pub collision: bool,
+    /// The index.
+    pub index: IndexState,
+    /// It is absent because of a sparse checkout, or would be outside it.
+    pub outside_sparse: bool,
+    /// The three-way merge of preimage, postimage and live content is clean.
+    pub mergeable: bool,
+}
+
+impl LiveFact {
+    /// What is there, as git would store it.
+    fn side(&self) -> Option<Side> {
+        match &self.kind {
+            LiveKind::File(file) => Some(Side {
+                mode: if file.executable { Mode::Executable } else { Mode::File },
+                git_blob: file.git_blob.clone(),
+            }),
+            LiveKind::Link { git_blob, .. } => Some(Side { mode: Mode::Symlink, git_blob: git_blob.clone() }),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Nothing is there; the new object takes the name.
+    Create,
+    /// The new object changes places with what is there.
+    Replace,
+    /// What is there loses the name.
+    Delete,
+    /// The postimage is there already.
+    Already,
+}
+
+/// A change and what is to be done for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The change.
+    pub change: Change,
+    /// What to do.
+    pub step: Step,
+    /// What lies there.
+    pub kind: LiveKind,
+}
+
+/// A delivery without conflicts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a plan does nothing until it is cleared and executed"]
+pub struct Plan {
+    items: Vec<Item>,
+    manifest: Sha256,
+}
+
+impl Plan {
+    /// What is to be done, sorted by path bytes.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Allows the plan. A clearance for another manifest is our own fault and refused.
+    pub fn clear(self, clearance: &Clearance) -> Result<ClearedPlan> {
+        if clearance.manifest == self.manifest {
+            return Ok(ClearedPlan(self));
+        }
+        Err(Failure::internal("a delivery was cleared for another manifest than the planned one")
+            .expected(clearance.manifest, self.manifest))
+    }
+}
+
+/// A plan that may be executed.
+#[derive(Debug)]
+#[must_use = "a cleared plan does nothing until it is executed"]
+pub struct ClearedPlan(Plan);
+
+impl ClearedPlan {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.0
+    }
+
+    /// Digest of the manifest that it delivers.
+    #[must_use]
+    pub fn manifest(&self) -> Sha256 {
+        self.0.manifest
+    }
+}
+
+/// The permission to execute a plan for one manifest. Made only here, from rows or from a receipt.
+#[derive(Debug)]
+pub struct Clearance {
+    manifest: Sha256,
+}
+
+impl Clearance {
+    /// From the rows of a candidate, computed now. Refused unless every required one passed; the failure lists all
+    /// that did not, and `details.requirements` holds the rows.
+    pub fn from_rows(manifest: Sha256, rows: &[Row]) -> Result<Self> {
+        let missing: Vec<Failure> = rows.iter().filter(|row| row.required).filter_map(refusal).collect();
+        match Failure::first_of(missing) {
+            None => Ok(Self { manifest }),
+            Some(failure) => Err(failure.detail("requirements", rows)),
+        }
+    }
+
+    /// To undo what a receipt says was delivered: exactly the reverse of it is allowed.
+    #[must_use]
+    pub fn to_undo(receipt: &Receipt) -> Self {
+        Self { manifest: manifest_sha256(&receipt.reversed()) }
+    }
+}
+
+fn refusal(row: &Row) -> Option<Failure> {
+    let (code, word) = match row.verdict {
+        Verdict::Passed => return None,
+        Verdict::Failed => (Code::VerificationFailed, "failed"),
+        Verdict::Error => (Code::VerificationFailed, "ended in an error"),
+        Verdict::Stale => (Code::EvidenceStale, "was shown for other bytes"),
+        Verdict::NotRun => (Code::EvidenceMissing, "did not run"),
+        Verdict::NeedsConfirmation => (Code::ConfirmationRequired, "waits for a person"),
+    };
+    let reason = row.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+    Some(Failure::new(code, format!("the required requirement {} {word}{reason}", row.id)).subject(&row.id))
+}
+
+/// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said when the base was fixed.
+/// Every conflict is in the answer, not only the first.
+pub fn plan(
+    changes: &[Change],
+    facts: &[LiveFact],
+    index_at_base: &dyn Fn(&RepoPath) -> IndexState,
+) -> std::result::Result<Plan, Vec<Conflict>> {
+    let patch = Patch::new(changes);
+    let (mut items, mut conflicts) = (Vec::new(), Vec::new());
+    for (change, fact) in changes.iter().zip(facts) {
+        match patch.judge(change, fact, &index_at_base(&change.path)) {
+            Ok(step) => items.push(Item { change: change.clone(), step, kind: fact.kind.clone() }),
+            Err(reason) => conflicts.push(Conflict {
+                path: change.path.clone(),
+                reason,
+                expected: change.old.as_ref().map(Side::of),
+                actual: fact.side(),
+                mergeable: reason == Reason::Edited && fact.mergeable,
+            }),
+        }
+    }
+    if conflicts.is_empty() {
+        items.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+        return Ok(Plan { items, manifest: manifest_sha256(changes) });
+    }
+    Err(conflicts)
+}
+
+/// The failure that a refused delivery ends with; nothing was written.
+#[must_use]
+pub fn refused(conflicts: &[Conflict]) -> Failure {
+    let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
+    let others = match conflicts.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let message =
+        format!("nothing was written: the live tree is not what the change was made for at {first}{others}");
+    Failure::new(Code::DeliveryConflict, message).subject(first).detail("conflicts", conflicts)
+}
+
+/// The paths that the patch frees and fills, to judge a path together with its neighbours.
+struct Patch<'a> {
+    deleted: BTreeSet<&'a RepoPath>,
+    filled: BTreeSet<&'a RepoPath>,
+}
+
+/// Which side of a change the live tree shows.
+enum Shows {
+    Before,
+    After,
+}
+
+impl<'a> Patch<'a> {
+    fn new(changes: &'a [Change]) -> Self {
+        let of = |wanted: fn(&Change) -> bool| {
+            changes.iter().filter(|c| wanted(c)).map(|c| &c.path).collect::<BTreeSet<_>>()
+        };
+        Self { deleted: of(|c| c.new.is_none()), filled: of(|c| c.new.is_some()) }
+    }
+
+    fn judge(
+        &self,
+        change: &Change,
+        fact: &LiveFact,
+        at_base: &IndexState,
+    ) -> std::result::Result<Step, Reason> {
+        let sides = [&change.old, &change.new];
+        if sides.iter().any(|s| s.as_ref().is_some_and(|s| s.mode == Mode::Gitlink)) {
+            return Err(Reason::Gitlink);
+        }
+        if fact.nested_repository {
+            return Err(Reason::NestedRepository);
+        }
+        self.judge_parent(change, fact)?;
+        if fact.kind == LiveKind::Missing && fact.outside_sparse {
+            return Err(Reason::OutsideSparse);
+        }
+        let shows = self.compare(change, fact)?;
+        judge_index(change, fact, at_base)?;
+        let step = match (shows, &change.old, &change.new, &fact.kind) {
+            (Shows::After, ..) => return Ok(Step::Already),
+            (Shows::Before, None, _, LiveKind::Missing) => Step::Create,
+            (Shows::Before, _, None, _) => Step::Delete,
+            (Shows::Before, ..) => Step::Replace,
+        };
+        if change.old.is_none() && fact.collision {
+            return Err(Reason::Collision);
+        }
+        match &fact.kind {
+            LiveKind::File(file) if step == Step::Replace && !file.owner_kept => Err(Reason::Owner),
+            _ => Ok(step),
+        }
+    }
+
+    /// A file or link on the way is no problem where the patch itself takes it away (or puts it there, for a deletion).
+    fn judge_parent(&self, change: &Change, fact: &LiveFact) -> std::result::Result<(), Reason> {
+        let (at, reason) = match &fact.parent {
+            None => return Ok(()),
+            Some(ParentProblem::Link(at)) => (at, Reason::ParentIsLink),
+            Some(ParentProblem::File(at)) => (at, Reason::ParentIsFile),
+        };
+        let ours = if change.new.is_some() {
+            change.old.is_none() && self.deleted.contains(at)
+        } else {
+            self.filled.contains(at)
+        };
+        if ours { Ok(()) } else { Err(reason) }
+    }
+
+    fn compare(&self, change: &Change, fact: &LiveFact) -> std::result::Result<Shows, Reason> {
+        if self.is(change, change.new.as_ref(), fact, |file| file.is_after) {
+            return Ok(Shows::After);
+        }
+        if self.is(change, change.old.as_ref(), fact, |file| file.is_before) {
+            return Ok(Shows::Before);
+        }
+        let regular = change.old.as_ref().is_some_and(|old| old.mode.is_regular());
+        Err(match (&change.old, &fact.kind) {
+            (_, LiveKind::Missing) => Reason::Missing,
+            (None, LiveKind::Directory { .. } | LiveKind::Other) => Reason::TypeChanged,
+            (None, _) => Reason::Appeared,
+            (Some(_), LiveKind::File(file)) if regular && (file.is_before || file.is_after) => {
+                Reason::ModeChanged
+            }
+            (Some(_), LiveKind::File(_)) if regular => Reason::Edited,
+            (Some(old), LiveKind::Link { .. }) if old.mode == Mode::Symlink => Reason::Edited,
+            (Some(_), _) => Reason::TypeChanged,
+        })
+    }
+
+    /// True where the live path is in the given state.
+    fn is(
+        &self,
+        change: &Change,
+        state: Option<&FileState>,
+        fact: &LiveFact,
+        content: impl Fn(&LiveFile) -> bool,
+    ) -> bool {
+        let Some(state) = state else {
+            return match fact.kind {
+                LiveKind::Missing => true,
+                LiveKind::Directory { strangers } if change.new.is_some() => !strangers,
+                LiveKind::Directory { .. } => self.fills_beneath(&change.path),
+                _ => false,
+            };
+        };
+        match &fact.kind {
+            LiveKind::File(file) => {
+                state.mode.is_regular()
+                    && file.executable == (state.mode == Mode::Executable)
+                    && content(file)
+            }
+            LiveKind::Link { git_blob, sha256 } => {
+                state.mode == Mode::Symlink && *git_blob == state.git_blob && *sha256 == state.sha256
+            }
+            _ => false,
+        }
+    }
+
+    fn fills_beneath(&self, path: &RepoPath) -> bool {
+        self.filled.iter().any(|filled| filled.ancestors().contains(path))
+    }
+}
+
+/// The index has to say what it said at the base, or one of the two sides.
+fn judge_index(change: &Change, fact: &LiveFact, at_base: &IndexState) -> std::result::Result<(), Reason> {
+    let known = fact.index == *at_base
+        || fact.index == IndexState::of(change.old.as_ref())
+        || fact.index == IndexState::of(change.new.as_ref());
+    match fact.index {
+        IndexState::Unmerged => Err(Reason::Unmerged),
+        _ if known => Ok(()),
+        IndexState::IntentToAdd => Err(Reason::IntentToAdd),
+        _ => Err(Reason::IndexChanged),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What a delivery writes into the ledger: the plan before the first byte, the staged files before the first exchange, the
+//! receipt at the end. Together they are all that recovery and `undo` need.
+
+use super::delivery::Step;
+use super::digest::Sha256;
+use super::patch::Change;
+use super::repo_path::RepoPath;
+use serde::{Deserialize, Serialize};
+
+/// An object of a file system, by device and inode number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Inode {
+    /// The device.
+    pub dev: u64,
+    /// The inode number.
+    pub ino: u64,
+}
+
+/// What lies under a name, exactly: the bytes as they are on disk, not as git stores them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+pub enum Raw {
+    /// A regular file.
+    #[serde(rename_all = "camelCase")]
+    File {
+        /// Digest of the bytes.
+        sha256: Sha256,
+        /// The 12 permission bits; `None` where the system's default for new files applies.
+        permissions: Option<u32>,
+    },
+    /// A symbolic link.
+    #[serde(rename_all = "camelCase")]
+    Link {
+        /// Digest of the target.
+        sha256: Sha256,
+    },
+    /// A directory that holds nothing but directories.
+    Directory,
+}
+
+/// A place in the live tree: a directory below the top (`None`: the top itself) and a name in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spot {
+    /// The directory.
+    pub folder: Option<RepoPath>,
+    /// The name; always one of ours, so always text.
+    pub name: String,
+}
+
+/// What is to be done at one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedStep {
+    /// The change, as git sees it.
+    pub change: Change,
+    /// What to do.
+    pub step: Step,
+    /// What lies there; `None`: nothing.
+    pub before: Option<Raw>,
+    /// What will lie there; `None`: nothing.
+    pub after: Option<Raw>,
+    /// Where the new object is staged, and where the old one waits until the end. Not used for `already`.
+    pub temporary: Option<Spot>,
+    /// What the receipt will say of it.
+    pub notes: Vec<Note>,
+}
+
+/// The whole delivery, as written before the first byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryPlan {
+    /// Names the delivery.
+    pub id: String,
+    /// The top of the live tree, absolute. Text, or `{"bytes":"base64"}`.
+    #[serde(with = "super::os_path")]
+    pub top: std::path::PathBuf,
+    /// Digest of the manifest that is delivered.
+    pub manifest_sha256: Sha256,
+    /// One for each path, in the order of execution.
+    pub steps: Vec<PlannedStep>,
+    /// Directories that have to be made, from the top down.
+    pub folders: Vec<RepoPath>,
+}
+
+/// What was staged, in the order of the plan's steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Staged {
+    /// Each step's staged object; `None` where a step has none.
+    pub objects: Vec<Option<Inode>>,
+    /// Each step's preimage, kept for `undo`; `None` where there is none.
+    pub kept: Vec<Option<Kept>>,
+}
+
+/// Where the bytes of a preimage lie: a part of a stored blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kept {
+    /// The stored blob.
+    pub blob: Sha256,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+/// What came of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Written.
+    Applied,
+    /// It was there.
+    Already,
+    /// It would be written (`--dry-run`).
+    WouldApply,
+    /// A delivery was taken back.
+    Reverted,
+}
+
+/// Something that a reader of the receipt should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// The old file had further hard links; they keep the old content.
+    HardLinkBroken,
+    /// Whether somebody had the file open for writing could not be asked; it was hashed twice instead.
+    LeaseNotChecked,
+    /// The file system cannot exchange two names: the path was absent for a moment.
+    NotExchanged,
+    /// This extended attribute could not be carried over.
+    AttributeLost(String),
+    /// The user changed the path after it was written; that version was kept.
+    LaterEditKept,
+    /// Bytes of the user's that had to make way for a still later version of theirs.
+    EarlierEditStored(Sha256),
+    /// Something of the user's lies under this name now, because its own was taken.
+    LeftAt(String),
+}
+
+/// What was done at one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PathReceipt {
+    /// The change, as git sees it.
+    pub change: Change,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What lay there.
+    pub before: Option<Raw>,
+    /// What was put there.
+    pub after: Option<Raw>,
+    /// The bytes that lay there.
+    pub kept: Option<Kept>,
+    /// What else to know.
+    pub notes: Vec<Note>,
+}
+
+/// A finished delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// The delivery's id.
+    pub id: String,
+    /// Digest of the manifest that was delivered.
+    pub manifest_sha256: Sha256,
+    /// Every path, sorted by path bytes.
+    pub paths: Vec<PathReceipt>,
+}
+
+impl Receipt {
+    /// From the plan and what was staged for it; `notes` are those that came up while it ran, by step.
+    #[must_use]
+    pub fn new(plan: &DeliveryPlan, staged: &Staged, notes: &[Vec<Note>], applied: Outcome) -> Self {
+        let mut paths: Vec<PathReceipt> = plan
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(at, step)| PathReceipt {
+                change: step.change.clone(),
+                outcome: if step.step == Step::Already { Outcome::Already } else { applied },
+                before: step.before.clone(),
+                after: step.after.clone(),
+                kept: staged.kept.get(at).cloned().flatten(),
+                notes: step.notes.iter().chain(notes.get(at).into_iter().flatten()).cloned().collect(),
+            })
+            .collect();
+        paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths }
+    }
+
+    /// The changes that take back what was written; what was there already stays.
+    #[must_use]
+    pub fn reversed(&self) -> Vec<Change> {
+        let written = self.paths.iter().filter(|p| matches!(p.outcome, Outcome::Applied | Outcome::Reverted));
+        written.map(|p| p.change.reversed()).collect()
+    }
+}

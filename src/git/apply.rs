@@ -1,0 +1,283 @@
+//! Writes a delivery into the live tree: all of it or none of it, and never over bytes that were not looked at.
+//!
+//! The order is what makes it safe. The plan is in the ledger before the first byte; new objects are staged under names of ours and
+//! synced, the old bytes are stored, both are in the ledger before the first path changes; then every path changes by one
+//! atomic exchange or move that cannot overwrite, and what came out is looked at *after* it has lost its name: nobody can write to it
+//! unnoticed any more. An object that is not as expected goes back, and so does everything before it. At the end all that
+//! came out is looked at once more, and only then dropped.
+//!
+//! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks at each path first.
+//! [`execute`] accepts a [`ClearedPlan`] and nothing else.
+
+mod attributes;
+mod back;
+mod look;
+pub mod recover;
+mod stage;
+mod step;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use super::fsops::{Barred, Folder, Top};
+use super::live::Materials;
+use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, refused};
+use crate::domain::digest::Sha256;
+use crate::domain::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
+use crate::domain::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use std::path::Path;
+use std::rc::Rc;
+
+/// From this number of objects on, one sync of the file system is cheaper than one of each.
+const MANY: usize = 20;
+
+/// One entry for the ledger. Each has to be durable when [`Journal::record`] returns.
+#[derive(Debug)]
+pub enum Record<'a> {
+    /// Nothing was written yet.
+    Planned(&'a DeliveryPlan),
+    /// All new objects are staged and safe, all old bytes stored; no path was changed yet.
+    Staged(&'a Staged),
+    /// From here on it only goes back.
+    TakingBack,
+    /// Everything is as it was, but for these paths, which the user edited meanwhile.
+    TakenBack(&'a [RepoPath]),
+    /// The delivery is complete.
+    Done(&'a Receipt),
+}
+
+/// Where the steps of a delivery are written down.
+pub trait Journal {
+    /// Appends an entry.
+    fn record(&mut self, record: &Record<'_>) -> Result<()>;
+}
+
+/// Content-addressed storage for the user's bytes.
+#[derive(Clone, Copy)]
+pub struct Keeper<'a> {
+    /// Stores bytes durably.
+    pub put: &'a dyn Fn(&[u8]) -> Result<Sha256>,
+    /// Reads them again.
+    pub get: &'a dyn Fn(&Sha256) -> Result<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Keeper<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keeper")
+    }
+}
+
+/// Names one delivery.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// Its id; names it in ledger and receipt.
+    pub id: &'a str,
+    /// The top of the live tree.
+    pub top: &'a Path,
+    /// How the receipt calls a written path: `applied`, or `reverted` for an undo.
+    pub outcome: Outcome,
+}
+
+/// What the receipt of a plan would say, for `--dry-run`.
+#[must_use]
+pub fn preview(plan: &Plan) -> Vec<(RepoPath, Outcome)> {
+    let outcome = |step| if step == Step::Already { Outcome::Already } else { Outcome::WouldApply };
+    plan.items().iter().map(|item| (item.change.path.clone(), outcome(item.step))).collect()
+}
+
+/// Executes a plan. On failure everything is as it was before, except where the failure says otherwise.
+pub fn execute(
+    cleared: ClearedPlan,
+    materials: Materials,
+    delivery: Delivery<'_>,
+    journal: &mut dyn Journal,
+    keeper: Keeper<'_>,
+) -> Result<Receipt> {
+    let plan = stage::lay_out(cleared, &materials, delivery)?;
+    journal.record(&Record::Planned(&plan))?;
+    let staged = stage::stage(&plan, &materials, keeper);
+    let (staged, problem) = match staged {
+        Ok(staged) => match journal.record(&Record::Staged(&staged)) {
+            Ok(()) => (staged, None),
+            Err(e) => (staged, Some(e)),
+        },
+        Err((staged, e)) => (staged, Some(e)),
+    };
+    let mut run = Run::new(&materials.top, &plan, staged, keeper, delivery.outcome);
+    match problem {
+        Some(problem) => run.clear_away(problem, journal),
+        None => {
+            let act = |step: &PlannedStep| {
+                if step.step == Step::Already { Act::Nothing } else { Act::Commit }
+            };
+            let acts: Vec<Act> = plan.steps.iter().map(act).collect();
+            run.go_forward(&acts, journal)
+        }
+    }
+}
+
+/// Why a step did not go through.
+#[derive(Debug)]
+enum Stop {
+    Conflict(usize, Reason),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A delivery on its way.
+struct Run<'a> {
+    top: &'a Top,
+    plan: &'a DeliveryPlan,
+    staged: Staged,
+    keeper: Keeper<'a>,
+    outcome: Outcome,
+    notes: Vec<Vec<Note>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        top: &'a Top,
+        plan: &'a DeliveryPlan,
+        staged: Staged,
+        keeper: Keeper<'a>,
+        outcome: Outcome,
+    ) -> Self {
+        Self { top, plan, staged, keeper, outcome, notes: vec![Vec::new(); plan.steps.len()] }
+    }
+
+    /// Carries out what is left, looks once more at all that came out, and drops it.
+    fn go_forward(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
+        if let Err(stop) = self.commit_all(acts) {
+            return Err(self.take_back(stop, journal));
+        }
+        self.drop_held(acts)?;
+        let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
+        journal.record(&Record::Done(&receipt))?;
+        Ok(receipt)
+    }
+
+    fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {
+        for (at, _) in acts.iter().enumerate().filter(|(_, act)| **act == Act::Commit) {
+            self.commit(at)?;
+        }
+        self.sync()?;
+        let looked_at = |act: &Act| matches!(act, Act::Commit | Act::Finish);
+        for (at, _) in acts.iter().enumerate().filter(|(_, act)| looked_at(act)) {
+            self.confirm(at)?;
+        }
+        Ok(())
+    }
+
+    /// Puts everything back as it was; the failure that comes back says why, and what could not be restored.
+    fn take_back(&mut self, stop: Stop, journal: &mut dyn Journal) -> Failure {
+        // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder to read.
+        let announced = journal.record(&Record::TakingBack);
+        let restored = self.restore();
+        let mut failure = match stop {
+            Stop::Failed(failure) => failure,
+            Stop::Conflict(at, reason) => refused(&[self.conflict(at, reason)]),
+        };
+        match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
+            Ok(later) if !later.is_empty() => failure = failure.detail("editedMeanwhile", later),
+            Ok(_) => {}
+            Err(e) => {
+                let remedy = "The tree may hold a part of the delivery. Run `recover` to put it in order.";
+                failure = failure.also([e]).remedy(remedy, ["git", "tender", "recover"]);
+            }
+        }
+        let stored: Vec<&Note> = self.notes.iter().flatten().collect();
+        if !stored.is_empty() {
+            failure = failure.detail("notes", stored);
+        }
+        failure.also(announced.err())
+    }
+
+    /// Looks at every step and undoes what was done, last first. Returns the paths that the user edited meanwhile.
+    fn restore(&mut self) -> Result<Vec<RepoPath>> {
+        let sights = self.sights()?;
+        let decided = decide(self.plan, Progress::TakingBack, &sights);
+        self.go_back(&decided.acts)?;
+        Ok(decided.later)
+    }
+
+    fn go_back(&mut self, acts: &[Act]) -> Result<()> {
+        let mut first_problem = None;
+        let last_not_created =
+            self.plan.steps.iter().rposition(|s| matches!(s.step, Step::Replace | Step::Delete));
+        for at in (0..acts.len()).rev() {
+            // The created files are gone; their directories may lie where a file has to come back.
+            if Some(at) == last_not_created {
+                first_problem = first_problem.or(self.remove_folders().err());
+            }
+            // One path that cannot be put back must not keep the others from it.
+            if let Err(e) = self.undo(at, acts[at]) {
+                first_problem.get_or_insert(e);
+            }
+        }
+        self.remove_folders()?;
+        self.sync()?;
+        first_problem.map_or(Ok(()), Err)
+    }
+
+    /// Staging failed: removes what was staged. No path was touched.
+    fn clear_away(&mut self, problem: Failure, journal: &mut dyn Journal) -> Result<Receipt> {
+        let cleared = self.drop_all_staged().and_then(|()| journal.record(&Record::TakenBack(&[])));
+        Err(problem.also(cleared.err()))
+    }
+
+    fn sights(&mut self) -> Result<Vec<Sight>> {
+        (0..self.plan.steps.len()).map(|at| self.sight(at)).collect()
+    }
+
+    /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run at this point.
+    fn conflict(&self, at: usize, reason: Reason) -> Conflict {
+        let change = &self.plan.steps[at].change;
+        Conflict {
+            path: change.path.clone(),
+            reason,
+            expected: change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
+            actual: look::side(self.top, change),
+            mergeable: false,
+        }
+    }
+
+    fn step(&self, at: usize) -> &'a PlannedStep {
+        &self.plan.steps[at]
+    }
+
+    fn temporary(&self, at: usize) -> Result<&'a Spot> {
+        let missing = || Failure::internal("a step has no temporary name");
+        self.plan.steps[at].temporary.as_ref().ok_or_else(missing)
+    }
+
+    fn note(&mut self, at: usize, note: Note) {
+        if !self.notes[at].contains(&note) {
+            self.notes[at].push(note);
+        }
+    }
+}
+
+/// A directory that has to be there.
+fn folder(top: &Top, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
+    top.folder(path).map_err(|barred| {
+        let shown = path.map(ToString::to_string).unwrap_or_default();
+        let why = match barred {
+            Barred::Missing => "it is gone".to_owned(),
+            Barred::Link(at) => format!("{at} is a symbolic link"),
+            Barred::NotFolder(at) => format!("{at} is no directory"),
+            Barred::Error(e) => e.to_string(),
+        };
+        Failure::new(Code::Io, format!("cannot enter the directory {shown}: {why}")).subject(shown)
+    })
+}
+
+/// An operation on a path failed.
+fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
+    Failure::io(doing, path.as_path(), error)
+}

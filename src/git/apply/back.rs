@@ -1,0 +1,339 @@
+//! The way back of one path, and what becomes of objects that have lost their place.
+//!
+//! Going back meets a user who may have gone on working. Three things can be at a path: our object untouched, which makes room again; nothing; or
+//! something of the user's, which is later than anything we hold and stays. What we hold then is stored and named, never just dropped.
+
+use super::look::{Wait, ask, look, only_folders, ours};
+use super::step::{Names, aside};
+use super::{Run, failed};
+use crate::domain::delivery::Step;
+use crate::domain::digest::Sha256;
+use crate::domain::receipt::{Inode, Note, Raw};
+use crate::domain::recovery::Act;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use crate::git::fsops::Folder;
+use crate::git::lease::Asked;
+use rustix::fs::FileType;
+use std::io::{self, ErrorKind, Read};
+
+/// How often a path is tried again while somebody else keeps changing it.
+const PATIENCE: usize = 100;
+
+impl Run<'_> {
+    /// Puts in order what a file system without exchange and without moves to a free name can leave behind: an object with two names in
+    /// the middle of a move (the name that only we use goes), and an exchange by moves that was cut off (it is undone or completed).
+    pub(super) fn tidy(&mut self, at: usize) -> Result<()> {
+        let Ok(names) = self.names(at) else { return Ok(()) };
+        let aside = aside(names.temporary);
+        let fail = |e: io::Error| failed("put in order", names.path, &e);
+        let inode = |folder: &Folder, name: &[u8]| -> Result<Option<Inode>> {
+            Ok(folder.entry(name).map_err(fail)?.map(|e| e.inode))
+        };
+        let live = inode(&names.folder, names.name())?;
+        let mut temporary = inode(&names.room, names.temporary)?;
+        let mut spare = inode(&names.room, &aside)?;
+        if spare.is_some() && (spare == live || spare == temporary) {
+            names.room.unlink(&aside).map_err(fail)?;
+            spare = None;
+        }
+        if temporary.is_some() && temporary == live {
+            names.room.unlink(names.temporary).map_err(fail)?;
+            temporary = None;
+        }
+        match (spare, live, temporary) {
+            (None, ..) => Ok(()),
+            (_, None, _) => names.room.move_to(&aside, &names.folder, names.name()).map_err(fail),
+            (_, _, None) => names.room.move_to(&aside, &names.room, names.temporary).map_err(fail),
+            _ => self.dispose(at, &names.room, &aside, Stored::No),
+        }
+    }
+
+    /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary name.
+    pub(super) fn swap_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+        let fail = |e: io::Error| failed("put back", names.path, &e);
+        match self.step(at).step {
+            Step::Replace => self.exchange_back(at, names),
+            Step::Create => match names.folder.move_to(names.name(), &names.room, names.temporary) {
+                Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+                Err(e) => Err(fail(e)),
+                Ok(()) if self.is_pristine(at, names)? => Ok(()),
+                // What we took was changed, or another's: it goes back and stays.
+                Ok(()) => {
+                    self.note(at, Note::LaterEditKept);
+                    self.give_back(at, names)
+                }
+            },
+            Step::Delete => self.give_back(at, names),
+            Step::Already => Ok(()),
+        }
+    }
+
+    /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one stays.
+    fn give_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+        if self.plan.folders.contains(names.path) {
+            self.remove_folders()?;
+        }
+        match names.room.move_to(names.temporary, &names.folder, names.name()) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                self.note(at, Note::LaterEditKept);
+                self.dispose(at, &names.room, names.temporary, Stored::No)
+            }
+            Err(e) => Err(failed("put back", names.path, &e)),
+        }
+    }
+
+    /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest version is at the
+    /// path, and the one before it, which they replaced themselves, is what remains.
+    fn exchange_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+        let fail = |e: io::Error| failed("put back", names.path, &e);
+        let inode = |name: &[u8]| -> Result<Option<Inode>> {
+            Ok(names.folder.entry(name).map_err(fail)?.map(|e| e.inode))
+        };
+        let held = inode(names.temporary)?;
+        for _ in 0..PATIENCE {
+            if self.path_is_pristine(at, names)? {
+                match self.exchange(at, names) {
+                    Ok(()) if self.is_pristine(at, names)? => return Ok(()),
+                    Ok(()) => self.return_the_later(at, names, held)?,
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    Err(e) => return Err(fail(e)),
+                }
+            } else if inode(names.name())?.is_none() {
+                match names.folder.move_to(names.temporary, &names.folder, names.name()) {
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                    other => return other.map_err(fail),
+                }
+            } else {
+                self.note(at, Note::LaterEditKept);
+                return self.dispose(at, &names.folder, names.temporary, Stored::No);
+            }
+        }
+        Err(fail(ErrorKind::ResourceBusy.into()))
+    }
+
+    /// An exchange brought out something later than what was staged: it goes to the path again.
+    fn return_the_later(&mut self, at: usize, names: &Names<'_>, held: Option<Inode>) -> Result<()> {
+        let fail = |e: io::Error| failed("put back", names.path, &e);
+        for _ in 0..PATIENCE {
+            match self.exchange(at, names) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
+                Err(e) => return Err(fail(e)),
+            }
+            let out = names.folder.entry(names.temporary).map_err(fail)?;
+            if out.map(|e| e.inode) == held {
+                return Ok(());
+            }
+        }
+        Err(fail(ErrorKind::ResourceBusy.into()))
+    }
+
+    fn path_is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
+        self.holds_pristine(at, &names.folder, names.name(), names.path)
+    }
+
+    fn is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
+        self.holds_pristine(at, &names.room, names.temporary, names.path)
+    }
+
+    /// True where a name holds the staged object, and nobody has changed it or is about to.
+    fn holds_pristine(&self, at: usize, folder: &Folder, name: &[u8], path: &RepoPath) -> Result<bool> {
+        let fail = |e: io::Error| failed("look at", path, &e);
+        let Some(after) = &self.step(at).after else { return Ok(false) };
+        let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
+        match look(folder, name, &ours(after), Wait::Long) {
+            Ok(seen) => Ok(staged && seen.is_same()),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(fail(e)),
+        }
+    }
+
+    /// Takes one step back, as decided from what was seen of it.
+    pub(super) fn undo(&mut self, at: usize, act: Act) -> Result<()> {
+        match act {
+            Act::Nothing | Act::Commit | Act::Finish => Ok(()),
+            Act::DropStaged => self.drop_staged(at),
+            Act::KeepLater => self.keep_later(at),
+            Act::Remake => {
+                self.remake(at)?;
+                self.put_back(at)
+            }
+            Act::PutBack => self.put_back(at),
+        }
+    }
+
+    fn put_back(&mut self, at: usize) -> Result<()> {
+        let names = self.names(at)?;
+        self.swap_back(at, &names)?;
+        self.drop_staged(at)
+    }
+
+    pub(super) fn keep_later(&mut self, at: usize) -> Result<()> {
+        self.note(at, Note::LaterEditKept);
+        let room = self.room(at)?;
+        self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::No)
+    }
+
+    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place.
+    fn remake(&mut self, at: usize) -> Result<()> {
+        use std::io::Write;
+        let names = self.names(at)?;
+        let fail = |e: io::Error| failed("restore", names.path, &e);
+        let lost = || Failure::internal(format!("the old bytes of {} were not stored", names.path));
+        let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
+        let bytes = crate::git::live::part(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
+        match &self.step(at).before {
+            Some(Raw::Link { .. }) => names.room.symlink(names.temporary, &bytes).map_err(fail),
+            Some(Raw::File { permissions, .. }) => {
+                let mut file = names.room.create(names.temporary, 0o600).map_err(fail)?;
+                file.write_all(&bytes).map_err(fail)?;
+                if let Ok(now) = names.folder.open(names.name()) {
+                    super::attributes::carry_over(&now, &file).map_err(fail)?;
+                }
+                let bits = rustix::fs::Mode::from_raw_mode(permissions.unwrap_or(0o600));
+                rustix::fs::fchmod(&file, bits).map_err(|e| fail(e.into()))?;
+                file.sync_all().map_err(fail)
+            }
+            _ => Err(lost()),
+        }
+    }
+
+    /// Removes a staged object that is not in use.
+    pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
+        let step = self.step(at);
+        let (Some(spot), Some(after)) = (&step.temporary, &step.after) else { return Ok(()) };
+        let room = match self.top.folder(spot.folder.as_ref()) {
+            Ok(room) => room,
+            Err(_) => {
+                self.note(at, Note::LeftAt(self.shown(at)));
+                return Ok(());
+            }
+        };
+        let fail = |e: io::Error| failed("remove the staged version of", &self.step(at).change.path, &e);
+        let Some(entry) = room.entry(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
+        // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says that it is ours.
+        let recorded = self.staged.objects.get(at).copied().flatten().is_some();
+        if recorded && !self.is_staged(at, &entry) {
+            return Ok(());
+        }
+        // Should the ledger have lost what came after the plan, the old object is never dropped for the new one.
+        if let (false, Some(before)) = (recorded, step.before.as_ref().filter(|b| ours(b) != ours(after)))
+            && look(&room, spot.name.as_bytes(), &ours(before), Wait::Little).map_err(fail)?.is_same()
+        {
+            self.note(at, Note::LeftAt(self.shown(at)));
+            return Ok(());
+        }
+        room.unlink(spot.name.as_bytes()).map_err(fail)
+    }
+
+    pub(super) fn drop_all_staged(&mut self) -> Result<()> {
+        let mut all = Ok(());
+        for at in 0..self.plan.steps.len() {
+            if self.step(at).after.is_some() {
+                all = all.and(self.drop_staged(at));
+            }
+        }
+        all
+    }
+
+    /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody is still writing into,
+    /// or what is no file and not empty, is left and named.
+    pub(super) fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
+        let path = &self.step(at).change.path;
+        let fail = |e: io::Error| failed("drop the old version of", path, &e);
+        let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
+        let gone = match entry.kind {
+            FileType::RegularFile => {
+                let mut file = room.open(name).map_err(fail)?;
+                let asked = ask(&file, Wait::Long);
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map_err(fail)?;
+                let free = match &asked {
+                    Asked::Held(lease) => lease.undisturbed(),
+                    Asked::CannotAsk(_) => true,
+                    Asked::Writing => false,
+                };
+                if free {
+                    self.store(at, &bytes, stored)?;
+                }
+                free
+            }
+            FileType::Symlink => {
+                let target = room.target(name).map_err(fail)?;
+                self.store(at, &target, stored)?;
+                true
+            }
+            FileType::Directory => {
+                let inner = room.subfolder(name).map_err(fail)?;
+                if only_folders(&inner).map_err(fail)? {
+                    remove_folders_in(&inner).map_err(fail)?;
+                }
+                if room.remove_folder(name).map_err(fail)? {
+                    return Ok(());
+                }
+                false
+            }
+            _ => false,
+        };
+        if gone {
+            return room.unlink(name).map_err(fail);
+        }
+        self.note(at, Note::LeftAt(self.shown_as(at, name)));
+        Ok(())
+    }
+
+    fn store(&mut self, at: usize, bytes: &[u8], stored: Stored) -> Result<()> {
+        let digest = Sha256::of(bytes);
+        let step = self.step(at);
+        let known = |raw: &Option<Raw>| matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest);
+        if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
+            return Ok(());
+        }
+        (self.keeper.put)(bytes)?;
+        self.note(at, Note::EarlierEditStored(digest));
+        Ok(())
+    }
+
+    pub(super) fn shown(&self, at: usize) -> String {
+        let name = self.step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
+        self.shown_as(at, name.as_bytes())
+    }
+
+    fn shown_as(&self, at: usize, name: &[u8]) -> String {
+        let folder = self.step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
+        let prefix = folder.map(|f| format!("{f}/")).unwrap_or_default();
+        format!("{prefix}{}", String::from_utf8_lossy(name))
+    }
+
+    /// Directories that were made for the delivery, if nothing came into them meanwhile.
+    pub(super) fn remove_folders(&self) -> Result<()> {
+        for made in self.plan.folders.iter().rev() {
+            if let Ok(parent) = self.top.resolve(made.parent().as_ref()) {
+                let removed = parent.remove_folder(made.file_name());
+                removed.map_err(|e| failed("remove the directory", made, &e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the bytes of an old object are in the receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// They are, if they are the preimage's.
+    AsPreimage,
+    /// They are not: somebody has to be told where they are now.
+    No,
+}
+
+fn remove_folders_in(folder: &Folder) -> io::Result<()> {
+    for name in folder.names()? {
+        if let Ok(inner) = folder.subfolder(&name) {
+            remove_folders_in(&inner)?;
+            folder.remove_folder(&name)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Looking at an object: is it what it should be, and is nobody writing into it?
+
+use super::Run;
+use crate::domain::delivery::{Reason, Side, Step};
+use crate::domain::digest::{Mode, ObjectFormat, Sha256};
+use crate::domain::patch::Change;
+use crate::domain::receipt::{PlannedStep, Raw};
+use crate::domain::recovery::{Live, Sight, Temporary};
+use crate::error::Result;
+use crate::git::fsops::{Entry, Folder, Top};
+use crate::git::lease::{self, Asked};
+use rustix::fs::FileType;
+use sha2::Digest;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// What looking brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// As expected, and nobody writes.
+    Same,
+    /// As expected; whether somebody writes could not be asked.
+    SameUnasked,
+    /// Not as expected.
+    Other(Reason),
+}
+
+impl Look {
+    pub(super) fn is_same(&self) -> bool {
+        matches!(self, Self::Same | Self::SameUnasked)
+    }
+}
+
+/// How long to wait for somebody who has the file open for writing. A program that is just being started holds the descriptors of its parent
+/// for a moment, so one answer is not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// While the user's bytes are away from their path.
+    Little,
+    /// Before our own object at a path is taken for the user's, because somebody has it open.
+    Long,
+}
+
+impl Wait {
+    fn milliseconds(self) -> u32 {
+        match self {
+            Self::Little => 10,
+            Self::Long => 500,
+        }
+    }
+}
+
+/// Compares what lies under a name with what should.
+pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
+    let Some(entry) = folder.entry(name)? else { return Ok(Look::Other(Reason::Missing)) };
+    match (expected, entry.kind) {
+        (Raw::File { sha256, permissions }, FileType::RegularFile) => {
+            if permissions.is_some_and(|p| p != entry.permissions) {
+                return Ok(Look::Other(Reason::ModeChanged));
+            }
+            look_into(&folder.open(name)?, &entry, *sha256, wait)
+        }
+        (Raw::Link { sha256 }, FileType::Symlink) => {
+            let same = Sha256::of(&folder.target(name)?) == *sha256;
+            Ok(if same { Look::Same } else { Look::Other(Reason::Edited) })
+        }
+        (Raw::Directory, FileType::Directory) => {
+            let bare = only_folders(&folder.subfolder(name)?)?;
+            Ok(if bare { Look::Same } else { Look::Other(Reason::Appeared) })
+        }
+        _ => Ok(Look::Other(Reason::TypeChanged)),
+    }
+}
+
+/// The lease is asked for before the bytes are read and kept while they are: a writer either has the file open by now and is
+/// seen, or has to wait and is seen afterwards.
+fn look_into(file: &File, entry: &Entry, expected: Sha256, wait: Wait) -> io::Result<Look> {
+    if Entry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
+        return Ok(Look::Other(Reason::Edited));
+    }
+    let asked = ask(file, wait);
+    if matches!(asked, Asked::Writing) {
+        return Ok(Look::Other(Reason::OpenForWriting));
+    }
+    if digest(file)? != expected {
+        return Ok(Look::Other(Reason::Edited));
+    }
+    Ok(match asked {
+        Asked::Held(lease) if lease.undisturbed() => Look::Same,
+        Asked::Held(_) | Asked::Writing => Look::Other(Reason::OpenForWriting),
+        Asked::CannotAsk(_) => Look::SameUnasked,
+    })
+}
+
+/// Asks until nobody writes, or the time is over.
+pub(super) fn ask(file: &File, wait: Wait) -> Asked {
+    for _ in 0..wait.milliseconds() {
+        match lease::ask(file) {
+            Asked::Writing => std::thread::sleep(std::time::Duration::from_millis(1)),
+            other => return other,
+        }
+    }
+    lease::ask(file)
+}
+
+fn digest(mut file: &File) -> io::Result<Sha256> {
+    let mut hasher = sha2::Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Sha256::from_hasher(hasher)),
+            n => hasher.update(&buffer[..n]),
+        }
+    }
+}
+
+/// True where a directory holds nothing but directories.
+pub(super) fn only_folders(folder: &Folder) -> io::Result<bool> {
+    only_folders_and(folder, b"", &|_| false)
+}
+
+/// True where a directory holds nothing but directories and files of certain paths.
+fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+    for name in folder.names()? {
+        let inner = [path, b"/", &name].concat();
+        match folder.entry(&name)?.map(|e| e.kind) {
+            None => {}
+            Some(FileType::Directory) if only_folders_and(&folder.subfolder(&name)?, &inner, allowed)? => {}
+            Some(FileType::Directory) => return Ok(false),
+            Some(_) if allowed(&inner) => {}
+            Some(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// What git would say of a path, without conversions.
+pub(super) fn side(top: &Top, change: &Change) -> Option<Side> {
+    let folder = top.resolve(change.path.parent().as_ref()).ok()?;
+    let name = change.path.file_name();
+    let entry = folder.entry(name).ok()??;
+    let known = change.old.as_ref().or(change.new.as_ref())?;
+    let format = if known.git_blob.as_str().len() == 40 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
+    let (mode, bytes) = match entry.kind {
+        FileType::Symlink => (Mode::Symlink, folder.target(name).ok()?),
+        FileType::RegularFile => {
+            let mut bytes = Vec::new();
+            folder.open(name).ok()?.read_to_end(&mut bytes).ok()?;
+            (if entry.permissions & 0o100 == 0 { Mode::File } else { Mode::Executable }, bytes)
+        }
+        _ => return None,
+    };
+    Some(Side { mode, git_blob: format.blob_id(&bytes).ok()? })
+}
+
+/// What we put there, whatever its permissions are by now.
+pub(super) fn ours(after: &Raw) -> Raw {
+    match after {
+        Raw::File { sha256, .. } => Raw::File { sha256: *sha256, permissions: None },
+        other => other.clone(),
+    }
+}
+
+impl Run<'_> {
+    /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be reached.
+    pub(super) fn sight(&mut self, at: usize) -> Result<Sight> {
+        let step = self.step(at);
+        if step.step == Step::Already {
+            return Ok(Sight { live: Live::After, temporary: Temporary::Absent });
+        }
+        self.tidy(at)?;
+        Ok(Sight { live: self.sight_of_path(at)?, temporary: self.sight_of_temporary(at)? })
+    }
+
+    fn sight_of_path(&self, at: usize) -> Result<Live> {
+        let step = self.step(at);
+        let path = &step.change.path;
+        let nothing_is = |state: &Option<Raw>| state.is_none();
+        let Ok(folder) = self.top.folder(path.parent().as_ref()) else {
+            return Ok(match step.step {
+                Step::Create => Live::Before,
+                Step::Delete => Live::After,
+                _ => Live::Foreign,
+            });
+        };
+        let failed = |e: io::Error| super::failed("look at", path, &e);
+        let entry = folder.entry(path.file_name()).map_err(failed)?;
+        let Some(entry) = entry else {
+            return Ok(match () {
+                () if nothing_is(&step.before) => Live::Before,
+                () if nothing_is(&step.after) => Live::After,
+                () => Live::Foreign,
+            });
+        };
+        if let Some(after) = &step.after
+            && self.is_staged(at, &entry)
+        {
+            let same = look(&folder, path.file_name(), &ours(after), Wait::Long).map_err(failed)?.is_same();
+            return Ok(if same { Live::After } else { Live::Foreign });
+        }
+        if entry.kind == FileType::Directory {
+            return self.sight_of_folder(step, &folder).map_err(failed);
+        }
+        let before = step.before.as_ref();
+        let look = |before| look(&folder, path.file_name(), before, Wait::Little);
+        let same = before.map(look).transpose().map_err(failed)?;
+        Ok(if same.is_some_and(|l| l.is_same()) { Live::Before } else { Live::Foreign })
+    }
+
+    /// A directory at the path: it may be waiting to make room for a file, or have been made by us where a file was.
+    fn sight_of_folder(&self, step: &PlannedStep, folder: &Folder) -> io::Result<Live> {
+        let path = &step.change.path;
+        if step.step == Step::Delete && self.plan.folders.contains(path) {
+            return Ok(Live::After);
+        }
+        let deleted = |inner: &[u8]| {
+            self.plan.steps.iter().any(|s| s.step == Step::Delete && s.change.path.as_bytes() == inner)
+        };
+        let waits = step.before == Some(Raw::Directory)
+            && only_folders_and(&folder.subfolder(path.file_name())?, path.as_bytes(), &deleted)?;
+        Ok(if waits { Live::Before } else { Live::Foreign })
+    }
+
+    fn sight_of_temporary(&self, at: usize) -> Result<Temporary> {
+        let spot = self.temporary(at)?;
+        let Ok(folder) = self.top.folder(spot.folder.as_ref()) else { return Ok(Temporary::Absent) };
+        let failed = |e: io::Error| super::failed("look at", &self.step(at).change.path, &e);
+        let Some(entry) = folder.entry(spot.name.as_bytes()).map_err(failed)? else {
+            return Ok(Temporary::Absent);
+        };
+        if self.is_staged(at, &entry) {
+            return Ok(Temporary::Staged);
+        }
+        match &self.step(at).before {
+            Some(before) => {
+                let seen = look(&folder, spot.name.as_bytes(), before, Wait::Little).map_err(failed)?;
+                Ok(if seen.is_same() { Temporary::Held } else { Temporary::HeldForeign })
+            }
+            None => Ok(Temporary::HeldForeign),
+        }
+    }
+
+    /// True for the object that was staged for a step. By inode number: a device number may change with a restart.
+    pub(super) fn is_staged(&self, at: usize, entry: &Entry) -> bool {
+        self.staged.objects.get(at).copied().flatten().is_some_and(|inode| inode.ino == entry.inode.ino)
+    }
+}

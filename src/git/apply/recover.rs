@@ -1,0 +1,111 @@
+//! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes nothing.
+
+use super::{Act, Direction, Journal, Keeper, Progress, Record, Run, Temporary, decide};
+use crate::domain::delivery::Step;
+use crate::domain::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use crate::git::fsops::Top;
+
+/// What the ledger holds of an unfinished delivery.
+#[derive(Debug, Clone)]
+pub struct Unfinished {
+    /// The plan.
+    pub plan: DeliveryPlan,
+    /// What was staged; `None` where the ledger does not say that everything was.
+    pub staged: Option<Staged>,
+    /// It was being taken back.
+    pub taking_back: bool,
+    /// How the receipt calls a written path.
+    pub outcome: Outcome,
+}
+
+/// How a recovery ended.
+#[derive(Debug)]
+pub enum Recovered {
+    /// The delivery is complete.
+    Completed {
+        /// Its receipt.
+        receipt: Receipt,
+        /// Paths that the user edited after they were written; they stay.
+        later: Vec<RepoPath>,
+    },
+    /// Everything is as it was before the delivery.
+    TakenBack {
+        /// Paths that the user edited meanwhile; they stay.
+        later: Vec<RepoPath>,
+        /// What else to know, by path: a temporary file that could not be found is named here.
+        notes: Vec<(RepoPath, Vec<Note>)>,
+        /// Why it could not be completed, where that was tried.
+        because: Option<Failure>,
+    },
+}
+
+/// Says what [`run`] would do, and changes nothing but a move that was cut off in the middle.
+pub fn inspect(unfinished: &Unfinished, keeper: Keeper<'_>) -> Result<Direction> {
+    let top = open(unfinished)?;
+    let mut run = Run::new(&top, &unfinished.plan, staged(unfinished), keeper, unfinished.outcome);
+    Ok(decide(&unfinished.plan, progress(unfinished), &run.sights()?).direction)
+}
+
+/// Recovers. The journal gets `Done` or `TakenBack`, as from an ordinary delivery.
+pub fn run(unfinished: &Unfinished, journal: &mut dyn Journal, keeper: Keeper<'_>) -> Result<Recovered> {
+    let top = open(unfinished)?;
+    let plan = &unfinished.plan;
+    let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome);
+    let sights = run.sights()?;
+    for (at, sight) in sights.iter().enumerate() {
+        let step = run.step(at);
+        let reachable = step.temporary.as_ref().is_none_or(|spot| top.folder(spot.folder.as_ref()).is_ok());
+        if step.step != Step::Already && sight.temporary == Temporary::Absent && !reachable {
+            let name = run.shown(at);
+            run.note(at, Note::LeftAt(name));
+        }
+    }
+    let decided = decide(plan, progress(unfinished), &sights);
+    if decided.direction == Direction::Forward {
+        return match run.go_forward(&decided.acts, journal) {
+            Ok(receipt) => Ok(Recovered::Completed { receipt, later: decided.later }),
+            Err(because) => back_after_all(&mut run, because),
+        };
+    }
+    if progress(unfinished) == Progress::Staged {
+        journal.record(&Record::TakingBack)?;
+    }
+    run.go_back(&decided.acts)?;
+    journal.record(&Record::TakenBack(&decided.later))?;
+    Ok(Recovered::TakenBack { later: decided.later, notes: notes(&run), because: None })
+}
+
+/// Going on met a conflict and was taken back. If anything is left in between, that is a failure.
+fn back_after_all(run: &mut Run<'_>, because: Failure) -> Result<Recovered> {
+    let sights = run.sights()?;
+    let decided = decide(run.plan, Progress::TakingBack, &sights);
+    if decided.acts.iter().any(|act| *act != Act::Nothing) {
+        return Err(because);
+    }
+    Ok(Recovered::TakenBack { later: decided.later, notes: notes(run), because: Some(because) })
+}
+
+fn notes(run: &Run<'_>) -> Vec<(RepoPath, Vec<Note>)> {
+    let paths = run.plan.steps.iter().map(|step| step.change.path.clone());
+    paths.zip(run.notes.iter().cloned()).filter(|(_, notes)| !notes.is_empty()).collect()
+}
+
+fn open(unfinished: &Unfinished) -> Result<Top> {
+    let top = &unfinished.plan.top;
+    Top::open(top).map_err(|e| Failure::io("open", top, &e))
+}
+
+fn progress(unfinished: &Unfinished) -> Progress {
+    match (&unfinished.staged, unfinished.taking_back) {
+        (None, _) => Progress::Planned,
+        (Some(_), false) => Progress::Staged,
+        (Some(_), true) => Progress::TakingBack,
+    }
+}
+
+fn staged(unfinished: &Unfinished) -> Staged {
+    let none = Staged { objects: Vec::new(), kept: Vec::new() };
+    unfinished.staged.clone().unwrap_or(none)
+}

@@ -1,0 +1,235 @@
+//! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes stored.
+
+use super::{Delivery, Keeper, MANY, attributes, failed, folder};
+use crate::domain::delivery::{ClearedPlan, Item, LiveKind, Step};
+use crate::domain::digest::Sha256;
+use crate::domain::receipt::{DeliveryPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use crate::git::fsops::{Barred, Folder, Top};
+use crate::git::live::{Body, Materials, Permissions};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hasher};
+use std::io::Write;
+use std::rc::Rc;
+
+/// Stored preimages are put together up to this size.
+const CHUNK: usize = 64 << 20;
+
+/// The whole plan: what happens at each path, in which order, under which temporary names.
+pub(super) fn lay_out(
+    cleared: ClearedPlan,
+    materials: &Materials,
+    delivery: Delivery<'_>,
+) -> Result<DeliveryPlan> {
+    let items = cleared.plan().items();
+    if items.len() != materials.bodies.len() {
+        return Err(Failure::internal("the bytes of a delivery were not made from its plan"));
+    }
+    let filled: HashSet<&RepoPath> =
+        items.iter().filter(|i| i.change.new.is_some()).map(|i| &i.change.path).collect();
+    let prefix = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    // What goes away makes room for what comes.
+    order.sort_by_key(|at| match items[*at].step {
+        Step::Delete => 0,
+        Step::Replace => 1,
+        Step::Create => 2,
+        Step::Already => 3,
+    });
+    let mut steps = Vec::with_capacity(items.len());
+    let mut folders = Vec::new();
+    for at in order {
+        let item = &items[at];
+        let temporary = match item.step {
+            Step::Already => None,
+            step => Some(Spot {
+                folder: waiting_room(&materials.top, step, &item.change.path, &filled)?,
+                name: format!(".tender-{prefix:016x}-{at}"),
+            }),
+        };
+        if item.step == Step::Create {
+            folders.extend(missing_above(&materials.top, &item.change.path));
+        }
+        let notes = match &item.kind {
+            LiveKind::File(file) if file.links > 1 && item.step == Step::Replace => {
+                vec![Note::HardLinkBroken]
+            }
+            _ => Vec::new(),
+        };
+        let after = materials.bodies[at].as_ref().map(raw_of);
+        let before = before(item);
+        steps.push(PlannedStep {
+            change: item.change.clone(),
+            step: item.step,
+            before,
+            after,
+            temporary,
+            notes,
+        });
+    }
+    folders.sort();
+    folders.dedup();
+    let manifest_sha256 = cleared.manifest();
+    Ok(DeliveryPlan {
+        id: delivery.id.to_owned(),
+        top: delivery.top.to_path_buf(),
+        manifest_sha256,
+        steps,
+        folders,
+    })
+}
+
+/// The directory of a step's temporary name. It has to exist before the delivery and to survive it.
+fn waiting_room(
+    top: &Top,
+    step: Step,
+    path: &RepoPath,
+    filled: &HashSet<&RepoPath>,
+) -> Result<Option<RepoPath>> {
+    match step {
+        // A new directory inherits group and ACL from the nearest one that exists, so a file staged there gets the same.
+        Step::Create => {
+            let there = |above: &RepoPath| top.folder(Some(above)).is_ok();
+            Ok(path.ancestors().into_iter().take_while(there).last())
+        }
+        // A directory that makes room for a file cannot keep what was in it.
+        Step::Delete => match path.ancestors().into_iter().find(|above| filled.contains(above)) {
+            Some(replaced) => Ok(replaced.parent()),
+            None => Ok(path.parent()),
+        },
+        Step::Replace | Step::Already => Ok(path.parent()),
+    }
+}
+
+fn missing_above(top: &Top, path: &RepoPath) -> Vec<RepoPath> {
+    let absent = |above: &RepoPath| !matches!(top.folder(Some(above)), Ok(_) | Err(Barred::Error(_)));
+    path.ancestors().into_iter().filter(absent).collect()
+}
+
+fn before(item: &Item) -> Option<Raw> {
+    match &item.kind {
+        LiveKind::File(file) => Some(Raw::File { sha256: file.sha256, permissions: Some(file.permissions) }),
+        LiveKind::Link { sha256, .. } => Some(Raw::Link { sha256: *sha256 }),
+        LiveKind::Directory { .. } => Some(Raw::Directory),
+        LiveKind::Missing | LiveKind::Other => None,
+    }
+}
+
+fn raw_of(body: &Body) -> Raw {
+    match body {
+        Body::File { bytes, permissions } => Raw::File {
+            sha256: Sha256::of(bytes),
+            permissions: match permissions {
+                Permissions::New { .. } => None,
+                Permissions::Exactly(bits) => Some(*bits),
+            },
+        },
+        Body::Link { target } => Raw::Link { sha256: Sha256::of(target) },
+    }
+}
+
+/// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes what was staged until then.
+pub(super) fn stage(
+    plan: &DeliveryPlan,
+    materials: &Materials,
+    keeper: Keeper<'_>,
+) -> std::result::Result<Staged, (Staged, Failure)> {
+    let none = plan.steps.iter().map(|_| None).collect();
+    let mut staged = Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect() };
+    match write_all(plan, materials, &mut staged).and_then(|()| keep(plan, materials, keeper, &mut staged)) {
+        Ok(()) => Ok(staged),
+        Err(e) => Err((staged, e)),
+    }
+}
+
+fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) -> Result<()> {
+    let writing: Vec<usize> = (0..plan.steps.len()).filter(|at| plan.steps[*at].after.is_some()).collect();
+    let each = writing.len() < MANY;
+    let mut rooms: Vec<Rc<Folder>> = Vec::new();
+    for at in writing {
+        let step = &plan.steps[at];
+        let Some(spot) = &step.temporary else { continue };
+        let body = body_of(step, materials)?;
+        let room = folder(&materials.top, spot.folder.as_ref())?;
+        staged.objects[at] = Some(write_one(&room, spot.name.as_bytes(), step, body, each)?);
+        if !rooms.iter().any(|r| if each { r.inode == room.inode } else { r.inode.dev == room.inode.dev }) {
+            rooms.push(room);
+        }
+    }
+    for room in rooms {
+        let synced = if each { room.sync() } else { room.sync_file_system() };
+        synced.map_err(|e| Failure::io("sync", &plan.top, &e))?;
+    }
+    Ok(())
+}
+
+fn body_of<'a>(step: &PlannedStep, materials: &'a Materials) -> Result<&'a Body> {
+    // The name ends in the item's number.
+    let number = step.temporary.as_ref().and_then(|spot| spot.name.rsplit('-').next()?.parse::<usize>().ok());
+    let body = number.and_then(|at| materials.bodies.get(at)?.as_ref());
+    body.ok_or_else(|| Failure::internal(format!("there are no bytes for {}", step.change.path)))
+}
+
+fn write_one(room: &Folder, name: &[u8], step: &PlannedStep, body: &Body, sync: bool) -> Result<Inode> {
+    let path = &step.change.path;
+    let fail = |e: std::io::Error| failed("stage the new version of", path, &e);
+    match body {
+        Body::Link { target } => room.symlink(name, target).map_err(fail)?,
+        Body::File { bytes, permissions } => {
+            let new = match permissions {
+                Permissions::New { executable: true } => 0o777,
+                Permissions::New { executable: false } => 0o666,
+                Permissions::Exactly(_) => 0o600,
+            };
+            let mut file = room.create(name, new).map_err(fail)?;
+            file.write_all(bytes).map_err(fail)?;
+            if let Permissions::Exactly(bits) = permissions {
+                like_the_old(room, step, &file, *bits).map_err(fail)?;
+            }
+            if sync {
+                file.sync_all().map_err(fail)?;
+            }
+        }
+    }
+    let entry = room.entry(name).map_err(fail)?;
+    entry.map(|e| e.inode).ok_or_else(|| fail(std::io::ErrorKind::NotFound.into()))
+}
+
+/// Owner, attributes and ACL of the file that will be replaced, then exactly the wanted bits.
+fn like_the_old(room: &Folder, step: &PlannedStep, file: &std::fs::File, bits: u32) -> std::io::Result<()> {
+    if let (Step::Replace, Some(Raw::File { .. })) = (step.step, &step.before) {
+        // If it is gone or changed by now, the commit step finds out.
+        if let Ok(old) = room.open(step.change.path.file_name()) {
+            attributes::carry_over(&old, file)?;
+        }
+    }
+    Ok(rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(bits))?)
+}
+
+/// Stores the old bytes, many small ones in one blob.
+fn keep(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>, staged: &mut Staged) -> Result<()> {
+    let mut chunk: Vec<u8> = Vec::new();
+    let mut parts: Vec<(usize, u64, u64)> = Vec::new();
+    let mut flush = |chunk: &mut Vec<u8>, parts: &mut Vec<(usize, u64, u64)>| -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let blob = (keeper.put)(chunk)?;
+        for (at, offset, length) in parts.drain(..) {
+            staged.kept[at] = Some(Kept { blob, offset, length });
+        }
+        chunk.clear();
+        Ok(())
+    };
+    for (at, step) in plan.steps.iter().enumerate() {
+        let old = matches!(step.step, Step::Replace | Step::Delete) && step.before != Some(Raw::Directory);
+        let Some(live) = materials.live.get(&step.change.path).filter(|_| old) else { continue };
+        if !chunk.is_empty() && chunk.len() + live.bytes.len() > CHUNK {
+            flush(&mut chunk, &mut parts)?;
+        }
+        parts.push((at, chunk.len() as u64, live.bytes.len() as u64));
+        chunk.extend_from_slice(&live.bytes);
+    }
+    flush(&mut chunk, &mut parts)
+}

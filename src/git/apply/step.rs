@@ -1,0 +1,258 @@
+//! One path on its way forward: the change of names and the look at what came out.
+//!
+//! Every change of a name is an exchange or a move to a free name, so none of them can destroy anything. The only thing that is ever
+//! unlinked is what was looked at under a name that nobody else uses: our own object unchanged, or an old one whose bytes are stored.
+
+use super::back::Stored;
+use super::look::{Look, Wait, look};
+use super::{MANY, Run, Stop, failed, folder};
+use crate::domain::delivery::{Reason, Step};
+use crate::domain::receipt::{Inode, Note, Raw};
+use crate::domain::recovery::Act;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use crate::git::fsops::{Barred, Folder};
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+
+/// A step's two names, in open directories.
+pub(super) struct Names<'a> {
+    pub(super) path: &'a RepoPath,
+    pub(super) folder: Rc<Folder>,
+    pub(super) room: Rc<Folder>,
+    pub(super) temporary: &'a [u8],
+}
+
+impl Names<'_> {
+    pub(super) fn name(&self) -> &[u8] {
+        self.path.file_name()
+    }
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn names(&self, at: usize) -> Result<Names<'a>> {
+        let path = &self.step(at).change.path;
+        let spot = self.temporary(at)?;
+        Ok(Names {
+            path,
+            folder: folder(self.top, path.parent().as_ref())?,
+            room: folder(self.top, spot.folder.as_ref())?,
+            temporary: spot.name.as_bytes(),
+        })
+    }
+
+    /// The directory of a step's temporary name. The path's own may have made room for a file by now.
+    pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
+        folder(self.top, self.temporary(at)?.folder.as_ref())
+    }
+
+    /// Carries out a step. Where it meets something else than expected, the path is as it was when this returns, or the user's.
+    pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), Stop> {
+        let step = self.step(at);
+        if step.step == Step::Create {
+            self.make_folders(&step.change.path).map_err(|stop| stop.at(at))?;
+        }
+        if let Err(barred) = self.top.folder(step.change.path.parent().as_ref()) {
+            return Err(barred_by(barred, &step.change.path).at(at));
+        }
+        let names = self.names(at)?;
+        let done = match step.step {
+            Step::Create => self.create(&names),
+            Step::Replace => self.replace(at, &names),
+            Step::Delete => self.remove(&names),
+            Step::Already => return Ok(()),
+        };
+        done.map_err(|stop| stop.at(at))?;
+        let seen = match &step.before {
+            Some(before) => self.look_at_held(at, &names.room, before)?,
+            None => None,
+        };
+        let reason = match seen {
+            Some(reason) => Some(reason),
+            None => self.moved_away(&names),
+        };
+        match reason {
+            None => Ok(()),
+            Some(reason) => {
+                self.swap_back(at, &names)?;
+                Err(Stop::Conflict(at, reason))
+            }
+        }
+    }
+
+    fn create(&mut self, names: &Names<'_>) -> std::result::Result<(), Halt> {
+        match names.room.move_to(names.temporary, &names.folder, names.name()) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Halt::Conflict(Reason::Appeared)),
+            other => Ok(other.map_err(|e| failed("create", names.path, &e))?),
+        }
+    }
+
+    fn remove(&mut self, names: &Names<'_>) -> std::result::Result<(), Halt> {
+        match names.folder.move_to(names.name(), &names.room, names.temporary) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
+            other => Ok(other.map_err(|e| failed("delete", names.path, &e))?),
+        }
+    }
+
+    fn replace(&mut self, at: usize, names: &Names<'_>) -> std::result::Result<(), Halt> {
+        let staged = names.folder.entry(names.temporary).map_err(|e| failed("find", names.path, &e))?;
+        if !staged.is_some_and(|entry| self.is_staged(at, &entry)) {
+            let message = format!("the staged version of {} is gone", names.path);
+            return Err(Failure::new(crate::error::Code::Io, message).subject(names.path.to_string()).into());
+        }
+        match self.exchange(at, names) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
+            other => Ok(other.map_err(|e| failed("replace", names.path, &e))?),
+        }
+    }
+
+    /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that cannot overwrite; the path is absent
+    /// for a moment, which the receipt says, but a save that falls into it is not lost.
+    pub(super) fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
+        match names.folder.exchange(names.temporary, &names.folder, names.name()) {
+            Err(e) if e.kind() == ErrorKind::Unsupported => {}
+            other => return other,
+        }
+        self.note(at, Note::NotExchanged);
+        let (folder, aside) = (&names.folder, aside(names.temporary));
+        folder.move_to(names.name(), folder, &aside)?;
+        folder.move_to(names.temporary, folder, names.name())?;
+        folder.move_to(&aside, folder, names.temporary)
+    }
+
+    /// Looks at what came out. `None`: as expected.
+    fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
+        match look(room, self.temporary(at)?.name.as_bytes(), before, Wait::Little) {
+            Ok(Look::Same) => Ok(None),
+            Ok(Look::SameUnasked) => {
+                self.note(at, Note::LeaseNotChecked);
+                Ok(None)
+            }
+            Ok(Look::Other(reason)) => Ok(Some(reason)),
+            // What cannot be looked at is not as expected; the way back does not need to read it.
+            Err(_) => Ok(Some(Reason::Edited)),
+        }
+    }
+
+    /// A directory that the user moved meanwhile took our change with it; seen by resolving the path anew.
+    fn moved_away(&self, names: &Names<'_>) -> Option<Reason> {
+        match self.top.resolve(names.path.parent().as_ref()) {
+            Ok(now) if now.inode == names.folder.inode => None,
+            Ok(_) | Err(Barred::Missing | Barred::Error(_)) => Some(Reason::Missing),
+            Err(Barred::Link(_)) => Some(Reason::ParentIsLink),
+            Err(Barred::NotFolder(_)) => Some(Reason::ParentIsFile),
+        }
+    }
+
+    /// The last look, when everything is in place: whoever had got hold of an old object before it lost its name had time to write.
+    pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), Stop> {
+        let Some(before) = &self.step(at).before else { return Ok(()) };
+        let room = self.room(at)?;
+        match self.look_at_held(at, &room, before)? {
+            None => Ok(()),
+            Some(reason) => Err(Stop::Conflict(at, reason)),
+        }
+    }
+
+    fn make_folders(&self, path: &RepoPath) -> std::result::Result<(), Halt> {
+        for above in path.ancestors().iter().filter(|above| self.plan.folders.contains(above)) {
+            let parent =
+                self.top.folder(above.parent().as_ref()).map_err(|barred| barred_by(barred, above))?;
+            parent.make_folder(above.file_name()).map_err(|e| failed("make the directory", above, &e))?;
+        }
+        Ok(())
+    }
+
+    /// Everything is in place and confirmed: drops what came out, and directories that were emptied.
+    pub(super) fn drop_held(&mut self, acts: &[Act]) -> Result<()> {
+        for (at, act) in acts.iter().enumerate() {
+            match (act, &self.step(at).before) {
+                (Act::Commit | Act::Finish, Some(_)) => {
+                    let room = self.room(at)?;
+                    self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::AsPreimage)?;
+                }
+                (Act::KeepLater, _) => self.keep_later(at)?,
+                (Act::DropStaged, _) => self.drop_staged(at)?,
+                _ => {}
+            }
+        }
+        self.remove_emptied()?;
+        self.sync_folders().map_err(|e| Failure::io("sync", &self.plan.top, &e))
+    }
+
+    /// Directories that deletions left empty, upwards; as git does.
+    fn remove_emptied(&self) -> Result<()> {
+        for step in self.plan.steps.iter().filter(|s| s.step == Step::Delete) {
+            for above in step.change.path.ancestors().iter().rev() {
+                let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { break };
+                let removed = parent.remove_folder(above.file_name());
+                if !removed.map_err(|e| failed("remove the empty directory", above, &e))? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the changed names are on disk.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.sync_folders().map_err(|e| Failure::io("sync", &self.plan.top, &e))
+    }
+
+    fn sync_folders(&self) -> io::Result<()> {
+        let mut done: Vec<Inode> = Vec::new();
+        let written = self.plan.steps.iter().filter(|s| s.step != Step::Already);
+        let parents: std::collections::BTreeSet<Option<RepoPath>> = written
+            .flat_map(|s| [s.change.path.parent(), s.temporary.as_ref().and_then(|t| t.folder.clone())])
+            .collect();
+        let each = parents.len() < MANY;
+        for parent in parents {
+            let Ok(folder) = self.top.folder(parent.as_ref()) else { continue };
+            let known = |i: &Inode| if each { *i == folder.inode } else { i.dev == folder.inode.dev };
+            if !done.iter().any(known) {
+                if each {
+                    folder.sync()?
+                } else {
+                    folder.sync_file_system()?
+                }
+                done.push(folder.inode);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a change of names did not take place; the step is known to the caller.
+enum Halt {
+    Conflict(Reason),
+    Failed(Failure),
+}
+
+impl Halt {
+    fn at(self, at: usize) -> Stop {
+        match self {
+            Self::Conflict(reason) => Stop::Conflict(at, reason),
+            Self::Failed(failure) => Stop::Failed(failure),
+        }
+    }
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+fn barred_by(barred: Barred, path: &RepoPath) -> Halt {
+    match barred {
+        Barred::Missing => Halt::Conflict(Reason::Missing),
+        Barred::Link(_) => Halt::Conflict(Reason::ParentIsLink),
+        Barred::NotFolder(_) => Halt::Conflict(Reason::ParentIsFile),
+        Barred::Error(e) => Halt::Failed(failed("enter the directory of", path, &e)),
+    }
+}
+
+/// The third name of an exchange by moves.
+pub(super) fn aside(temporary: &[u8]) -> Vec<u8> {
+    [temporary, b"-aside"].concat()
+}

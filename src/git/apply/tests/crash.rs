@@ -1,0 +1,189 @@
+//! The process dies, or an operation fails, at every single place.
+
+use super::world::{Tree, World};
+use crate::domain::patch::Change;
+use crate::error::Result;
+use crate::git::apply::recover::Recovered;
+use crate::git::fsops::fault::{self, What};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn world() -> (World, Vec<Change>) {
+    let world = World::new(&[("a", "a\n"), ("b", "b\n"), ("d/x", "x\n"), ("f", "f\n"), ("m", "m\n")]);
+    let changes = world.candidate(|w| {
+        w.write("a", "A\n");
+        w.remove("b");
+        w.remove("d");
+        w.write("d", "file\n");
+        w.remove("f");
+        w.write("f/g/h", "new\n");
+        w.write("n/o", "new\n");
+        w.chmod("m", 0o755);
+    });
+    (world, changes)
+}
+
+/// The tree before, and after, the delivery.
+fn both(plain: bool) -> (Tree, Tree) {
+    let (world, changes) = world();
+    let before = world.tree();
+    fault::plain_file_system(plain);
+    world.deliver(&changes).expect("delivers");
+    (before, world.tree())
+}
+
+/// Runs with the `at`th file operation going wrong. `None`: it died.
+fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Result<()>> {
+    fault::arm(Some((at, what)));
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    let reached = fault::seen() >= at;
+    fault::arm(None);
+    match ended {
+        Ok(result) => {
+            assert!(reached || result.is_ok());
+            Some(result)
+        }
+        Err(panic) => {
+            assert_eq!(panic.downcast_ref::<&str>(), Some(&fault::DEATH), "a real panic");
+            None
+        }
+    }
+}
+
+fn operations(run: impl FnOnce() -> Result<()>) -> u32 {
+    fault::arm(None);
+    run().expect("works");
+    fault::seen()
+}
+
+fn silence() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if info.payload().downcast_ref::<&str>() != Some(&fault::DEATH) {
+            usual(info);
+        }
+    }));
+}
+
+#[test]
+fn death_at_any_place_is_recovered_to_all_or_nothing() {
+    silence();
+    for plain in [false, true] {
+        let (before, after) = both(plain);
+        let (world, changes) = world();
+        let total = operations(|| world.deliver(&changes).map(|_| ()));
+        let (mut forward, mut back) = (0, 0);
+        for at in 1..=total {
+            world.reset(&before);
+            let ended = run_with(What::Die, at, || world.deliver(&changes).map(|_| ()));
+            assert!(ended.is_none(), "operation {at} of {total}");
+            let unfinished = world.unfinished().expect("the plan is in the ledger");
+            match world.recover(&unfinished).expect("recovers") {
+                Recovered::Completed { later, .. } => {
+                    assert!(later.is_empty(), "{at}: {later:?}");
+                    assert_eq!(world.tree(), after, "{at}");
+                    forward += 1;
+                }
+                Recovered::TakenBack { later, because, .. } => {
+                    assert!(later.is_empty() && because.is_none(), "{at}: {later:?}");
+                    assert_eq!(world.tree(), before, "{at}");
+                    back += 1;
+                }
+            }
+            let tree = world.tree();
+            world.recover(&unfinished).expect("recovers again");
+            assert_eq!(world.tree(), tree, "{at}: a second recovery changes nothing");
+            world.deliver(&changes).expect("delivers again");
+            assert_eq!(world.tree(), after, "{at}");
+        }
+        assert!(forward > 10 && back > 5, "{forward} {back}");
+        fault::plain_file_system(false);
+    }
+}
+
+#[test]
+fn death_while_recovering_is_recovered_too() {
+    silence();
+    let (before, after) = both(false);
+    let (world, changes) = world();
+    for at in (1..60).step_by(7) {
+        for second in (1..40).step_by(3) {
+            world.reset(&before);
+            if run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_some() {
+                continue;
+            }
+            let unfinished = world.unfinished().expect("the plan is in the ledger");
+            let died = run_with(What::Die, second, || world.recover(&unfinished).map(|_| ())).is_none();
+            if died {
+                let unfinished = world.unfinished().expect("still unfinished");
+                world.recover(&unfinished).expect("recovers");
+            }
+            let tree = world.tree();
+            assert!(tree == before || tree == after, "{at} {second}: {tree:?}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_at_any_place_leaves_all_as_it_was_or_is_completed() {
+    let (before, after) = both(false);
+    let (world, changes) = world();
+    let total = operations(|| world.deliver(&changes).map(|_| ()));
+    for at in 1..=total {
+        world.reset(&before);
+        let ended = run_with(What::Fail(libc::ENOSPC), at, || world.deliver(&changes).map(|_| ()));
+        ended.expect("did not die").expect_err("failed");
+        let tree = world.tree();
+        match world.journal_ends() {
+            "taken_back" => assert_eq!(tree, before, "{at}"),
+            end => {
+                assert_eq!(end, "nothing", "{at}");
+                let unfinished = world.unfinished().expect("the plan is in the ledger");
+                let recovered = world.recover(&unfinished).expect("recovers");
+                assert!(matches!(recovered, Recovered::Completed { .. }), "{at}");
+                assert_eq!(world.tree(), after, "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_stops_it() {
+    let (before, after) = both(false);
+    for at in 1..=3 {
+        let (world, changes) = world();
+        world.journal.borrow_mut().fail_at = Some(at);
+        world.deliver(&changes).expect_err("no ledger");
+        assert_eq!(world.tree(), if at == 3 { after.clone() } else { before.clone() }, "{at}");
+        if let Some(unfinished) = world.unfinished() {
+            world.recover(&unfinished).expect("recovers");
+            assert_eq!(world.tree(), after, "{at}");
+        }
+    }
+}
+
+#[test]
+fn edits_made_while_we_were_down_are_kept_and_named() {
+    silence();
+    let (world, changes) = world();
+    let before = world.tree();
+    let total = operations(|| world.deliver(&changes).map(|_| ()));
+    for edited in ["a", "b", "m", "d", "n/o"] {
+        for at in (1..=total).step_by(3) {
+            world.reset(&before);
+            let _ = run_with(What::Die, at, || world.deliver(&changes).map(|_| ()));
+            let Some(unfinished) = world.unfinished() else { continue };
+            let path = world.path(edited);
+            if path.is_dir() || !path.parent().expect("has one").is_dir() {
+                continue;
+            }
+            world.write(edited, "the user was here\n");
+            let recovered = world.recover(&unfinished).expect("recovers");
+            let (Recovered::Completed { later, .. } | Recovered::TakenBack { later, .. }) = recovered;
+            assert_eq!(world.tree()[edited].1, b"the user was here\n", "{edited} {at}");
+            // Before anything was staged there is nothing to name: nobody was disturbed.
+            let named = later.iter().any(|p| p.to_string() == edited);
+            assert!(named || unfinished.staged.is_none(), "{edited} {at}");
+            assert!(!world.tree().keys().any(|name| name.contains(".tender-")), "{edited} {at}");
+        }
+    }
+}

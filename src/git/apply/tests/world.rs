@@ -1,0 +1,329 @@
+//! A repository with a live tree, and a way through the whole of a delivery.
+
+use crate::domain::delivery::{Clearance, Conflict, IndexState, Reason, plan, refused};
+use crate::domain::digest::{ObjectId, Sha256};
+use crate::domain::patch::{Change, manifest_sha256};
+use crate::domain::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
+use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
+use crate::git::{Environment, Git, Repository, tree};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The empty tree has no attributes: what tests write is stored as it is.
+const NO_ATTRIBUTES: &str = "--attr-source=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// A path's type and mode, and its bytes.
+pub(crate) type Tree = BTreeMap<String, (String, Vec<u8>)>;
+
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) repository: Repository,
+    environment: Environment,
+    base: ObjectId,
+    last: RefCell<Option<ObjectId>>,
+    blobs: RefCell<HashMap<Sha256, Vec<u8>>>,
+    pub(crate) journal: RefCell<Log>,
+}
+
+/// What the ledger would hold.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) plan: Option<DeliveryPlan>,
+    pub(crate) staged: Option<Staged>,
+    pub(crate) taking_back: bool,
+    pub(crate) end: Option<&'static str>,
+    pub(crate) fail_at: Option<usize>,
+    written: usize,
+}
+
+impl Journal for Log {
+    fn record(&mut self, record: &Record<'_>) -> Result<()> {
+        self.written += 1;
+        if self.fail_at == Some(self.written) {
+            return Err(Failure::new(Code::Io, "the ledger cannot be written"));
+        }
+        match record {
+            Record::Planned(plan) => {
+                *self = Self { fail_at: self.fail_at, written: self.written, ..Self::default() };
+                self.plan = Some(through_json(plan));
+            }
+            Record::Staged(staged) => self.staged = Some(through_json(staged)),
+            Record::TakingBack => self.taking_back = true,
+            Record::TakenBack(_) => self.end = Some("taken_back"),
+            Record::Done(receipt) => {
+                let _: Receipt = through_json(receipt);
+                self.end = Some("done");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn through_json<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
+    serde_json::from_str(&serde_json::to_string(value).expect("serializes")).expect("parses")
+}
+
+pub(crate) struct Ready {
+    cleared: crate::domain::delivery::ClearedPlan,
+    materials: Materials,
+    outcome: Outcome,
+}
+
+impl World {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let live = dir.path().join("live");
+        std::fs::create_dir(&live).expect("creates");
+        let environment = Environment::scrubbed(std::env::vars_os());
+        let run = |args: &[&str]| {
+            let git = Git::new(&environment, None).cwd(&live);
+            git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).ok().expect("git works");
+        };
+        run(&["init", "--quiet", "."]);
+        run(&["config", "user.name", "t"]);
+        run(&["config", "user.email", "t@example.org"]);
+        for (path, content) in files {
+            write(&live.join(path), content);
+        }
+        run(&[NO_ATTRIBUTES, "add", "-A"]);
+        run(&["commit", "--quiet", "--allow-empty", "-m", "base"]);
+        let repository = Repository::at(&environment, &live.join(".git"), &live, None).expect("opens");
+        let base = repository.resolve("HEAD", "tree").expect("works").expect("there");
+        Self {
+            dir,
+            repository,
+            environment,
+            base,
+            last: RefCell::default(),
+            blobs: RefCell::default(),
+            journal: RefCell::default(),
+        }
+    }
+
+    /// The live tree as it was at first; other files are removed.
+    pub(crate) fn reset(&self, files: &Tree) {
+        for entry in std::fs::read_dir(self.path("")).expect("lists") {
+            let path = entry.expect("an entry").path();
+            if path.ends_with(".git") {
+                continue;
+            }
+            if path.is_dir() && !path.is_symlink() {
+                std::fs::remove_dir_all(path).expect("removes");
+            } else {
+                std::fs::remove_file(path).expect("removes");
+            }
+        }
+        for (name, (mode, bytes)) in files {
+            self.write(name, std::str::from_utf8(bytes).expect("text"));
+            self.chmod(name, u32::from_str_radix(mode, 8).expect("a file's mode"));
+        }
+        *self.journal.borrow_mut() = Log::default();
+    }
+
+    pub(crate) fn git(&self, args: &[&str]) -> String {
+        let git = Git::new(&self.environment, None).cwd(&self.path(""));
+        let out = git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).ok().expect("git works");
+        String::from_utf8(out).expect("text")
+    }
+
+    /// A call that may end with another exit code than 0.
+    pub(crate) fn try_git(&self, args: &[&str]) {
+        let git = Git::new(&self.environment, None).cwd(&self.path(""));
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).run().expect("git starts");
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join("live").join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        write(&self.path(path), content);
+    }
+
+    pub(crate) fn chmod(&self, path: &str, bits: u32) {
+        std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(bits)).expect("sets");
+    }
+
+    pub(crate) fn link(&self, path: &str, target: &str) {
+        std::os::unix::fs::symlink(target, self.path(path)).expect("links");
+    }
+
+    pub(crate) fn mode(&self, path: &str) -> u32 {
+        self.path(path).metadata().expect("there").mode() & 0o7777
+    }
+
+    /// The changes that an edit of the base amounts to; the live tree is not touched.
+    pub(crate) fn candidate(&self, edit: impl FnOnce(&Editor)) -> Vec<Change> {
+        let place = self.dir.path().join("candidate");
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir(&place).expect("creates");
+        let index = self.dir.path().join("candidate.index");
+        let git = || {
+            let git = self.repository.git().work_tree(&place).index(&index).arg(NO_ATTRIBUTES);
+            git.setting("core.autocrlf=false").setting("core.sparseCheckout=false")
+        };
+        git().args(["read-tree", self.base.as_str()]).ok().expect("reads");
+        git().args(["checkout-index", "-a", "-f"]).ok().expect("fills");
+        edit(&Editor(place.clone()));
+        git().args(["add", "-A", "-f"]).ok().expect("adds");
+        let out = git().args(["write-tree"]).ok().expect("writes");
+        let id: ObjectId = String::from_utf8(out).expect("text").trim().parse().expect("an id");
+        let objects = self.repository.objects(None).expect("opens");
+        let changes = tree::changes(&objects, &self.base, &id).expect("compares");
+        *self.last.borrow_mut() = Some(id);
+        changes
+    }
+
+    pub(crate) fn terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> Terms<'a> {
+        Terms {
+            repository: &self.repository,
+            quarantine: None,
+            top: self.repository.top().expect("not bare"),
+            changes,
+            before_tree: &self.base,
+            after_tree: candidate,
+            drivers: &self.base,
+            former: None,
+            settings: Settings::read(&self.repository).expect("reads"),
+        }
+    }
+
+    pub(crate) fn prepare(&self, changes: &[Change]) -> Result<Ready> {
+        let candidate = self.last.borrow().clone().expect("a candidate");
+        self.prepare_for(&self.terms(changes, &candidate), Outcome::Applied, None)
+    }
+
+    fn prepare_for(&self, terms: &Terms<'_>, outcome: Outcome, receipt: Option<&Receipt>) -> Result<Ready> {
+        let seen = survey(terms)?;
+        let objects = self.repository.objects(None)?;
+        let at_base = |path: &RepoPath| match tree::entry(&objects, &self.base, path).expect("reads") {
+            Some((mode, git_blob)) => IndexState::Entry { mode, git_blob },
+            None => IndexState::Absent,
+        };
+        let plan = plan(terms.changes, &seen.facts, &at_base).map_err(|conflicts| refused(&conflicts))?;
+        let materials = prepare(terms, seen, &plan)?;
+        let clearance = match receipt {
+            Some(receipt) => Clearance::to_undo(receipt),
+            None => Clearance::from_rows(manifest_sha256(terms.changes), &[])?,
+        };
+        Ok(Ready { cleared: plan.clear(&clearance)?, materials, outcome })
+    }
+
+    pub(crate) fn execute(&self, ready: Ready) -> Result<Receipt> {
+        let delivery =
+            Delivery { id: "d1", top: self.repository.top().expect("top"), outcome: ready.outcome };
+        let mut journal = self.journal.borrow_mut();
+        self.with_keeper(|keeper| execute(ready.cleared, ready.materials, delivery, &mut *journal, keeper))
+    }
+
+    pub(crate) fn deliver(&self, changes: &[Change]) -> Result<Receipt> {
+        self.execute(self.prepare(changes)?)
+    }
+
+    pub(crate) fn undo(&self, receipt: &Receipt) -> Result<Receipt> {
+        let candidate = self.last.borrow().clone().expect("a candidate");
+        let changes = receipt.reversed();
+        let former = self.with_keeper(|keeper| Former::of(receipt, keeper.get))?;
+        let mut terms = self.terms(&changes, &self.base);
+        terms.before_tree = &candidate;
+        terms.former = Some(&former);
+        self.execute(self.prepare_for(&terms, Outcome::Reverted, Some(receipt))?)
+    }
+
+    pub(crate) fn unfinished(&self) -> Option<Unfinished> {
+        let log = self.journal.borrow();
+        let plan = log.plan.clone().filter(|_| log.end.is_none())?;
+        let staged = log.staged.clone();
+        Some(Unfinished { plan, staged, taking_back: log.taking_back, outcome: Outcome::Applied })
+    }
+
+    pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {
+        let mut journal = self.journal.borrow_mut();
+        self.with_keeper(|keeper| recover::run(unfinished, &mut *journal, keeper))
+    }
+
+    fn with_keeper<T>(&self, run: impl FnOnce(Keeper<'_>) -> T) -> T {
+        let put = |bytes: &[u8]| {
+            let digest = Sha256::of(bytes);
+            self.blobs.borrow_mut().insert(digest, bytes.to_vec());
+            Ok(digest)
+        };
+        let get = |digest: &Sha256| {
+            let found = self.blobs.borrow().get(digest).cloned();
+            found.ok_or_else(|| Failure::new(Code::NotFound, "no such blob"))
+        };
+        run(Keeper { put: &put, get: &get })
+    }
+
+    pub(crate) fn journal_ends(&self) -> &'static str {
+        self.journal.borrow().end.unwrap_or("nothing")
+    }
+
+    /// All files and links of the live tree; `.git` is left out, temporary files are not.
+    pub(crate) fn tree(&self) -> Tree {
+        let mut tree = Tree::new();
+        collect(&self.path(""), "", &mut tree);
+        tree
+    }
+}
+
+fn collect(dir: &Path, prefix: &str, tree: &mut Tree) {
+    for entry in std::fs::read_dir(dir).expect("lists") {
+        let entry = entry.expect("an entry");
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.metadata().expect("there");
+        if name == ".git" {
+        } else if kind.is_dir() {
+            collect(&entry.path(), &format!("{name}/"), tree);
+        } else if kind.is_symlink() {
+            let target = std::fs::read_link(entry.path()).expect("a link");
+            tree.insert(name, ("link".into(), target.to_string_lossy().into_owned().into_bytes()));
+        } else {
+            let bytes = std::fs::read(entry.path()).expect("reads");
+            tree.insert(name, (format!("{:o}", kind.mode() & 0o7777), bytes));
+        }
+    }
+}
+
+/// Edits the candidate.
+pub(crate) struct Editor(PathBuf);
+
+impl Editor {
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        write(&self.0.join(path), content);
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        let path = self.0.join(path);
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+            .expect("removes");
+    }
+
+    pub(crate) fn chmod(&self, path: &str, bits: u32) {
+        std::fs::set_permissions(self.0.join(path), std::fs::Permissions::from_mode(bits)).expect("sets");
+    }
+
+    pub(crate) fn link(&self, path: &str, target: &str) {
+        std::os::unix::fs::symlink(target, self.0.join(path)).expect("links");
+    }
+}
+
+fn write(path: &Path, content: &str) {
+    use std::io::Write;
+    std::fs::create_dir_all(path.parent().expect("has one")).expect("creates");
+    std::fs::File::create(path).and_then(|mut f| f.write_all(content.as_bytes())).expect("writes");
+}
+
+/// The conflicts of a refusal.
+pub(crate) fn reasons(failure: &Failure) -> Vec<(String, Reason)> {
+    let conflicts = failure.details().get("conflicts").cloned();
+    let conflicts = conflicts.unwrap_or_else(|| panic!("no conflict: {failure:?}"));
+    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).expect("parses");
+    conflicts.into_iter().map(|c| (c.path.to_string(), c.reason)).collect()
+}

@@ -1,0 +1,123 @@
+//! The two refs of a task: its base, where that is a capture of live work, and its last state, as commits in the repository's own
+//! objects, so that git's gc keeps them and fsck finds them whole.
+//!
+//! Objects come in as one pack that is marked as kept until the ref points at it; so a gc that runs at the same moment takes nothing away.
+
+use super::objects::Quarantine;
+use super::repository::Repository;
+use crate::domain::digest::ObjectId;
+use crate::error::{Code, Failure, Result};
+
+/// Which of a task's refs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// What the task started from.
+    Base,
+    /// Its last captured state.
+    Last,
+}
+
+impl Kept {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Last => "last",
+        }
+    }
+}
+
+/// The name of a task's ref. A task id may hold what a ref name may not (`a..b`, `x.lock`); its dots are then escaped.
+#[must_use]
+pub fn task_ref(task: &str, kept: Kept) -> String {
+    let bad = task.contains("..") || task.ends_with('.') || task.ends_with(".lock");
+    let task = if bad { task.replace('.', "%2e") } else { task.to_owned() };
+    format!("refs/tender/tasks/{task}/{}", kept.name())
+}
+
+/// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it; gives the commit.
+/// The same tree with the same parent gives the same commit.
+pub fn copy_into_repository(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    task: &str,
+    kept: Kept,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+) -> Result<ObjectId> {
+    let commit = make_commit(repository, quarantine, tree, parent)?;
+    let git = || repository.git().objects(quarantine);
+    let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
+    let new = git().args(reach).ok()?;
+    let pack = git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).ok()?;
+    let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, pack)?) };
+    let reference = task_ref(task, kept);
+    let updated = repository
+        .git()
+        .args(["update-ref", "-m", "git-tender", &reference, commit.as_str()])
+        .ok()
+        .map(|_| ());
+    if let Some(file) = keep_file {
+        std::fs::remove_file(&file).map_err(|e| Failure::io("remove", &file, &e))?;
+    }
+    updated.map(|()| commit)
+}
+
+/// Removes a task's refs; those that are not there are no error.
+pub fn drop_refs(repository: &Repository, task: &str) -> Result<()> {
+    for kept in [Kept::Base, Kept::Last] {
+        repository.git().args(["update-ref", "-d", &task_ref(task, kept)]).ok()?;
+    }
+    Ok(())
+}
+
+fn make_commit(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+) -> Result<ObjectId> {
+    let date = match parent {
+        Some(parent) => {
+            let shown = repository
+                .git()
+                .args(["log", "-1", "--no-show-signature", "--format=%ct", parent.as_str()])
+                .run()?;
+            if !shown.success() {
+                return Err(shown.failure());
+            }
+            format!("@{} +0000", shown.line())
+        }
+        None => "@0 +0000".to_owned(),
+    };
+    let mut git = repository.git().objects(quarantine).setting("i18n.commitEncoding=UTF-8");
+    for role in ["AUTHOR", "COMMITTER"] {
+        git = git
+            .env(&format!("GIT_{role}_NAME"), "git-tender")
+            .env(&format!("GIT_{role}_EMAIL"), "git-tender@localhost")
+            .env(&format!("GIT_{role}_DATE"), &date);
+    }
+    let mut git = git.args(["commit-tree", tree.as_str(), "-m", "git-tender: state of a task"]);
+    if let Some(parent) = parent {
+        git = git.args(["-p", parent.as_str()]);
+    }
+    let output = git.run()?;
+    if output.success() { output.line().parse() } else { Err(output.failure()) }
+}
+
+/// Stores a pack that gc must leave alone; gives the file whose removal ends that.
+fn take_in(repository: &Repository, pack: Vec<u8>) -> Result<std::path::PathBuf> {
+    let output = repository
+        .git()
+        .args(["index-pack", "--stdin", "--fix-thin", "--keep=git-tender"])
+        .stdin(pack)
+        .run()?;
+    if !output.success() {
+        return Err(output.failure());
+    }
+    let line = output.line();
+    let name = line
+        .strip_prefix("keep\t")
+        .or_else(|| line.strip_prefix("pack\t"))
+        .ok_or_else(|| Failure::new(Code::Io, format!("git index-pack answered {line:?}")))?;
+    Ok(repository.objects_dir().join("pack").join(format!("pack-{name}.keep")))
+}

@@ -1,0 +1,141 @@
+//! What a candidate may be, whatever way it came: inside the scope, no submodule changed, no link out of the tree.
+
+use super::objects::Objects;
+use super::tree::{self, TreeDifference, TreeFile};
+use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::link;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use std::collections::BTreeMap;
+
+/// What the contract and the policy allow.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// Whether a path may change.
+    pub allowed: &'a dyn Fn(&RepoPath) -> bool,
+    /// The patterns behind `allowed`, for messages.
+    pub scope: &'a [String],
+    /// The most bytes that all added and modified files together may have.
+    pub artifact_bytes: Option<u64>,
+}
+
+impl std::fmt::Debug for Limits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limits").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+impl Limits<'_> {
+    /// The refusal of a path outside the scope.
+    #[must_use]
+    pub fn outside(&self, path: &RepoPath) -> Option<Failure> {
+        if (self.allowed)(path) {
+            return None;
+        }
+        Some(
+            Failure::new(
+                Code::ScopeViolation,
+                format!("{path} is outside what the contract allows to change"),
+            )
+            .subject(path.to_string())
+            .detail("rule", "outside the write scope")
+            .detail("allowed", self.scope)
+            .remedy(
+                "Undo the change of this path, or ask for a contract with a wider writeScope.",
+                ["git", "tender", "report"],
+            ),
+        )
+    }
+
+    /// The refusal of too many bytes.
+    #[must_use]
+    pub fn too_much(&self, path: &RepoPath, bytes: u64) -> Option<Failure> {
+        let limit = self.artifact_bytes?;
+        (bytes > limit).then(|| {
+            Failure::new(
+                Code::BudgetExhausted,
+                format!(
+                    "with {path} the changed files come to {bytes} bytes; the artifact budget is {limit}"
+                ),
+            )
+            .subject(path.to_string())
+            .expected(limit, bytes)
+            .detail("budget", "artifactBytes")
+        })
+    }
+}
+
+/// A refusal that rests on a rule, not on the scope's patterns.
+#[must_use]
+pub fn refusal(path: &str, rule: &str) -> Failure {
+    Failure::new(Code::ScopeViolation, format!("{path} is refused: {rule}"))
+        .subject(path)
+        .detail("rule", rule)
+}
+
+/// Everything in the difference of two trees that is not allowed.
+pub fn violations(
+    objects: &Objects,
+    base: &ObjectId,
+    tree: &ObjectId,
+    limits: &Limits,
+) -> Result<Vec<Failure>> {
+    let changed = tree::difference(objects, base, tree)?;
+    let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.outside(&d.path)).collect();
+    let is = |side: &Option<(Mode, ObjectId)>, mode: Mode| side.as_ref().is_some_and(|(m, _)| *m == mode);
+    for d in &changed {
+        if is(&d.new, Mode::Symlink)
+            && let Some(rule) = d.path.refused_as_link()
+        {
+            found.push(refusal(&d.path.to_string(), rule));
+        }
+        if is(&d.old, Mode::Gitlink) || is(&d.new, Mode::Gitlink) {
+            found.push(refusal(
+                &d.path.to_string(),
+                "a submodule cannot be added, changed or removed by a task",
+            ));
+        }
+    }
+    if changed.iter().any(|d| is(&d.new, Mode::Symlink) || is(&d.old, Mode::Symlink)) {
+        found.extend(escaping_links(objects, base, tree, &changed)?);
+    }
+    Ok(found)
+}
+
+/// Links that leave the tree now, and did not before.
+fn escaping_links(
+    objects: &Objects,
+    base: &ObjectId,
+    tree: &ObjectId,
+    changed: &[TreeDifference],
+) -> Result<Vec<Failure>> {
+    let (before, after) = (links(objects, base)?, links(objects, tree)?);
+    let mut found = Vec::new();
+    for (path, target) in &after {
+        let Some(why) = link::escape(path, target, &|at| target_at(&after, at)) else { continue };
+        let changed_itself = changed.iter().any(|d| d.path == *path);
+        let before_too = before
+            .get(path)
+            .is_some_and(|target| link::escape(path, target, &|at| target_at(&before, at)).is_some());
+        if changed_itself || !before_too {
+            found.push(
+                refusal(&path.to_string(), &format!("it is a link, and {why}"))
+                    .detail("target", String::from_utf8_lossy(target)),
+            );
+        }
+    }
+    Ok(found)
+}
+
+fn target_at(links: &BTreeMap<RepoPath, Vec<u8>>, at: &[u8]) -> Option<Vec<u8>> {
+    RepoPath::new(at).ok().and_then(|path| links.get(&path)).cloned()
+}
+
+fn links(objects: &Objects, tree: &ObjectId) -> Result<BTreeMap<RepoPath, Vec<u8>>> {
+    let is_link = |file: &TreeFile| file.mode == Mode::Symlink;
+    tree::files(objects, tree)?
+        .into_iter()
+        .filter(is_link)
+        .map(|file| Ok((file.path, objects.blob(&file.id)?)))
+        .collect()
+}

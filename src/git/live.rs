@@ -1,0 +1,312 @@
+//! Facts of the touched paths in the live tree, and the bytes that a delivery will write there.
+//!
+//! Only the paths of the patch are looked at, and each by its content: the stat cache, `assume-unchanged` and `skip-worktree` prove nothing.
+//! Everything is found from an open descriptor of the top, without following a link. What counts as equal is git's own answer, by the
+//! attributes of the tree that the change was made for; what is written follows the attributes of the tree that it leads to.
+//! Nothing here changes anything.
+
+mod content;
+mod endings;
+mod index;
+mod operations;
+mod places;
+
+pub use content::{Body, Permissions};
+
+use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
+use crate::domain::digest::{Mode, ObjectId, Sha256};
+use crate::domain::patch::Change;
+use crate::domain::receipt::{Kept, Outcome, Raw, Receipt};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use crate::git::fsops::Top;
+use crate::git::{Quarantine, Repository};
+use index::Index;
+use places::Places;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// What a comparison rests on.
+#[derive(Debug)]
+pub struct Terms<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// Where blobs of the candidate lie.
+    pub quarantine: Option<&'a Quarantine>,
+    /// The top of the live tree.
+    pub top: &'a Path,
+    /// The change.
+    pub changes: &'a [Change],
+    /// The tree whose attributes count for what is there: the base (for `undo`: the candidate).
+    pub before_tree: &'a ObjectId,
+    /// The tree whose attributes count for what is written: the candidate (for `undo`: the base).
+    pub after_tree: &'a ObjectId,
+    /// The tree whose attributes decide which filter drivers may run: always the base.
+    pub drivers: &'a ObjectId,
+    /// What the delivery that is to be undone found and wrote.
+    pub former: Option<&'a Former>,
+    /// What the configuration says of the live tree.
+    pub settings: Settings,
+}
+
+/// The settings that say how git sees the live tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// `core.fileMode`: the executable bit on disk counts.
+    pub file_mode: bool,
+    /// `core.symlinks`: links are links, not files that hold their target.
+    pub symlinks: bool,
+    /// `core.sparseCheckout`
+    pub sparse: bool,
+}
+
+impl Settings {
+    /// Asks git.
+    pub fn read(repository: &Repository) -> Result<Self> {
+        let wanted = "^core\\.(filemode|symlinks|sparsecheckout)$";
+        let answer =
+            repository.git().args(["config", "--type=bool", "-z", "--get-regexp", wanted]).run()?.stdout;
+        let mut settings = Self { file_mode: true, symlinks: true, sparse: false };
+        for line in answer.split(|b| *b == 0) {
+            match line {
+                b"core.filemode\nfalse" => settings.file_mode = false,
+                b"core.filemode\ntrue" => settings.file_mode = true,
+                b"core.symlinks\nfalse" => settings.symlinks = false,
+                b"core.symlinks\ntrue" => settings.symlinks = true,
+                b"core.sparsecheckout\ntrue" => settings.sparse = true,
+                b"core.sparsecheckout\nfalse" => settings.sparse = false,
+                _ => {}
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// What a delivery found and wrote, for the one that undoes it.
+#[derive(Debug, Default)]
+pub struct Former(HashMap<RepoPath, FormerPath>);
+
+#[derive(Debug)]
+struct FormerPath {
+    written: Option<Raw>,
+    found: Option<Raw>,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Former {
+    /// From a receipt. `get` reads a stored blob.
+    pub fn of(receipt: &Receipt, get: &dyn Fn(&Sha256) -> Result<Vec<u8>>) -> Result<Self> {
+        let mut paths = HashMap::new();
+        let mut last: Option<(Sha256, Vec<u8>)> = None;
+        for path in receipt.paths.iter().filter(|p| p.outcome != Outcome::Already) {
+            let mut bytes = None;
+            if let (Some(kept), Some(Raw::File { .. })) = (&path.kept, &path.before) {
+                if last.as_ref().is_none_or(|(blob, _)| *blob != kept.blob) {
+                    last = Some((kept.blob, get(&kept.blob)?));
+                }
+                bytes = last.as_ref().and_then(|(_, all)| part(all, kept));
+            }
+            let former = FormerPath { written: path.after.clone(), found: path.before.clone(), bytes };
+            paths.insert(path.change.path.clone(), former);
+        }
+        Ok(Self(paths))
+    }
+
+    fn written(&self, path: &RepoPath) -> Option<Sha256> {
+        sha256_of(self.0.get(path)?.written.as_ref()?)
+    }
+
+    fn found(&self, path: &RepoPath) -> Option<Sha256> {
+        sha256_of(self.0.get(path)?.found.as_ref()?)
+    }
+
+    fn bytes(&self, path: &RepoPath) -> Option<&[u8]> {
+        self.0.get(path)?.bytes.as_deref()
+    }
+
+    fn permissions(&self, path: &RepoPath) -> Option<u32> {
+        match self.0.get(path)?.found.as_ref()? {
+            Raw::File { permissions, .. } => *permissions,
+            _ => None,
+        }
+    }
+}
+
+/// The bytes of one preimage in a stored blob.
+#[must_use]
+pub fn part(all: &[u8], kept: &Kept) -> Option<Vec<u8>> {
+    let start = usize::try_from(kept.offset).ok()?;
+    let end = start.checked_add(usize::try_from(kept.length).ok()?)?;
+    all.get(start..end).map(<[u8]>::to_vec)
+}
+
+fn sha256_of(raw: &Raw) -> Option<Sha256> {
+    match raw {
+        Raw::File { sha256, .. } => Some(*sha256),
+        _ => None,
+    }
+}
+
+/// A regular file or a link of the live tree, read once.
+#[derive(Debug, Clone)]
+pub struct LiveBytes {
+    /// The bytes on disk; for a link its target.
+    pub bytes: Vec<u8>,
+    /// Their digest.
+    pub sha256: Sha256,
+}
+
+/// What was seen at the touched paths.
+#[derive(Debug)]
+pub struct Survey {
+    /// In the order of the changes.
+    pub facts: Vec<LiveFact>,
+    live: HashMap<RepoPath, LiveBytes>,
+    top: Top,
+}
+
+/// A plan's bytes: everything that the executor needs beside the plan itself.
+#[derive(Debug)]
+pub struct Materials {
+    /// The top of the live tree, open since the survey.
+    pub(super) top: Top,
+    /// What lies at the touched paths.
+    pub(super) live: HashMap<RepoPath, LiveBytes>,
+    /// The new object of each item of the plan, in its order.
+    pub(super) bodies: Vec<Option<Body>>,
+}
+
+/// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file cannot be read.
+pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
+    refuse_link_files(terms)?;
+    let top = Top::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
+    let index = Index::read(terms.repository, terms.top, terms.changes)?;
+    operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry(path).state)?;
+    let deleted: HashSet<&RepoPath> =
+        terms.changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
+    let mut places = Places::new(&top, &deleted);
+    let seen = terms.changes.iter().map(|c| places.look(&c.path)).collect::<Result<Vec<_>>>()?;
+    let mut collisions = Vec::with_capacity(seen.len());
+    for change in terms.changes {
+        let collides = change.old.is_none()
+            && (index.collides(&change.path, &deleted) || places.collides(&change.path)?);
+        collisions.push(collides);
+    }
+    let files: Vec<Option<LiveBytes>> = seen.iter().map(|s| s.file.as_ref().map(|f| f.1.clone())).collect();
+    let matches = content::matches(terms, &files)?;
+    let outside = outside_sparse(terms, &index)?;
+    let mut facts = Vec::with_capacity(seen.len());
+    let mut live = HashMap::new();
+    for (at, (change, seen)) in terms.changes.iter().zip(seen).enumerate() {
+        let entry = index.entry(&change.path);
+        let found = matches[at].as_ref();
+        let mut mergeable = false;
+        if let (Some(m), Some((_, bytes))) = (found, &seen.file)
+            && !m.is_before
+            && !m.is_after
+        {
+            mergeable = content::mergeable(terms, change, bytes)?;
+        }
+        let kind = match (seen.file, found) {
+            (Some((about, bytes)), Some(found)) => {
+                let executable = executable(terms, change, &entry.state, about.permissions);
+                let sha256 = bytes.sha256;
+                live.insert(change.path.clone(), bytes);
+                LiveKind::File(LiveFile {
+                    executable,
+                    permissions: about.permissions,
+                    links: about.links,
+                    sha256,
+                    git_blob: found.git_blob.clone(),
+                    is_before: found.is_before,
+                    is_after: found.is_after,
+                    owner_kept: seen.owner_kept,
+                })
+            }
+            _ => other_kind(terms, &change.path, seen.other, &mut live)?,
+        };
+        facts.push(LiveFact {
+            kind,
+            parent: seen.parent,
+            nested_repository: seen.nested_repository,
+            collision: collisions[at],
+            outside_sparse: entry.skip_worktree || outside.contains(&change.path),
+            index: entry.state,
+            mergeable,
+        });
+    }
+    drop(places);
+    Ok(Survey { facts, live, top })
+}
+
+/// Makes the bytes of a plan's new objects.
+pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materials> {
+    let bodies = content::bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
+    Ok(Materials { top: survey.top, live: survey.live, bodies })
+}
+
+fn other_kind(
+    terms: &Terms<'_>,
+    path: &RepoPath,
+    other: places::OtherKind,
+    live: &mut HashMap<RepoPath, LiveBytes>,
+) -> Result<LiveKind> {
+    Ok(match other {
+        places::OtherKind::Missing => LiveKind::Missing,
+        places::OtherKind::Directory { strangers } => LiveKind::Directory { strangers },
+        places::OtherKind::Link(bytes) => {
+            let git_blob = terms.repository.format().blob_id(&bytes)?;
+            let sha256 = Sha256::of(&bytes);
+            live.insert(path.clone(), LiveBytes { bytes, sha256 });
+            LiveKind::Link { git_blob, sha256 }
+        }
+        places::OtherKind::Other => LiveKind::Other,
+    })
+}
+
+/// The executable bit as git sees it.
+fn executable(terms: &Terms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
+    if terms.settings.file_mode {
+        return permissions & 0o100 != 0;
+    }
+    match (index, &change.old, &change.new) {
+        (IndexState::Entry { mode, .. }, ..) => *mode == Mode::Executable,
+        (_, Some(state), _) | (_, None, Some(state)) => state.mode == Mode::Executable,
+        _ => false,
+    }
+}
+
+/// Paths that a sparse checkout leaves out.
+fn outside_sparse(terms: &Terms<'_>, index: &Index) -> Result<HashSet<RepoPath>> {
+    if !terms.settings.sparse {
+        return Ok(HashSet::new());
+    }
+    let absent = |path: &&RepoPath| index.entry(path).state == IndexState::Absent;
+    let asked: Vec<&RepoPath> = terms.changes.iter().map(|c| &c.path).filter(absent).collect();
+    if asked.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let stdin = asked.iter().flat_map(|p| [p.as_bytes(), b"\0"].concat()).collect();
+    let git = terms.repository.git().work_tree(terms.top);
+    let answer = git.args(["sparse-checkout", "check-rules", "-z"]).stdin(stdin).ok()?;
+    let inside: HashSet<&[u8]> = answer.split(|b| *b == 0).collect();
+    Ok(asked.into_iter().filter(|p| !inside.contains(p.as_bytes())).cloned().collect())
+}
+
+/// Where links are checked out as files, a delivery could not tell the two apart afterwards.
+fn refuse_link_files(terms: &Terms<'_>) -> Result<()> {
+    let is_link = |change: &&Change| {
+        [&change.old, &change.new].into_iter().flatten().any(|state| state.mode == Mode::Symlink)
+    };
+    match terms.changes.iter().find(is_link) {
+        Some(change) if !terms.settings.symlinks => {
+            let message =
+                format!("{} is a symbolic link, and core.symlinks is off in this repository", change.path);
+            Err(Failure::new(Code::NotSupported, message).subject(change.path.to_string()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

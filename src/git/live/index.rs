@@ -1,0 +1,162 @@
+//! What the index says of the touched paths, and which of its names fold to one of them. One `ls-files`, whatever the number of paths.
+
+use crate::domain::delivery::IndexState;
+use crate::domain::digest::Mode;
+use crate::domain::patch::Change;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use crate::git::Repository;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Up to this number of paths git is asked for just these; above it one listing of the whole index is cheaper.
+const FEW: usize = 200;
+
+const SKIP_WORKTREE: u64 = 1 << 30;
+const INTENT_TO_ADD: u64 = 1 << 29;
+
+/// The index entry of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// What it holds.
+    pub state: IndexState,
+    /// Whether a sparse checkout leaves it out.
+    pub skip_worktree: bool,
+}
+
+/// The index, as far as it concerns a patch.
+#[derive(Debug, Default)]
+pub struct Index {
+    entries: HashMap<RepoPath, IndexEntry>,
+    folded: HashMap<Vec<u8>, Vec<Vec<u8>>>,
+}
+
+impl Index {
+    /// Reads the entries of the patch's paths.
+    pub fn read(repository: &Repository, top: &Path, changes: &[Change]) -> Result<Self> {
+        let mut git = repository.git().work_tree(top).args(["ls-files", "--stage", "-z", "--debug", "--"]);
+        if changes.len() <= FEW {
+            git = git.args(changes.iter().flat_map(pathspecs));
+        }
+        let wanted: HashSet<&[u8]> = changes.iter().map(|c| c.path.as_bytes()).collect();
+        let created: HashSet<Vec<u8>> =
+            changes.iter().filter(|c| c.old.is_none()).map(|c| fold(c.path.as_bytes())).collect();
+        let mut index = Self::default();
+        for record in records(&git.ok()?) {
+            let record =
+                record.ok_or_else(|| Failure::new(Code::Io, "git ls-files gave an unknown answer"))?;
+            if wanted.contains(record.path) {
+                index.add(&record)?;
+            }
+            if !created.is_empty() {
+                let folded = fold(record.path);
+                if created.contains(&folded) {
+                    index.folded.entry(folded).or_default().push(record.path.to_vec());
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    fn add(&mut self, record: &Record<'_>) -> Result<()> {
+        let state = if record.stage != b"0" {
+            IndexState::Unmerged
+        } else if record.flags & INTENT_TO_ADD != 0 {
+            IndexState::IntentToAdd
+        } else {
+            let mode: Mode = String::from_utf8_lossy(record.mode).parse()?;
+            IndexState::Entry { mode, git_blob: String::from_utf8_lossy(record.id).parse()? }
+        };
+        let entry = IndexEntry { state, skip_worktree: record.flags & SKIP_WORKTREE != 0 };
+        self.entries.insert(RepoPath::new(record.path)?, entry);
+        Ok(())
+    }
+
+    /// The entry of a path.
+    #[must_use]
+    pub fn entry(&self, path: &RepoPath) -> IndexEntry {
+        let absent = IndexEntry { state: IndexState::Absent, skip_worktree: false };
+        self.entries.get(path).cloned().unwrap_or(absent)
+    }
+
+    /// True where a name other than the path, and that the patch does not delete, differs from it in case or Unicode form only.
+    #[must_use]
+    pub fn collides(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> bool {
+        let is_deleted = |name: &[u8]| deleted.iter().any(|d| d.as_bytes() == name);
+        let same = self.folded.get(&fold(path.as_bytes()));
+        same.is_some_and(|names| names.iter().any(|n| n != path.as_bytes() && !is_deleted(n)))
+    }
+}
+
+/// The name as a file system would see it that ignores case and Unicode form.
+#[must_use]
+pub fn fold(name: &[u8]) -> Vec<u8> {
+    use unicode_normalization::UnicodeNormalization;
+    match std::str::from_utf8(name) {
+        Ok(text) => text.nfc().flat_map(char::to_lowercase).nfc().collect::<String>().into_bytes(),
+        Err(_) => name.to_ascii_lowercase(),
+    }
+}
+
+/// A path by its bytes; a created one also by its other spellings.
+fn pathspecs(change: &Change) -> Vec<OsString> {
+    use unicode_normalization::UnicodeNormalization;
+    let with = |magic: &str, name: &[u8]| OsStr::from_bytes(&[magic.as_bytes(), name].concat()).to_owned();
+    let path = change.path.as_bytes();
+    let Some(text) = std::str::from_utf8(path).ok().filter(|_| change.old.is_none()) else {
+        return vec![with(":(literal)", path)];
+    };
+    let mut forms: Vec<String> = vec![text.to_owned(), text.nfc().collect(), text.nfd().collect()];
+    forms.dedup();
+    forms.iter().map(|form| with(":(icase,literal)", form.as_bytes())).collect()
+}
+
+struct Record<'a> {
+    mode: &'a [u8],
+    id: &'a [u8],
+    stage: &'a [u8],
+    path: &'a [u8],
+    flags: u64,
+}
+
+/// `mode SP id SP stage TAB path NUL`, then lines of details up to `flags: …`, and the next.
+fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
+    std::iter::from_fn(move || {
+        if raw.is_empty() {
+            return None;
+        }
+        let mut parse = || {
+            let tab = raw.iter().position(|b| *b == b'\t')?;
+            let nul = raw.iter().position(|b| *b == 0)?;
+            let mut fields = raw[..tab].split(|b| *b == b' ');
+            let (mode, id, stage) = (fields.next()?, fields.next()?, fields.next()?);
+            let path = raw.get(tab + 1..nul)?;
+            let rest = &raw[nul + 1..];
+            let at = rest.windows(7).position(|w| w == b"flags: ")? + 7;
+            let end = at + rest[at..].iter().position(|b| *b == b'\n')?;
+            let flags = u64::from_str_radix(std::str::from_utf8(&rest[at..end]).ok()?, 16).ok()?;
+            raw = &rest[end + 1..];
+            Some(Record { mode, id, stage, path, flags })
+        };
+        let parsed = parse();
+        if parsed.is_none() {
+            raw = &[];
+        }
+        Some(parsed)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fold_by_case_and_form() {
+        assert_eq!(fold("Ünï".as_bytes()), fold("u\u{308}Ni\u{308}".as_bytes()));
+        assert_eq!(fold(b"README"), fold(b"readme"));
+        assert_ne!(fold(b"a"), fold(b"b"));
+        assert_eq!(fold(b"\xffA"), b"\xffa");
+    }
+}

@@ -1,0 +1,243 @@
+//! What lies at a path and on the way to it: found from the top's descriptor, one component after the other, no link followed.
+
+use super::LiveBytes;
+use super::index::fold;
+use crate::domain::delivery::ParentProblem;
+use crate::domain::digest::Sha256;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use crate::git::fsops::{Barred, Entry, Folder, Top};
+use rustix::fs::FileType;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::rc::Rc;
+
+/// What was seen at one path.
+pub(super) struct Seen {
+    pub parent: Option<ParentProblem>,
+    pub nested_repository: bool,
+    pub file: Option<(Entry, LiveBytes)>,
+    pub other: OtherKind,
+    pub owner_kept: bool,
+}
+
+/// What is no regular file.
+pub(super) enum OtherKind {
+    Missing,
+    Link(Vec<u8>),
+    Directory { strangers: bool },
+    Other,
+}
+
+/// Looks at places; remembers what holds for many of them.
+pub(super) struct Places<'a> {
+    top: &'a Top,
+    deleted: &'a HashSet<&'a RepoPath>,
+    nested: HashMap<RepoPath, bool>,
+    names: HashMap<Option<RepoPath>, Rc<Names>>,
+    me: Me,
+}
+
+/// The names of a directory by their folded form.
+type Names = HashMap<Vec<u8>, Vec<Vec<u8>>>;
+
+impl<'a> Places<'a> {
+    pub(super) fn new(top: &'a Top, deleted: &'a HashSet<&'a RepoPath>) -> Self {
+        Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::ask() }
+    }
+
+    /// What lies at a path now.
+    pub(super) fn look(&mut self, path: &RepoPath) -> Result<Seen> {
+        let mut seen = Seen {
+            parent: None,
+            nested_repository: false,
+            file: None,
+            other: OtherKind::Missing,
+            owner_kept: true,
+        };
+        for above in path.ancestors() {
+            seen.nested_repository |= self.is_nested(&above)?;
+        }
+        let folder = match self.top.folder(path.parent().as_ref()) {
+            Ok(folder) => folder,
+            Err(Barred::Missing) => return Ok(seen),
+            Err(Barred::Link(at)) => {
+                seen.parent = Some(ParentProblem::Link(at));
+                return Ok(seen);
+            }
+            Err(Barred::NotFolder(at)) => {
+                seen.parent = Some(ParentProblem::File(at));
+                return Ok(seen);
+            }
+            Err(Barred::Error(e)) => return Err(failed("open the directory of", path, &e)),
+        };
+        // The user may be saving just now: what was a file is looked at again if it is gone when it is opened.
+        for _ in 0..16 {
+            if self.look_once(&folder, path, &mut seen)? {
+                return Ok(seen);
+            }
+        }
+        Err(failed("read", path, &std::io::ErrorKind::ResourceBusy.into()))
+    }
+
+    fn look_once(&self, folder: &Rc<Folder>, path: &RepoPath, seen: &mut Seen) -> Result<bool> {
+        let name = path.file_name();
+        let entry = folder.entry(name).map_err(|e| failed("look at", path, &e))?;
+        let Some(entry) = entry else {
+            seen.other = OtherKind::Missing;
+            return Ok(true);
+        };
+        seen.other = match entry.kind {
+            FileType::RegularFile => {
+                let Some((entry, bytes)) = read(folder, path)? else { return Ok(false) };
+                seen.owner_kept = self.me.keeps(&entry, folder)?;
+                seen.file = Some((entry, bytes));
+                return Ok(true);
+            }
+            FileType::Symlink => match folder.target(name) {
+                Ok(target) => OtherKind::Link(target),
+                Err(_) => return Ok(false),
+            },
+            FileType::Directory => match folder.subfolder(name) {
+                Ok(inner) => OtherKind::Directory { strangers: self.has_strangers(&inner, path)? },
+                Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                    return Err(failed("open", path, &e));
+                }
+                Err(_) => return Ok(false),
+            },
+            _ => OtherKind::Other,
+        };
+        Ok(true)
+    }
+
+    /// True where a directory holds anything but directories and files that the patch deletes.
+    fn has_strangers(&self, folder: &Folder, path: &RepoPath) -> Result<bool> {
+        for name in folder.names().map_err(|e| failed("list", path, &e))? {
+            let Ok(inner_path) = RepoPath::new([path.as_bytes(), b"/", &name].concat()) else {
+                return Ok(true);
+            };
+            let entry = folder.entry(&name).map_err(|e| failed("look at", &inner_path, &e))?;
+            let stranger = match entry.map(|e| e.kind) {
+                None => false,
+                Some(FileType::Directory) => match folder.subfolder(&name) {
+                    Ok(inner) => self.has_strangers(&inner, &inner_path)?,
+                    Err(_) => true,
+                },
+                Some(_) => !self.deleted.contains(&inner_path),
+            };
+            if stranger {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True where the directory holds a `.git`.
+    fn is_nested(&mut self, path: &RepoPath) -> Result<bool> {
+        if let Some(known) = self.nested.get(path) {
+            return Ok(*known);
+        }
+        let nested = match self.top.folder(Some(path)) {
+            Ok(folder) => folder.entry(b".git").map_err(|e| failed("look into", path, &e))?.is_some(),
+            Err(_) => false,
+        };
+        self.nested.insert(path.clone(), nested);
+        Ok(nested)
+    }
+
+    /// True where a name beside the path, or beside the first directory that has to be made for it, differs in case or
+    /// Unicode form only, and the patch does not take it away.
+    pub(super) fn collides(&mut self, path: &RepoPath) -> Result<bool> {
+        let mut made: Vec<RepoPath> = path.ancestors();
+        made.push(path.clone());
+        for at in made {
+            let folder = match self.top.folder(at.parent().as_ref()) {
+                Ok(folder) => folder,
+                Err(_) => return Ok(false),
+            };
+            let names = self.names(at.parent(), &folder, path)?;
+            let same = names.get(&fold(at.file_name())).map(Vec::as_slice).unwrap_or_default();
+            if same.iter().any(|name| name == at.file_name()) {
+                continue;
+            }
+            for name in same {
+                if !self.leaves(&folder, &at, name)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// True where the patch takes the sibling away, with everything in it.
+    fn leaves(&self, folder: &Folder, beside: &RepoPath, name: &[u8]) -> Result<bool> {
+        let prefix = beside.parent().map(|p| [p.as_bytes(), b"/"].concat()).unwrap_or_default();
+        let Ok(path) = RepoPath::new([&prefix, name].concat()) else { return Ok(false) };
+        if self.deleted.contains(&path) {
+            return Ok(true);
+        }
+        match folder.subfolder(name) {
+            Ok(inner) => Ok(!self.has_strangers(&inner, &path)?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn names(&mut self, key: Option<RepoPath>, folder: &Folder, path: &RepoPath) -> Result<Rc<Names>> {
+        if let Some(names) = self.names.get(&key) {
+            return Ok(Rc::clone(names));
+        }
+        let mut names = Names::new();
+        for name in folder.names().map_err(|e| failed("list the directory of", path, &e))? {
+            names.entry(fold(&name)).or_default().push(name);
+        }
+        let names = Rc::new(names);
+        self.names.insert(key, Rc::clone(&names));
+        Ok(names)
+    }
+}
+
+/// Reads a regular file; `None` where it was replaced by something else meanwhile.
+fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(Entry, LiveBytes)>> {
+    let mut file = match folder.open(path.file_name()) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(failed("read", path, &e)),
+        Err(_) => return Ok(None),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path, &e.into()))?;
+    let entry = Entry::of(&stat);
+    if entry.kind != FileType::RegularFile {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0));
+    file.read_to_end(&mut bytes).map_err(|e| failed("read", path, &e))?;
+    let sha256 = Sha256::of(&bytes);
+    Ok(Some((entry, LiveBytes { bytes, sha256 })))
+}
+
+/// An operation on a path of the live tree failed.
+pub(super) fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
+    Failure::io(doing, path.as_path(), error)
+}
+
+/// Whose files can be given their owner back.
+struct Me {
+    user: u32,
+    groups: Vec<u32>,
+}
+
+impl Me {
+    fn ask() -> Self {
+        let mut groups: Vec<u32> =
+            rustix::process::getgroups().unwrap_or_default().iter().map(|g| g.as_raw()).collect();
+        groups.push(rustix::process::getegid().as_raw());
+        Self { user: rustix::process::geteuid().as_raw(), groups }
+    }
+
+    /// True where a new file in that directory can have the owner and group of the old one.
+    fn keeps(&self, entry: &Entry, folder: &Folder) -> Result<bool> {
+        let (user, group) = entry.owner;
+        let inherited = folder.entry(b".").ok().flatten().filter(|f| f.permissions & 0o2000 != 0);
+        let group_kept = self.groups.contains(&group) || inherited.is_some_and(|f| f.owner.1 == group);
+        Ok(self.user == 0 || (self.user == user && group_kept))
+    }
+}

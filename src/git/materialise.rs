@@ -1,0 +1,431 @@
+//! Brings a directory from the files that it holds to the files of a tree, touching only the difference.
+//!
+//! Nothing of the tree runs and nothing is followed: files are created exclusively, beneath descriptors. What was written is
+//! remembered with the stamp of each file ([`Held`]), and the last write lies in an earlier tick of the clock than anything that comes
+//! later, so a later change always shows in the stamp.
+
+use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
+use super::convert::{Conversions, Drivers};
+use super::tree::TreeFile;
+use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::error::{Code, Failure, Result};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Below this many files a second thread costs more than it brings.
+const WORTH_THREADS: usize = 256;
+
+/// A file as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldFile {
+    /// Its mode in the tree.
+    pub mode: Mode,
+    /// Its object.
+    pub id: ObjectId,
+    /// What the conversion to checkout bytes depended on; empty where there was none.
+    pub conversion: String,
+    /// How to see that it was not touched since.
+    pub stamp: Stamp,
+}
+
+/// What a directory holds as we wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held(pub BTreeMap<RepoPath, HeldFile>);
+
+impl Serialize for Held {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|(path, f)| {
+            let s = f.stamp;
+            (path, f.mode, &f.id, &f.conversion, s.ino, s.size, s.mtime, s.ctime)
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Held {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        type Row = (RepoPath, Mode, ObjectId, String, u64, u64, i64, i64);
+        let rows = Vec::<Row>::deserialize(deserializer)?;
+        let entry = |(path, mode, id, conversion, ino, size, mtime, ctime)| {
+            (path, HeldFile { mode, id, conversion, stamp: Stamp { ino, size, mtime, ctime } })
+        };
+        Ok(Self(rows.into_iter().map(entry).collect()))
+    }
+}
+
+/// Whether what is written may be written again by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permissions {
+    /// By the user's umask.
+    Writable,
+    /// Files without any write bit; directories stay writable.
+    ReadOnly,
+}
+
+/// How a path differs from what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Other content, metadata or type.
+    Changed,
+    /// It is gone.
+    Removed,
+    /// It was not written by us.
+    Added,
+}
+
+/// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see [`altered`]).
+///
+/// `progress` hears of files written and files to write. A path that is in the way is an error that names it, and so is a
+/// failing driver; the directory then holds a part.
+#[expect(clippy::too_many_arguments, reason = "each is one independent fact of the job")]
+pub fn bring(
+    conversions: &Conversions,
+    attributes: &ObjectId,
+    drivers: &Drivers,
+    dir: &Path,
+    held: Held,
+    wanted: &[TreeFile],
+    permissions: Permissions,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Held> {
+    let job = Job { conversions, attributes, drivers, dir, permissions };
+    let kinds = job.kinds(wanted)?;
+    let mut after = held.0;
+    let mut missing = Vec::new();
+    let mut keep = BTreeSet::new();
+    for (file, kind) in wanted.iter().zip(kinds) {
+        keep.insert(&file.path);
+        let same = |h: &HeldFile| h.mode == file.mode && h.id == file.id && h.conversion == kind;
+        if !after.get(&file.path).is_some_and(same) {
+            missing.push((file, kind));
+        }
+    }
+    let replaced: BTreeSet<&RepoPath> = missing.iter().map(|(file, _)| &file.path).collect();
+    let stale: Vec<RepoPath> =
+        after.keys().filter(|p| !keep.contains(p) || replaced.contains(p)).cloned().collect();
+    remove(dir, &stale)?;
+    stale.iter().for_each(|path| drop(after.remove(path)));
+    let files: Vec<&TreeFile> = missing.iter().map(|(file, _)| *file).collect();
+    let stamps = job.write_all(&files, progress)?;
+    let latest = stamps.iter().map(|s| s.ctime).max();
+    for ((file, conversion), stamp) in missing.into_iter().zip(stamps) {
+        after.insert(file.path.clone(), HeldFile { mode: file.mode, id: file.id.clone(), conversion, stamp });
+    }
+    if let Some(latest) = latest {
+        pass_tick(latest);
+    }
+    Ok(Held(after))
+}
+
+/// Removes files that are there, and the directories that become empty by it.
+pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
+    let mut cursor = Cursor::new(dir)?;
+    for path in paths.iter().rev() {
+        let Some(folder) = cursor.folder(path)? else { continue };
+        match folder.unlink(path.file_name()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::ISDIR | Errno::PERM) => {
+                // A submodule's empty directory; what someone put into it stays.
+                let _ = folder.remove_child(path.file_name());
+            }
+            Err(e) => return Err(failed("remove", path.as_bytes(), e)),
+        }
+        cursor.remove_empty_folders(path)?;
+    }
+    Ok(())
+}
+
+/// What is no longer as it was written, sorted by path; `ignore` names where anything may be. `.git` at the top is not looked at.
+pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath, What)>> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
+    walk(&Dir::open(dir)?, &mut |parent, bytes, stat| {
+        if bytes == b".git" {
+            return Ok(false);
+        }
+        let path = RepoPath::new(bytes)?;
+        let directory = kind(stat) == FileType::Directory;
+        match held.0.get(&path) {
+            Some(file) => {
+                if !unchanged(file, stat, directory) {
+                    found.push((path.clone(), What::Changed));
+                }
+                seen.insert(path);
+                Ok(false)
+            }
+            None if directory => {
+                if covers(ignore, &path) {
+                    return Ok(false);
+                }
+                let empty =
+                    || parent.child(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
+                if !folders.contains(&path) && !ignore.matches(&path) && empty() {
+                    found.push((path, What::Added));
+                }
+                Ok(true)
+            }
+            None => {
+                if !ignore.matches(&path) {
+                    found.push((path, What::Added));
+                }
+                Ok(false)
+            }
+        }
+    })?;
+    found.extend(held.0.keys().filter(|p| !seen.contains(p)).map(|p| (p.clone(), What::Removed)));
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+/// True where a pattern covers all that can be beneath a directory, so that nobody need go in.
+#[must_use]
+pub fn covers(scope: &Scope, folder: &RepoPath) -> bool {
+    let Ok(name) = std::str::from_utf8(folder.as_bytes()) else { return false };
+    scope.patterns().iter().any(|p| p.strip_suffix("/**").or_else(|| p.strip_suffix('/')) == Some(name))
+}
+
+fn unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool {
+    match file.mode {
+        // What a submodule's directory holds is its own matter.
+        Mode::Gitlink => directory,
+        _ => !directory && Stamp::of(stat) == file.stamp && stat.st_nlink == 1,
+    }
+}
+
+/// Waits until the clock that stamps files has passed `latest` (nanoseconds): at most a few ticks.
+fn pass_tick(latest: i64) {
+    for _ in 0..50 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        if now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec) > latest {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    conversions: &'a Conversions<'a>,
+    attributes: &'a ObjectId,
+    drivers: &'a Drivers<'a>,
+    dir: &'a Path,
+    permissions: Permissions,
+}
+
+impl Job<'_> {
+    fn kinds(&self, wanted: &[TreeFile]) -> Result<Vec<String>> {
+        let regular: Vec<&RepoPath> =
+            wanted.iter().filter(|f| f.mode.is_regular()).map(|f| &f.path).collect();
+        let mut kinds = self.conversions.kinds(self.attributes, self.drivers, &regular)?.into_iter();
+        let kind = |file: &TreeFile| if file.mode.is_regular() { kinds.next() } else { None };
+        Ok(wanted.iter().map(kind).map(Option::unwrap_or_default).collect())
+    }
+
+    /// Writes new files; gives their stamps in the same order.
+    fn write_all(&self, files: &[&TreeFile], progress: &dyn Fn(u64, u64)) -> Result<Vec<Stamp>> {
+        let total = files.len() as u64;
+        let threads = match std::thread::available_parallelism() {
+            Ok(n) if files.len() >= WORTH_THREADS => n.get().min(4),
+            _ => 1,
+        };
+        let mut stamps: Vec<Option<Stamp>> = vec![None; files.len()];
+        let (sender, receiver) = mpsc::channel();
+        let share = files.len().div_ceil(threads).max(1);
+        let outcome: Result<()> = std::thread::scope(|scope| {
+            let mut workers = Vec::new();
+            for (part, chunk) in files.chunks(share).enumerate() {
+                let (sender, job) = (sender.clone(), *self);
+                workers.push(scope.spawn(move || {
+                    job.write_part(chunk, &mut |at, stamp| sender.send((part * share + at, stamp)).is_ok())
+                }));
+            }
+            drop(sender);
+            let mut done = 0;
+            for (at, stamp) in receiver {
+                stamps[at] = Some(stamp);
+                done += 1;
+                progress(done, total);
+            }
+            workers
+                .into_iter()
+                .try_for_each(|w| w.join().unwrap_or_else(|_| Err(Failure::internal("a writing thread panicked"))))
+        });
+        outcome?;
+        stamps.into_iter().map(|s| s.ok_or_else(|| Failure::internal("a file was not written"))).collect()
+    }
+
+    fn write_part(&self, files: &[&TreeFile], done: &mut dyn FnMut(usize, Stamp) -> bool) -> Result<()> {
+        let mut cursor = Cursor::new(self.dir)?;
+        let objects = self.conversions.repository.objects(self.conversions.quarantine)?;
+        let mut regular = Vec::new();
+        for (at, file) in files.iter().enumerate() {
+            let (folder, name) = (cursor.made_folder(&file.path)?, file.path.file_name());
+            let made = match file.mode {
+                Mode::Symlink => folder.create_link(name, &objects.blob(&file.id)?),
+                Mode::Gitlink => folder.make_child(name).map(|_| ()),
+                _ => {
+                    regular.push(at);
+                    continue;
+                }
+            };
+            let stat = made.and_then(|()| folder.stat(name)).map_err(|e| in_the_way(&file.path, e))?;
+            done(at, Stamp::of(&stat));
+        }
+        let items: Vec<(RepoPath, ObjectId)> =
+            regular.iter().map(|at| (files[*at].path.clone(), files[*at].id.clone())).collect();
+        self.conversions.smudge(self.attributes, self.drivers, &items, &mut |at, bytes| {
+            let file = files[regular[at]];
+            let stamp = self.write_file(&mut cursor, file, &bytes)?;
+            done(regular[at], stamp);
+            Ok(())
+        })
+    }
+
+    fn write_file(&self, cursor: &mut Cursor, file: &TreeFile, bytes: &[u8]) -> Result<Stamp> {
+        let mode = match (self.permissions, file.mode == Mode::Executable) {
+            (Permissions::Writable, false) => 0o666,
+            (Permissions::Writable, true) => 0o777,
+            (Permissions::ReadOnly, false) => 0o444,
+            (Permissions::ReadOnly, true) => 0o555,
+        };
+        let created = cursor.made_folder(&file.path)?.create_file(file.path.file_name(), mode);
+        let mut handle = created.map_err(|e| in_the_way(&file.path, e))?;
+        let failed = |e: std::io::Error| Failure::io("write", file.path.as_path(), &e);
+        handle.write_all(bytes).map_err(failed)?;
+        rustix::fs::fstat(&handle).map(|stat| Stamp::of(&stat)).map_err(|e| failed(e.into()))
+    }
+}
+
+fn in_the_way(path: &RepoPath, error: Errno) -> Failure {
+    if error != Errno::EXIST {
+        return failed("make", path.as_bytes(), error);
+    }
+    Failure::new(
+        Code::Io,
+        format!("cannot write {path}: something that git-tender did not write is there already"),
+    )
+    .subject(path.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use crate::git::tree;
+    use std::os::unix::fs::PermissionsExt;
+
+    struct Bench {
+        home: TestRepository,
+        dir: std::path::PathBuf,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let home = TestRepository::new();
+            let dir = home.outside().join("target");
+            std::fs::create_dir(&dir).expect("made");
+            Self { home, dir }
+        }
+
+        fn bring(&self, tree: &ObjectId, held: Held, permissions: Permissions) -> Result<Held> {
+            let repository = self.home.repository();
+            let files = tree::files(&repository.objects(None)?, tree)?;
+            let conversions = Conversions { repository: &repository, quarantine: None };
+            let drivers = Drivers::SelectedBy(tree);
+            bring(&conversions, tree, &drivers, &self.dir, held, &files, permissions, &|_, _| {})
+        }
+
+        fn listing(&self) -> Vec<String> {
+            let mut found = Vec::new();
+            walk(&Dir::open(&self.dir).expect("opens"), &mut |_, path, stat| {
+                found.push(format!("{} {:o}", String::from_utf8_lossy(path), stat.st_mode));
+                Ok(true)
+            })
+            .expect("walks");
+            found
+        }
+    }
+
+    #[test]
+    fn a_tree_is_written_and_then_only_the_difference() {
+        let bench = Bench::new();
+        let home = &bench.home;
+        home.write("a/b/c", b"1\n");
+        home.write("a/run", b"#!\n");
+        home.write("keep", b"kept\n");
+        home.write("lines.bat", b"x\ny\n");
+        home.write(".gitattributes", b"*.bat eol=crlf\n");
+        std::os::unix::fs::symlink("../nowhere", home.top().join("link")).expect("made");
+        std::fs::set_permissions(home.top().join("a/run"), std::fs::Permissions::from_mode(0o755))
+            .expect("set");
+        let first = home.commit("first");
+        let held = bench.bring(&first, Held::default(), Permissions::Writable).expect("brings");
+        assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\r\ny\r\n");
+        assert_eq!(std::fs::read_link(bench.dir.join("link")).expect("reads"), Path::new("../nowhere"));
+        assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
+        // A file becomes a directory and a directory a file; the attributes change the bytes of an unchanged blob.
+        std::fs::remove_dir_all(home.top().join("a")).expect("removed");
+        home.remove("link");
+        home.write("a", b"file now\n");
+        home.write("link/inside", b"directory now\n");
+        home.write(".gitattributes", b"*.bat -text\n");
+        let second = home.commit("second");
+        let kept = held.0[&RepoPath::new("keep").expect("a path")].stamp;
+        let held = bench.bring(&second, held, Permissions::ReadOnly).expect("brings");
+        assert_eq!(held.0[&RepoPath::new("keep").expect("a path")].stamp, kept);
+        assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\ny\n");
+        assert_eq!(
+            bench.listing(),
+            [
+                ".gitattributes 100444",
+                "a 100444",
+                "keep 100644",
+                "lines.bat 100444",
+                "link 40755",
+                "link/inside 100444"
+            ]
+        );
+        let text = serde_json::to_string(&held).expect("serializes");
+        assert_eq!(serde_json::from_str::<Held>(&text).expect("parses"), held);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
+    fn any_later_change_shows_and_what_is_in_the_way_is_named() {
+        let bench = Bench::new();
+        for at in 0..300 {
+            bench.home.write(&format!("d{}/f{at}", at % 7), b"same\n");
+        }
+        let tree = bench.home.commit("many");
+        let held = bench.bring(&tree, Held::default(), Permissions::Writable).expect("brings");
+        assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
+        let victim = bench.dir.join("d6/f293");
+        let before = std::fs::metadata(&victim).expect("there").modified().expect("a time");
+        std::fs::write(&victim, b"emas\n").expect("writes");
+        let file = std::fs::File::options().write(true).open(&victim).expect("opens");
+        file.set_modified(before).expect("set back");
+        std::fs::remove_file(bench.dir.join("d0/f0")).expect("removed");
+        std::fs::create_dir_all(bench.dir.join("new/empty")).expect("made");
+        let path = |name: &str| RepoPath::new(name).expect("a path");
+        let found = altered(&bench.dir, &held, &Scope::default()).expect("looks");
+        assert_eq!(
+            found,
+            [
+                (path("d0/f0"), What::Removed),
+                (path("d6/f293"), What::Changed),
+                (path("new/empty"), What::Added)
+            ]
+        );
+        let refused =
+            bench.bring(&tree, Held::default(), Permissions::Writable).expect_err("files are there");
+        assert_eq!(refused.code(), Code::Io);
+    }
+}

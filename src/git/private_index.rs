@@ -1,0 +1,142 @@
+//! A private index: a tree is read into it, changed, and written out as another tree. Nobody else sees it.
+
+use super::command::Git;
+use super::convert::Conversions;
+use super::objects::{Objects, Quarantine};
+use super::repository::Repository;
+use crate::domain::digest::{Mode, ObjectFormat, ObjectId};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// One change of an index: `None` removes the path.
+pub type Entry = (RepoPath, Option<(Mode, ObjectId)>);
+
+/// The index file lies in a temporary directory of the task and goes with this value.
+#[derive(Debug)]
+pub struct PrivateIndex<'a> {
+    repository: &'a Repository,
+    quarantine: &'a Quarantine,
+    folder: tempfile::TempDir,
+    /// A git directory of our own in place of the repository's.
+    room: Option<PathBuf>,
+}
+
+impl<'a> PrivateIndex<'a> {
+    /// An index that holds a tree.
+    pub fn of(repository: &'a Repository, quarantine: &'a Quarantine, tree: &ObjectId) -> Result<Self> {
+        let index = Self::empty(repository, quarantine)?;
+        index.git().args(["read-tree", tree.as_str()]).ok()?;
+        Ok(index)
+    }
+
+    /// Likewise, in a git directory of our own, where neither configuration nor attributes of the user, the system or the
+    /// repository are seen: what git writes or accepts there depends on the objects alone.
+    pub fn isolated(repository: &'a Repository, quarantine: &'a Quarantine, tree: &ObjectId) -> Result<Self> {
+        let mut index = Self::empty(repository, quarantine)?;
+        let room = index.folder.path().join("git");
+        let failed = |e: std::io::Error| Failure::io("make a private git directory at", &room, &e);
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(room.join(folder)).map_err(failed)?;
+        }
+        let config = match repository.format() {
+            ObjectFormat::Sha1 => "[core]\n\trepositoryformatversion = 0\n",
+            ObjectFormat::Sha256 => {
+                "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+            }
+        };
+        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", config)] {
+            let mut file = std::fs::File::create_new(room.join(name)).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(failed)?;
+        }
+        index.room = Some(room);
+        index.git().args(["read-tree", tree.as_str()]).ok()?;
+        Ok(index)
+    }
+
+    fn empty(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
+        let parent = quarantine.objects.parent().unwrap_or(&quarantine.objects);
+        let folder = tempfile::Builder::new()
+            .prefix("index-")
+            .tempdir_in(parent)
+            .map_err(|e| Failure::io("make a temporary directory in", parent, &e))?;
+        std::fs::create_dir(folder.path().join("empty"))
+            .map_err(|e| Failure::io("make a directory in", folder.path(), &e))?;
+        Ok(Self { repository, quarantine, folder, room: None })
+    }
+
+    /// A call on it. The work tree is an empty directory.
+    #[must_use]
+    pub fn git(&self) -> Git {
+        self.git_on(&self.folder.path().join("empty"))
+    }
+
+    /// A call on it with a work tree.
+    #[must_use]
+    pub fn git_on(&self, work_tree: &Path) -> Git {
+        let git = match &self.room {
+            None => self.repository.git(),
+            Some(room) => Git::new(self.repository.environment(), Some(room))
+                .without_config_of_the_environment()
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .env("GIT_ATTR_NOSYSTEM", "1")
+                // Where `core.attributesFile` is not set, the one under XDG_CONFIG_HOME or HOME counts.
+                .setting("core.attributesFile=/dev/null")
+                .attributes(self.repository.empty_tree()),
+        };
+        git.work_tree(work_tree)
+            .index(&self.file())
+            .objects(self.quarantine)
+            .setting("core.splitIndex=false")
+            .setting("core.sparseCheckout=false")
+            .setting("index.sparse=false")
+    }
+
+    /// A private directory for files that belong to this work.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A reader that sees what was written up to now.
+    pub fn objects(&self) -> Result<Objects> {
+        self.repository.objects(Some(self.quarantine))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("index")
+    }
+
+    /// Changes entries; removals come first, so that a file can become a directory.
+    pub fn update(&self, entries: &[Entry]) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let zero = "0".repeat(self.repository.format().hex_len());
+        let mut input = Vec::new();
+        for (path, _) in entries.iter().filter(|(_, new)| new.is_none()) {
+            input.extend([format!("0 {zero}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
+        }
+        for (path, new) in entries {
+            if let Some((mode, id)) = new {
+                input.extend([format!("{mode} {id}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
+            }
+        }
+        let update = ["update-index", "--add", "--replace", "-z", "--index-info"];
+        self.git().args(update).stdin(input).ok().map(|_| ())
+    }
+
+    /// The tree of what it holds, written to the quarantine.
+    pub fn write_tree(&self) -> Result<ObjectId> {
+        let output = self.git().arg("write-tree").run()?;
+        if output.success() { output.line().parse() } else { Err(output.failure()) }
+    }
+
+    /// Conversions on the same repository and quarantine.
+    #[must_use]
+    pub fn conversions(&self) -> Conversions<'a> {
+        Conversions { repository: self.repository, quarantine: Some(self.quarantine) }
+    }
+}

@@ -1,0 +1,515 @@
+//! Task worktrees: where they lie, how one is made and removed.
+//!
+//! They lie outside the repository, beside each other, with a `.repository` file that names the git directory they belong to: the way back
+//! that a worker cannot bend. `git worktree add` registers one without a checkout, and our own writer fills it, so nothing of the tree runs.
+//! A marker in the task's directory lasts from before the first byte to after the last: what a crash left half-made is known and cleared.
+
+use super::beneath::{Dir, remove_content};
+use super::command::{Git, absolute};
+use super::convert::{Conversions, Drivers};
+use super::drivers::configured_drivers;
+use super::keep::{Kept, copy_into_repository};
+use super::materialise::{Held, Permissions, bring};
+use super::objects::Quarantine;
+use super::repository::Repository;
+use super::tree;
+use crate::domain::digest::ObjectId;
+use crate::error::{Code, Failure, Result};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const NOTE: &str = ".repository";
+const MARKER: &str = "making-worktree";
+
+/// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would make.
+pub fn worktree_root(repository: &Repository) -> Result<PathBuf> {
+    let (folder, name) = wanted_root(repository)?;
+    for number in 1u32.. {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let mut file_name = name.clone();
+        file_name.push(format!("{suffix}.tender"));
+        let root = folder.join(file_name);
+        if is_usable(&root, repository.common_dir())? {
+            return Ok(root);
+        }
+    }
+    Err(Failure::internal("no name for the worktree folder is free"))
+}
+
+/// Likewise, and makes it.
+pub fn make_root(repository: &Repository) -> Result<PathBuf> {
+    for _ in 0..100 {
+        let root = worktree_root(repository)?;
+        std::fs::create_dir_all(&root).map_err(|e| Failure::io("create the directory", &root, &e))?;
+        let note = root.join(NOTE);
+        if note.exists() {
+            return Ok(root);
+        }
+        let failed = |e: std::io::Error| Failure::io("write", &note, &e);
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&root).map_err(failed)?;
+        file.write_all(repository.common_dir().as_os_str().as_bytes()).map_err(failed)?;
+        file.write_all(b"\n").and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+        match file.persist_noclobber(&note) {
+            Ok(_) => return Ok(root),
+            // Another process was first; perhaps for another repository of the same name.
+            Err(e) if e.error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(failed(e.error)),
+        }
+    }
+    Err(Failure::internal("the worktree folder changes hands all the time"))
+}
+
+fn wanted_root(repository: &Repository) -> Result<(PathBuf, OsString)> {
+    let common = repository.common_dir();
+    let main = match common.file_name() {
+        Some(name) if name == ".git" => common.parent().unwrap_or(common),
+        _ => common,
+    };
+    let name = main.file_name().unwrap_or(OsStr::new("repository")).as_bytes();
+    let name =
+        OsStr::from_bytes(name.strip_suffix(b".git").filter(|n| !n.is_empty()).unwrap_or(name)).to_owned();
+    let configured =
+        repository.git().args(["config", "--type=path", "--get", "tender.worktreeRoot"]).run()?;
+    if configured.success() {
+        return Ok((absolute(main, Path::new(&configured.line())), name));
+    }
+    let parent = main.parent().unwrap_or(main);
+    // A submodule's git directory lies inside its superproject's; worktrees do not belong there.
+    let inside = parent.components().any(|c| c.as_os_str() == ".git");
+    let writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
+    if !inside && writable {
+        return Ok((parent.to_path_buf(), name));
+    }
+    let environment = repository.environment();
+    let absolute_value = |name: &str| environment.get(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let cache =
+        absolute_value("XDG_CACHE_HOME").or_else(|| absolute_value("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| (cache.join("git-tender"), name)).ok_or_else(|| {
+        Failure::new(
+            Code::Io,
+            format!(
+                "{} cannot be written, and neither HOME nor XDG_CACHE_HOME names a place instead",
+                parent.display()
+            ),
+        )
+        .subject(parent.display().to_string())
+        .remedy(
+            "Name a folder for task worktrees.",
+            ["git", "config", "tender.worktreeRoot", "/path/to/folder"],
+        )
+    })
+}
+
+fn is_usable(root: &Path, common_dir: &Path) -> Result<bool> {
+    match std::fs::read(root.join(NOTE)) {
+        Ok(note) => Ok(note.trim_ascii_end() == common_dir.as_os_str().as_bytes()),
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            if root.symlink_metadata().is_err() {
+                return Ok(true);
+            }
+            // A crash may have left it without its note; someone's folder with other things in it is left alone.
+            let entries = std::fs::read_dir(root);
+            Ok(entries.is_ok_and(|mut all| {
+                all.all(|e| e.is_ok_and(|e| e.file_name().as_bytes().starts_with(b".new-")))
+            }))
+        }
+        Err(e) => Err(Failure::io("read", &root.join(NOTE), &e)),
+    }
+}
+
+/// What a worktree is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// The task's quarantine; it lies in the task's directory.
+    pub quarantine: &'a Quarantine,
+    /// The task.
+    pub task: &'a str,
+    /// Where the worktree goes: the root and the task's id.
+    pub path: &'a Path,
+    /// The commit that its HEAD is detached at; `None` in a repository without any.
+    pub base_commit: Option<&'a ObjectId>,
+    /// What it holds. Where that is not the commit's tree, it is copied into the repository under the task's `base` ref.
+    pub tree: &'a ObjectId,
+}
+
+/// Makes a task's worktree and gives what it holds. `lock` is taken around the changes of git's worktree registry.
+///
+/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`.
+pub fn create<G>(
+    opening: &Opening,
+    lock: impl Fn() -> Result<G>,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Held> {
+    let repository = opening.repository;
+    let marker = opening.quarantine.objects.parent().unwrap_or(&opening.quarantine.objects).join(MARKER);
+    let tree_of_commit = match opening.base_commit {
+        Some(commit) => repository.resolve(commit.as_str(), "tree")?,
+        None => None,
+    };
+    let head = match opening.base_commit {
+        Some(commit) if tree_of_commit.as_ref() == Some(opening.tree) => commit.clone(),
+        other => {
+            let kept = copy_into_repository(
+                repository,
+                opening.quarantine,
+                opening.task,
+                Kept::Base,
+                opening.tree,
+                other,
+            )?;
+            other.cloned().unwrap_or(kept)
+        }
+    };
+    let admin = {
+        let _guard = lock()?;
+        clear_half_made(repository, opening.path, &marker)?;
+        write_marker(&marker, opening.path)?;
+        register(repository, opening.path, &head)?
+    };
+    let git = || Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
+    git().args(["read-tree", opening.tree.as_str()]).ok()?;
+    let drivers: Vec<String> = configured_drivers(repository)?
+        .into_iter()
+        .filter(|(name, driver)| name != "lfs" && !driver.is_lfs())
+        .map(|(name, _)| name)
+        .collect();
+    let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };
+    let files = tree::files(&repository.objects(Some(opening.quarantine))?, opening.tree)?;
+    let held = bring(
+        &conversions,
+        opening.tree,
+        &Drivers::Named(&drivers),
+        opening.path,
+        Held::default(),
+        &files,
+        Permissions::Writable,
+        progress,
+    )?;
+    std::fs::remove_file(&marker).map_err(|e| Failure::io("remove", &marker, &e))?;
+    Ok(held)
+}
+
+fn write_marker(marker: &Path, path: &Path) -> Result<()> {
+    let failed = |e: std::io::Error| Failure::io("write", marker, &e);
+    let mut file = std::fs::File::create(marker).map_err(failed)?;
+    file.write_all(path.as_os_str().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// Removes what an earlier, interrupted call made at this place, and only that.
+fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Result<()> {
+    let ours = std::fs::read(marker).is_ok_and(|noted| noted == path.as_os_str().as_bytes());
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if !ours && !empty && path.symlink_metadata().is_ok() {
+        return Err(Failure::new(
+            Code::StateInvalid,
+            format!("{} is there already, and git-tender did not make it for this task", path.display()),
+        )
+        .subject(path.display().to_string())
+        .remedy("Move it away, or use another task id.", ["git", "worktree", "list"]));
+    }
+    if ours {
+        remove_files(path)?;
+    }
+    match admin_of(repository, path)? {
+        Some(admin) if ours || empty || !path.exists() => remove_admin(&admin),
+        _ => Ok(()),
+    }
+}
+
+fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
+    let cwd = repository.common_dir();
+    let output = repository
+        .git()
+        .cwd(cwd)
+        .setting("core.sparseCheckout=false")
+        .setting("worktree.guessRemote=false")
+        .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
+        .arg(path)
+        .arg(head.as_str())
+        .run()?;
+    if !output.success() {
+        return Err(output.failure().subject(path.display().to_string()));
+    }
+    admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
+}
+
+/// Git's own record of a worktree: the directory under `worktrees/` whose `gitdir` names it.
+pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>> {
+    let folder = repository.common_dir().join("worktrees");
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Failure::io("list", &folder, &e)),
+    };
+    let resolved = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
+    let wanted = resolved(path);
+    for entry in entries.flatten() {
+        let Ok(link) = std::fs::read(entry.path().join("gitdir")) else { continue };
+        let link = absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
+        if link.parent().is_some_and(|top| top == path || resolved(top) == wanted) {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Removes a task's worktree and git's record of it. Nothing is followed, another file system stays, and a failure keeps the rest.
+///
+/// The caller has shown that it is ours and sealed; the main worktree and one that someone locked are refused here all the same.
+pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result<G>) -> Result<()> {
+    let refused = |why: &str| {
+        Failure::new(Code::StateInvalid, format!("{} is not removed: {why}", path.display()))
+            .subject(path.display().to_string())
+    };
+    let root = path.parent().map(|parent| std::fs::read(parent.join(NOTE)));
+    let ours = matches!(root, Some(Ok(note)) if note.trim_ascii_end() == repository.common_dir().as_os_str().as_bytes());
+    if !ours {
+        return Err(refused("it does not lie in this repository's folder of task worktrees"));
+    }
+    let _guard = lock()?;
+    let admin = admin_of(repository, path)?;
+    if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
+        return Err(refused("it is locked").remedy("Unlock it first.", ["git", "worktree", "unlock"]));
+    }
+    remove_files(path)?;
+    admin.map_or(Ok(()), |admin| remove_admin(&admin))
+}
+
+fn remove_files(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    remove_content(&Dir::open(path)?)?;
+    std::fs::remove_dir(path).map_err(|e| Failure::io("remove the directory", path, &e))
+}
+
+fn remove_admin(admin: &Path) -> Result<()> {
+    remove_files(admin)?;
+    // Git removes the folder of records with the last one, too; others may be there.
+    let _ = admin.parent().map(std::fs::remove_dir);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+
+    fn no_lock() -> Result<()> {
+        Ok(())
+    }
+
+    struct Made {
+        home: TestRepository,
+        repository: Repository,
+        quarantine: Quarantine,
+        path: PathBuf,
+    }
+
+    impl Made {
+        fn new(home: TestRepository) -> Self {
+            let repository = home.repository();
+            let quarantine = home.quarantine();
+            let path = make_root(&repository).expect("a root").join("t1");
+            Self { home, repository, quarantine, path }
+        }
+
+        fn create(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<Held> {
+            let opening = Opening {
+                repository: &self.repository,
+                quarantine: &self.quarantine,
+                task: "t1",
+                path: &self.path,
+                base_commit: commit,
+                tree,
+            };
+            create(&opening, no_lock, &|_, _| {})
+        }
+
+        fn head(&self) -> ObjectId {
+            self.home.run(["rev-parse", "HEAD"]).parse().expect("an id")
+        }
+
+        /// git's own view from inside the worktree.
+        fn inside(&self, args: &[&str]) -> String {
+            let git = Git::new(self.home.environment(), None).cwd(&self.path);
+            let output = git.args(args).run().expect("git starts");
+            assert!(output.success(), "{}", output.stderr);
+            output.line()
+        }
+
+        fn stays_whole(&self) {
+            self.home.run(["gc", "-q", "--prune=now"]);
+            let output = self.home.git().args(["fsck", "--full", "--strict"]).run().expect("git starts");
+            assert!(output.success() && !output.stderr.contains("missing"), "{}", output.stderr);
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_made_seen_by_git_and_removed() {
+        let home = TestRepository::new();
+        home.write("a/b", b"1\n");
+        home.write("run.sh", b"x\n");
+        let tree = home.commit("one");
+        let made = Made::new(home);
+        assert!(made.path.ends_with("repo.tender/t1"));
+        made.create(Some(&made.head()), &tree).expect("made");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        assert_eq!(made.inside(&["rev-parse", "HEAD"]), made.head().as_str());
+        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
+        assert_eq!(again.code(), Code::StateInvalid);
+        // A crash in the middle leaves the marker; then the next call starts anew.
+        write_marker(&made.home.outside().join("task").join(MARKER), &made.path).expect("written");
+        std::fs::remove_file(made.path.join("a/b")).expect("removed");
+        made.create(Some(&made.head()), &tree).expect("made anew");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        made.stays_whole();
+        remove(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
+        std::os::unix::fs::symlink(made.home.top(), made.path.join("link")).expect("made");
+        remove(&made.repository, &made.path, no_lock).expect("removed");
+        assert!(!made.path.exists() && made.home.top().join("a/b").exists());
+        assert_eq!(made.home.run(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    }
+
+    #[test]
+    fn a_repository_without_commits_and_one_with_the_same_name() {
+        let made = Made::new(TestRepository::new());
+        let empty: ObjectId = made.repository.empty_tree().parse().expect("an id");
+        made.create(None, &empty).expect("made");
+        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        made.stays_whole();
+        let other = made.home.outside().join("sub").join("repo.git");
+        std::fs::create_dir_all(&other).expect("made");
+        let git = Git::new(made.home.environment(), None).cwd(&other);
+        git.args(["init", "-q", "--bare"]).ok().expect("made");
+        made.home.config("tender.worktreeRoot", "~/sub");
+        let first = make_root(&made.repository).expect("a root");
+        assert_eq!(first, made.home.outside().join("sub/repo.tender"));
+        let second = Repository::at(made.home.environment(), &other, &other, None).expect("opens");
+        assert_eq!(make_root(&second).expect("a root"), made.home.outside().join("sub/repo-2.tender"));
+    }
+
+    #[test]
+    fn many_are_made_side_by_side() {
+        let home = TestRepository::new();
+        home.write("a", b"1\n");
+        let tree = home.commit("one");
+        let made = Made::new(home);
+        let head = made.head();
+        let lock = std::sync::Mutex::new(());
+        let outcomes: Vec<Result<Held>> = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..24)
+                .map(|n| {
+                    let (made, head, tree, lock) = (&made, &head, &tree, &lock);
+                    scope.spawn(move || {
+                        let name = format!("t{n}");
+                        let objects = made.home.outside().join(format!("task-{n}")).join("objects");
+                        std::fs::create_dir_all(&objects).expect("made");
+                        let quarantine = Quarantine { objects, ..made.quarantine.clone() };
+                        let opening = Opening {
+                            repository: &made.repository,
+                            quarantine: &quarantine,
+                            task: &name,
+                            path: &made.path.with_file_name(&name),
+                            base_commit: Some(head),
+                            tree,
+                        };
+                        let guard = || lock.lock().map_err(|_| Failure::internal("poisoned"));
+                        create(&opening, guard, &|_, _| {})
+                    })
+                })
+                .collect();
+            started.into_iter().map(|t| t.join().expect("no panic")).collect()
+        });
+        outcomes.into_iter().for_each(|outcome| drop(outcome.expect("made")));
+    }
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one tree with every kind of uncommitted work")]
+    fn live_work_is_a_base_and_the_index_stays() {
+        use crate::git::live_base::{capture_live, lacks};
+        let home = TestRepository::new();
+        for name in ["kept", "edited", "staged", "removed", "assumed"] {
+            home.write(name, b"old\n");
+        }
+        home.write(".gitignore", b"ignored/\n");
+        let head_tree = home.commit("one");
+        home.write("edited", b"new\n");
+        home.write("staged", b"staged\n");
+        home.run(["add", "staged"]);
+        home.write("staged", b"further\n");
+        home.remove("removed");
+        home.run(["update-index", "--assume-unchanged", "assumed"]);
+        home.write("assumed", b"changed\n");
+        home.write("un tracked\n*", b"u\n");
+        home.write("ita", b"i\n");
+        home.run(["add", "-N", "ita"]);
+        home.write("ignored/x", b"x\n");
+        home.write("nested/file", b"x\n");
+        Git::new(home.environment(), None)
+            .cwd(&home.top().join("nested"))
+            .args(["init", "-q"])
+            .ok()
+            .expect("made");
+        let index = std::fs::read(home.top().join(".git/index")).expect("reads");
+        let made = Made::new(home);
+        let tree = capture_live(&made.repository, &made.quarantine).expect("captured");
+        assert_eq!(std::fs::read(made.home.top().join(".git/index")).expect("reads"), index);
+        let objects = made.repository.objects(Some(&made.quarantine)).expect("opens");
+        let content: Vec<String> = tree::files(&objects, &tree)
+            .expect("reads")
+            .iter()
+            .map(|f| {
+                format!("{}={}", f.path, String::from_utf8_lossy(&objects.blob(&f.id).expect("reads")).trim())
+            })
+            .collect();
+        assert_eq!(
+            content,
+            [
+                ".gitignore=ignored/",
+                "assumed=changed",
+                "edited=new",
+                "ita=i",
+                "kept=old",
+                "staged=further",
+                "\"un tracked\\n*\"=u"
+            ]
+        );
+        let lacking = lacks(&made.repository, &head_tree, false).expect("known");
+        let names = |paths: &[crate::domain::repo_path::RepoPath]| {
+            paths.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&lacking.ignored), ["ignored"]);
+        assert_eq!(
+            names(&lacking.dirty),
+            ["edited", "ita", "nested", "removed", "staged", "\"un tracked\\n*\""]
+        );
+        made.create(Some(&made.head()), &tree).expect("made");
+        std::fs::remove_dir_all(&made.quarantine.objects).expect("removed");
+        made.stays_whole();
+        assert_eq!(made.inside(&["diff", "--name-only"]), "");
+        assert_eq!(made.inside(&["write-tree"]), tree.as_str());
+    }
+
+    #[test]
+    fn an_unmerged_index_is_no_base() {
+        let home = TestRepository::new();
+        home.write("a", b"1\n");
+        home.commit("one");
+        home.run(["checkout", "-q", "-b", "side"]);
+        home.write("a", b"2\n");
+        home.commit("two");
+        home.run(["checkout", "-q", "main"]);
+        home.write("a", b"3\n");
+        home.commit("three");
+        assert!(!home.git().args(["merge", "side"]).run().expect("git starts").success());
+        let repository = home.repository();
+        let refused =
+            crate::git::live_base::capture_live(&repository, &home.quarantine()).expect_err("unmerged");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::StateInvalid, Some("a")));
+    }
+}

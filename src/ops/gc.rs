@@ -1,0 +1,130 @@
+//! `gc`: removes what ended tasks left, where the ledger proves that it is ours and that nothing would be lost. Whatever is in doubt stays,
+//! with the reason.
+
+use super::session::{TaskWrite, load};
+use super::{Session, submit};
+use crate::domain::task::Record;
+use crate::error::{Code, Failure, Result};
+use crate::git::limits::Limits;
+use crate::git::{capture, keep, materialise, worktree};
+use crate::store::lock::LockGuard;
+use serde::Serialize;
+use serde_json::json;
+use std::path::Path;
+
+/// What `gc` shows.
+#[derive(Debug, Serialize)]
+pub struct Collection {
+    schema: &'static str,
+    /// Tasks whose worktree and private files were removed.
+    pub removed: Vec<String>,
+    /// Tasks whose files stay.
+    pub kept: Vec<KeptTask>,
+}
+
+/// A task whose files stay.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptTask {
+    /// The task.
+    pub task_id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Goes through all tasks.
+pub fn gc(session: &Session) -> Result<Collection> {
+    let mut collection = Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new() };
+    let Some(ledger) = session.ledger()? else { return Ok(collection) };
+    for id in ledger.tasks()? {
+        let Some(view) = load(&ledger, &id)? else { continue };
+        if view.collected {
+            continue;
+        }
+        let kept = |reason: String| KeptTask { task_id: id.clone(), reason };
+        if !view.has_ended() {
+            collection.kept.push(kept("it has not ended".to_owned()));
+            continue;
+        }
+        match collect(session, &id) {
+            Ok(()) => collection.removed.push(id),
+            Err(failure) => collection.kept.push(kept(failure.message().to_owned())),
+        }
+    }
+    Ok(collection)
+}
+
+fn collect(session: &Session, id: &str) -> Result<()> {
+    let mut task = session.write(Some(id))?;
+    let worktree = task.view.opened()?.worktree.clone();
+    let path = Path::new(&worktree);
+    if path.exists() {
+        nobody_works_there(path)?;
+        nothing_is_lost(&task, path)?;
+    }
+    task.act("gc", &json!({ "worktree": worktree }), |task| {
+        worktree::remove(&session.repository, path, || LockGuard::acquire(&session.layout.worktrees_lock()))?;
+        keep::drop_refs(&session.repository, &task.view.id)?;
+        remove_private(&session.layout.task(&task.view.id))?;
+        Ok((Record::Collected, ()))
+    })
+}
+
+/// The content has to be what was captured last, or what the task started from; ignored files outside of scratch count too.
+fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
+    let session = task.session;
+    let opened = task.view.opened()?;
+    let known = |tree: &crate::domain::digest::ObjectId| {
+        *tree == opened.base.tree || task.view.candidates.iter().any(|candidate| candidate.value.tree == *tree)
+    };
+    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    let quarantine = session.quarantine(&task.view.id);
+    let now = submit::worktree(session, &task.view.id, opened, &quarantine, limits)?;
+    let lost = |what: String| {
+        Failure::new(Code::StateInvalid, what)
+            .subject(opened.worktree.clone())
+            .remedy("Take what you need out of it, or remove it yourself.", ["git", "worktree", "list"])
+    };
+    if !known(&now.tree) {
+        return Err(lost(format!("{} holds work that was never captured", worktree.display())));
+    }
+    let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;
+    let scratch = &opened.contract.scratch;
+    match ignored.iter().find(|path| !scratch.matches(path) && !materialise::covers(scratch, path)) {
+        Some(path) => Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display()))),
+        None => Ok(()),
+    }
+}
+
+/// No process may have its current folder in the worktree.
+fn nobody_works_there(worktree: &Path) -> Result<()> {
+    let real = worktree.canonicalize().map_err(|e| Failure::io("find", worktree, &e))?;
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Ok(()) };
+    for process in processes.flatten() {
+        let inside = std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&real));
+        if inside {
+            let pid = process.file_name().to_string_lossy().into_owned();
+            return Err(Failure::new(Code::StateInvalid, format!("the process {pid} works in {}", worktree.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Our own files: nothing in them is a link that is followed (`remove_dir_all` unlinks links).
+fn remove_private(folder: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", folder, &e)),
+        _ => Ok(()),
+    }
+}
+
+impl Collection {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let removed = self.removed.iter().map(|id| format!("removed {id}\n"));
+        let kept = self.kept.iter().map(|kept| format!("kept {}: {}\n", kept.task_id, kept.reason));
+        let text: String = removed.chain(kept).collect();
+        if text.is_empty() { "nothing to remove\n".to_owned() } else { text }
+    }
+}

@@ -1,0 +1,121 @@
+//! `init`: a `.tender/` for this repository, with verifiers for the tools found in it. What exists is never overwritten.
+
+use super::Session;
+use crate::error::{Failure, Result};
+use crate::store::layout::{create_private_dir, write_shared};
+use crate::verifier::shipped;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Where it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// Into the repository, for its owners to commit.
+    Committed,
+    /// Under the git directory, the user's own.
+    Private,
+}
+
+/// What `init` shows.
+#[derive(Debug, Serialize)]
+pub struct Initialised {
+    schema: &'static str,
+    /// `committed` or `private`.
+    pub layer: &'static str,
+    /// The folder.
+    pub dir: String,
+    /// Files that were written.
+    pub written: Vec<String>,
+    /// Files that were there and stay as they are.
+    pub kept: Vec<String>,
+    /// Verifiers that fit what was found.
+    pub verifiers: Vec<&'static str>,
+}
+
+/// Writes the configuration and the fitting verifiers.
+pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
+    let top = session.repository.top()?;
+    let (dir, word) = match layer {
+        Layer::Committed => (top.join(".tender"), "committed"),
+        Layer::Private => (session.layout.local(), "private"),
+    };
+    let fitting = shipped::fitting(&|path| top.join(path).exists());
+    let mut done = Initialised {
+        schema: "git-tender/init/v1",
+        layer: word,
+        dir: dir.display().to_string(),
+        written: Vec::new(),
+        kept: Vec::new(),
+        verifiers: fitting.iter().map(|verifier| verifier.id).collect(),
+    };
+    put(&mut done, layer, &dir, Path::new("config.toml"), &config(top)?)?;
+    for verifier in fitting {
+        for (name, content) in verifier.files {
+            let place: PathBuf = ["verifiers", verifier.id, name].iter().collect();
+            put(&mut done, layer, &dir, &place, content)?;
+        }
+    }
+    Ok(done)
+}
+
+fn put(done: &mut Initialised, layer: Layer, dir: &Path, name: &Path, content: &str) -> Result<()> {
+    let path = dir.join(name);
+    if path.symlink_metadata().is_ok() {
+        done.kept.push(name.display().to_string());
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(dir);
+    match layer {
+        Layer::Private => create_private_dir(folder)?,
+        Layer::Committed => std::fs::create_dir_all(folder).map_err(|e| Failure::io("create", folder, &e))?,
+    }
+    write_shared(&path, content.as_bytes())?;
+    done.written.push(name.display().to_string());
+    Ok(())
+}
+
+/// A configuration that sets no ceiling but shows which there are.
+fn config(top: &Path) -> Result<String> {
+    let mut folders: Vec<String> = std::fs::read_dir(top)
+        .map_err(|e| Failure::io("read", top, &e))?
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.') && name != "target" && name != "node_modules")
+        .map(|name| format!("{name}/"))
+        .collect();
+    folders.sort();
+    let example = serde_json::to_string(&folders).unwrap_or_default().replace(',', ", ");
+    Ok(format!(
+        "# The ceiling over every task in this repository, read from the commit that a task starts from.\n\
+         # A key that is left out sets no ceiling.\n\
+         [policy]\n\
+         # Paths that tasks may change at all:\n\
+         # write = {example}\n\
+         # Paths whose change a person has to confirm:\n\
+         protected = [\".tender/\", \".github/\"]\n\
+         # Verifiers that a change needs, by what it touches:\n\
+         # require = [{{ verifier = \"cargo-test\", when = [\"src/**\"] }}]\n"
+    ))
+}
+
+impl Initialised {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("{} ({})\n", self.dir, self.layer);
+        for name in &self.written {
+            out.push_str(&format!("  wrote {name}\n"));
+        }
+        for name in &self.kept {
+            out.push_str(&format!("  kept  {name}\n"));
+        }
+        if self.verifiers.is_empty() {
+            out.push_str("  no tools were recognised; write verifiers of your own under verifiers/ID/verifier.toml\n");
+        }
+        if self.layer == "committed" && !self.written.is_empty() {
+            out.push_str("Commit it: only what the base commit holds counts.\n");
+        }
+        out
+    }
+}

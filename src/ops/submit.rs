@@ -1,0 +1,97 @@
+//! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was made against and kept.
+
+use super::session::TaskWrite;
+use super::{Session, verify};
+use crate::domain::digest::ObjectId;
+use crate::domain::patch::{BoundPatch, Candidate, manifest_sha256};
+use crate::domain::report::CandidateObject;
+use crate::domain::task::{Opened, Record};
+use crate::error::{Code, Failure, Result};
+use crate::git::capture::{self, Capture};
+use crate::git::keep::{self, Kept};
+use crate::git::limits::Limits;
+use crate::git::{Quarantine, bound, patch_intake};
+use serde_json::json;
+use std::path::Path;
+
+/// Captures a candidate. The same tree under the same contract version is the same candidate.
+pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> Result<CandidateObject> {
+    let mut task = session.write(named)?;
+    task.require_active()?;
+    let params = json!({ "patchSha256": patch.map(crate::domain::digest::Sha256::of) });
+    let candidate = task.act("submit", &params, |task| {
+        let candidate = take(task, patch)?;
+        let observation = verify::take_observation(task, &candidate)?;
+        let record = Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
+        Ok((record, candidate))
+    })?;
+    let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
+    Ok(CandidateObject::new(&task.view.id, &candidate, path))
+}
+
+fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
+    let session = task.session;
+    let opened = task.view.opened()?.clone();
+    let quarantine = session.quarantine(&task.view.id);
+    let captured = capture(session, &task.view.id, &opened, &quarantine, patch)?;
+    let base = &opened.base.tree;
+    let text = bound::text(&session.repository, &quarantine, base, &captured.tree)?;
+    bound::verify(&session.repository, &quarantine, base, &text, &captured.tree)?;
+    let sha256 = session.blobs().put(&text)?;
+    let artifact_bytes = artifact_bytes(session, &quarantine, &captured)?;
+    keep_last(session, &task.view.id, &opened, &quarantine, &captured.tree)?;
+    Ok(Candidate {
+        candidate: task.view.candidate_number(&captured.tree, opened.seal.version),
+        contract_version: opened.seal.version,
+        base_tree: base.clone(),
+        tree: captured.tree,
+        artifact_bytes,
+        patch: BoundPatch { manifest_sha256: manifest_sha256(&captured.changes), sha256, bytes: text.len() as u64 },
+        changes: captured.changes,
+    })
+}
+
+fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture) -> Result<u64> {
+    let objects = session.repository.objects(Some(quarantine))?;
+    let new = captured.changes.iter().filter_map(|change| change.new.as_ref());
+    new.map(|state| objects.blob(&state.git_blob).map(|bytes| bytes.len() as u64)).sum()
+}
+
+/// The content of a candidate, within what the contract and the policy allow.
+fn capture(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, patch: Option<&[u8]>) -> Result<Capture> {
+    let limits = Limits {
+        allowed: &|path| opened.effective.write_allows(path),
+        scope: opened.contract.write_scope.patterns(),
+        artifact_bytes: Some(opened.effective.artifact_bytes),
+    };
+    match patch {
+        Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),
+        None => worktree(session, task, opened, quarantine, limits),
+    }
+}
+
+/// The worktree as it is now; refused with everything in it that is not allowed.
+pub fn worktree(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, limits: Limits<'_>) -> Result<Capture> {
+    let worktree = Path::new(&opened.worktree);
+    if !worktree.is_dir() {
+        return Err(Failure::new(Code::NotFound, format!("the worktree {} of task {task} is gone", worktree.display()))
+            .subject(opened.worktree.clone())
+            .remedy("Its last candidate is kept. Submit a patch instead, or cancel the task.", ["git", "tender", "diff", task]));
+    }
+    let held = std::fs::read(session.layout.task_held(task)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    capture::capture(&capture::Request {
+        repository: &session.repository,
+        quarantine,
+        worktree,
+        base_tree: &opened.base.tree,
+        // Without the stat cache every file is read.
+        held: &held.unwrap_or_default(),
+        scratch: &opened.contract.scratch,
+        limits,
+    })
+}
+
+/// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens to its private files.
+fn keep_last(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, tree: &ObjectId) -> Result<()> {
+    keep::copy_into_repository(&session.repository, quarantine, task, Kept::Last, tree, Some(&opened.base.commit)).map(|_| ())
+}

@@ -1,0 +1,244 @@
+//! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for exactly these bytes.
+
+use super::session::{Progress, RunningAction, TaskWrite};
+use super::{Session, report};
+use crate::domain::contract::SandboxWish;
+use crate::domain::delivery::Clearance;
+use crate::domain::digest::{Sha256, canonical_json};
+use crate::domain::evidence::Observation;
+use crate::domain::patch::Candidate;
+use crate::domain::report::{Explanation, VerificationObject};
+use crate::domain::task::Record;
+use crate::domain::verdict::{self, Job, Row, Verdict};
+use crate::error::{Code, Failure, Result};
+use crate::git::worktree;
+use crate::verifier::{self, Host, Subject, Verifiers};
+use serde_json::json;
+
+/// What to verify and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// Only these verifiers; all where it is empty.
+    pub only: &'a [String],
+    /// Whether to explain.
+    pub explain: Explain,
+    /// Confinement.
+    pub sandbox: Sandbox,
+}
+
+/// Whether to say why each requirement's evidence is fresh or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Explain {
+    /// Say it.
+    Yes,
+    /// Rows only.
+    No,
+}
+
+impl From<bool> for Explain {
+    fn from(explain: bool) -> Self {
+        if explain { Self::Yes } else { Self::No }
+    }
+}
+
+/// Which confinement the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// What the contract says.
+    AsContracted,
+    /// None, where the contract lets that through.
+    Without,
+}
+
+impl From<bool> for Sandbox {
+    fn from(without: bool) -> Self {
+        if without { Self::Without } else { Self::AsContracted }
+    }
+}
+
+/// Produces the missing evidence for the last candidate.
+pub fn verify(session: &Session, named: Option<&str>, options: &Options<'_>, progress: Progress<'_>) -> Result<VerificationObject> {
+    let mut task = session.write(named)?;
+    task.require_active()?;
+    let candidate = task.view.last_candidate()?.value.clone();
+    allow(&task, options)?;
+    let observation = observe(&mut task)?;
+    known_ids(&observation, options.only)?;
+    let mut made = Vec::new();
+    let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
+    let jobs: Vec<Job> = verdict::missing(&observation, &before).into_iter().filter(|job| wanted(&observation, job, options.only)).collect();
+    let total = jobs.len() as u64;
+    for (done, job) in (0u64..).zip(&jobs) {
+        progress(done, total);
+        made.extend(run(&mut task, &candidate, &observation, job)?);
+    }
+    let evidence = report::evidence(&task.ledger, &task.view)?;
+    let mut rows = report::judge(&session.blobs(), &observation, &evidence);
+    verdict::mark_reused(&mut rows, &made);
+    let mut object = object(&task.view.id, observation.candidate, rows);
+    if options.explain == Explain::Yes {
+        object.explanations = Some(object.requirements.iter().map(explain).collect());
+    }
+    Ok(object)
+}
+
+/// The object that `verify` and `attest` show.
+#[must_use]
+pub fn object(task: &str, candidate: u32, requirements: Vec<Row>) -> VerificationObject {
+    VerificationObject {
+        schema: "git-tender/verification/v1".to_owned(),
+        task_id: task.to_owned(),
+        candidate,
+        requirements,
+        explanations: None,
+    }
+}
+
+/// What keeps a delivery from being cleared by these rows: every required one that has not passed.
+#[must_use]
+pub fn refusal(task: &str, rows: &[Row]) -> Option<Failure> {
+    Clearance::from_rows(Sha256::of(b""), rows).err().map(|failure| with_remedy(task, rows, failure))
+}
+
+/// Adds the command that comes next.
+#[must_use]
+pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
+    let waiting = |row: &&Row| row.required && row.verdict == Verdict::NeedsConfirmation;
+    match (failure.code(), rows.iter().find(waiting)) {
+        (Code::ConfirmationRequired, Some(row)) => failure.remedy(
+            "A person has to look at it and attest.",
+            ["git", "tender", "attest", task, &row.id, "--pass", "-m", "TEXT"],
+        ),
+        (Code::VerificationFailed, _) => failure.remedy("Read what the verifier said, mend the change, submit it again.", ["git", "tender", "report", task]),
+        _ => failure.remedy("Run the verifiers for what is there now.", ["git", "tender", "verify", task, "--explain"]),
+    }
+}
+
+fn allow(task: &TaskWrite<'_>, options: &Options<'_>) -> Result<()> {
+    let contract = &task.view.opened()?.contract;
+    if options.sandbox == Sandbox::Without && contract.sandbox == SandboxWish::Required {
+        return Err(Failure::new(Code::PermissionDenied, "the contract requires the sandbox, so --no-sandbox is not let through")
+            .subject("--no-sandbox")
+            .expected("sandbox: optional", "sandbox: required")
+            .remedy("Leave the option out.", ["git", "tender", "verify", &task.view.id]));
+    }
+    let forbidden = &contract.verification.forbidden;
+    match options.only.iter().find(|id| forbidden.contains(id)) {
+        None => Ok(()),
+        Some(id) => Err(Failure::new(Code::CheckForbidden, format!("the contract forbids the verifier {id:?}"))
+            .subject(id.clone())
+            .detail("forbidden", forbidden)
+            .remedy("Leave it out.", ["git", "tender", "verify", &task.view.id])),
+    }
+}
+
+fn known_ids(observation: &Observation, only: &[String]) -> Result<()> {
+    let known = |id: &&String| observation.rows.iter().any(|row| row.clause.verifier == **id || row.clause.id == **id);
+    match only.iter().find(|id| !known(id)) {
+        None => Ok(()),
+        Some(id) => {
+            let ids: Vec<&str> = observation.rows.iter().map(|row| row.clause.verifier.as_str()).collect();
+            Err(Failure::new(Code::NotFound, format!("no requirement of this task is shown by {id:?}"))
+                .subject(id.clone())
+                .detail("verifiers", ids)
+                .remedy("See the requirements.", ["git", "tender", "report", &observation.task]))
+        }
+    }
+}
+
+fn wanted(observation: &Observation, job: &Job, only: &[String]) -> bool {
+    let named = |at: &usize| {
+        let clause = &observation.rows[*at].clause;
+        only.contains(&clause.verifier) || only.contains(&clause.id)
+    };
+    only.is_empty() || job.rows.iter().any(named)
+}
+
+/// Takes the digests of tree and tools anew and records them.
+pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
+    let candidate = task.view.last_candidate()?.value.clone();
+    let params = json!({ "candidate": candidate.candidate });
+    let known = task.view.observation.as_ref().map(|known| known.value.clone());
+    let fresh = take_observation(task, &candidate)?;
+    if known.as_ref() != Some(&fresh) {
+        task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
+    }
+    Ok(fresh)
+}
+
+/// Takes the digests of tree and tools.
+pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
+    with_subject(task, candidate, |subject, verifiers, host| verifier::observe(subject, verifiers, host))
+}
+
+fn with_subject<T>(
+    task: &TaskWrite<'_>,
+    candidate: &Candidate,
+    work: impl FnOnce(&Subject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
+) -> Result<T> {
+    let session = task.session;
+    let opened = task.view.opened()?;
+    let quarantine = session.quarantine(&task.view.id);
+    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
+    let slots = worktree::worktree_root(&session.repository)?.join(".slots");
+    let blobs = session.blobs();
+    let subject = Subject {
+        repository: &session.repository,
+        quarantine: Some(&quarantine),
+        base_commit_tree: opened.base.commit_tree(),
+        task: &task.view.id,
+        candidate,
+        contract: &opened.contract,
+        contract_sha256: opened.seal.sha256,
+        effective: &opened.effective,
+        filters: &opened.filters,
+    };
+    let host = Host {
+        program: &session.machine.program,
+        vars: &session.machine.vars,
+        home: session.machine.home.as_deref(),
+        layout: &session.layout,
+        blobs: &blobs,
+        slots: &slots,
+        progress: &|_, _, _| {},
+    };
+    work(&subject, &verifiers, &host)
+}
+
+/// One run of one verifier, as an action of the harness. Gives the digests of the records that it made.
+fn run(task: &mut TaskWrite<'_>, candidate: &Candidate, observation: &Observation, job: &Job) -> Result<Vec<Sha256>> {
+    let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
+    let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
+    let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
+    let id = task.view.id.clone();
+    let mut action = RunningAction::new(crate::domain::action::Actor::Harness, Some(&id), "verifier", &params, task.view.basis());
+    action.dispatch(&mut task.ledger)?;
+    let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
+    let ran = with_subject(task, candidate, |subject, verifiers, host| verifier::run(subject, verifiers, host, observation, job, &ticket));
+    let made = match ran {
+        Ok(made) => made,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    let blobs = task.session.blobs();
+    let mut digests = Vec::new();
+    for record in &made {
+        digests.push(blobs.put(&canonical_json(record))?);
+    }
+    for entry in action.succeed_with(&mut task.ledger, made.into_iter().map(|record| Record::Evidence(Box::new(record))))? {
+        task.view.apply(&entry)?;
+    }
+    Ok(digests)
+}
+
+/// Why a row is as it is, in a sentence.
+fn explain(row: &Row) -> Explanation {
+    let evidence = row.evidence.as_deref().unwrap_or("no record");
+    let reason = row.reason.as_deref().unwrap_or("no reason recorded");
+    let text = match row.verdict {
+        Verdict::Passed if row.reused => format!("fresh: every digest is as it was when {evidence} was made; nothing ran"),
+        Verdict::Passed => format!("ran now: {evidence}"),
+        Verdict::Stale => format!("not fresh: {reason}"),
+        _ => format!("{reason} ({evidence})"),
+    };
+    Explanation { id: row.id.clone(), text }
+}

@@ -1,0 +1,389 @@
+//! One verifier in its slot: filled, set up, started, and looked at afterwards.
+//!
+//! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one. What it wrote
+//! is read beneath descriptors and without following links, since a candidate decides what lies there.
+
+use super::formats::{Counted, junit, libtest};
+use super::load::Verifier;
+use super::manifest::{Format, OUT, Output, Pass, Setup};
+use super::outcome::{Facts, Said, conclude};
+use super::protocol::{self, Answer, Call, expand};
+use super::run::{Made, Ticket};
+use super::{Host, Subject, tools, view};
+use crate::domain::digest::Sha256;
+use crate::domain::evidence::{Attempt, Observed, Produced};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::verdict::{Checks, On, Verdict};
+use crate::error::{Failure, Result};
+use crate::git::beneath::{Cursor, remove_content};
+use crate::git::convert::{Conversions, Drivers};
+use crate::git::slot::{Filling, Places, Slot};
+use crate::git::tree;
+use crate::process::{self, Command, End, Finished, PrivateHome, Secrets};
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+/// How much of each log is kept.
+const LOG: u64 = 4 << 20;
+/// The same where the cases are counted from standard output.
+const COUNTED_LOG: u64 = 32 << 20;
+/// The largest output that is read.
+const LARGEST_OUTPUT: u64 = 256 << 20;
+/// How long a verifier may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A verifier that is ready to run.
+pub(super) struct Runner<'a> {
+    subject: &'a Subject<'a>,
+    verifier: &'a Verifier,
+    host: &'a Host<'a>,
+    rows: &'a [&'a Observed],
+    ticket: &'a Ticket,
+    shown: Vec<tree::TreeFile>,
+    slot: Slot,
+    home: PrivateHome,
+    secrets: Vec<Vec<u8>>,
+    /// False once anything happened after which the slot cannot be trusted.
+    clean: bool,
+}
+
+impl<'a> Runner<'a> {
+    /// Takes a slot and brings it to what the verifier may see.
+    pub(super) fn prepare(
+        subject: &'a Subject<'a>,
+        verifier: &'a Verifier,
+        host: &'a Host<'a>,
+        rows: &'a [&'a Observed],
+        on: On,
+        ticket: &'a Ticket,
+    ) -> Result<Self> {
+        let candidate = subject.candidate;
+        let objects = subject.repository.objects(subject.quarantine)?;
+        let (attributes, owner) = match on {
+            On::Candidate => (&candidate.tree, format!("{}/candidate", subject.task)),
+            On::Base => (&candidate.base_tree, format!("{}/base", subject.task)),
+        };
+        let mut files = tree::files(&objects, attributes)?;
+        if on == On::Base {
+            files = view::with_changes(&files, view::case_of(&candidate.changes, &subject.contract.case));
+        }
+        let shown = view::shown(&files, verifier);
+        store_private_closure(subject, verifier)?;
+        let (slots, book) = (host.slots, host.layout.slots());
+        let id = &verifier.manifest.id;
+        let mut slot = Slot::take(&Places { slots, book: &book }, id, &owner, subject.repository.format())?;
+        let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
+        let drivers = match subject.filters {
+            [] => Drivers::None,
+            named => Drivers::Named(named),
+        };
+        let filling = Filling { conversions: &conversions, attributes, drivers: &drivers };
+        let doing = format!("filling the slot of {id}");
+        let progress = |done: u64, total: u64| (host.progress)(&doing, done, total);
+        slot.show(subject.repository.environment(), &filling, &shown, &progress)?;
+        let home = tools::private_home(host, verifier)?;
+        let secrets = tools::secrets(host);
+        Ok(Self { subject, verifier, host, rows, ticket, shown, slot, home, secrets, clean: true })
+    }
+
+    /// Gives the slot back; leaves it dirty where it cannot be trusted.
+    pub(super) fn finish(self) -> Result<()> {
+        if self.clean { self.slot.give_back() } else { Ok(()) }
+    }
+
+    /// Runs the setup where what it depends on is not what it was made from. Gives the run's outcome where it fails.
+    pub(super) fn set_up(&mut self) -> Result<Option<Made>> {
+        let Some(setup) = &self.verifier.manifest.setup else { return Ok(None) };
+        let made_from = self.setup_digest(setup);
+        if self.slot.setup() == Some(made_from) {
+            return Ok(None);
+        }
+        (self.host.progress)(&format!("setting up {}", self.verifier.manifest.id), 0, 0);
+        self.slot.set_setup(None);
+        let out = self.out_directory()?;
+        let finished = self.launch(&setup.command, out.path(), Vec::new(), LOG)?;
+        let said = self.conclude(&finished, &Ok(None), None, None)?;
+        if said.0 == Verdict::Passed {
+            self.slot.set_setup(Some(made_from));
+            return Ok(None);
+        }
+        let reason = format!("the setup failed: {}", said.1.unwrap_or_default());
+        let said: Said = (Verdict::Error, Some(self.redacted(&reason)));
+        let attempts = vec![self.logged(&finished, &said, None)?];
+        let said = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone())).collect();
+        Ok(Some(Made { said, attempts, ..Made::default() }))
+    }
+
+    fn setup_digest(&self, setup: &Setup) -> Sha256 {
+        let files = self.shown.iter().filter(|file| setup.inputs.matches(&file.path));
+        let files: Vec<_> = files.map(|file| (&file.path, file.mode, &file.id)).collect();
+        let identity = self.rows.first().and_then(|row| row.identity.as_ref());
+        let judges = identity.map(|i| (&i.tools, &i.env, &i.closure));
+        Sha256::of_json(&json!({"command": setup.command, "files": files, "judges": judges}))
+    }
+
+    /// Starts the command once.
+    pub(super) fn attempt(&mut self) -> Result<Made> {
+        let manifest = &self.verifier.manifest;
+        (self.host.progress)(&format!("running {}", manifest.id), 0, 0);
+        let out = self.out_directory()?;
+        self.remove_old_outputs()?;
+        let root = self.slot.tree();
+        let call = Call {
+            run: &self.ticket.run,
+            nonce: &self.ticket.nonce,
+            clauses: self.rows.iter().map(|row| &row.clause).collect(),
+            root: &root,
+            out: out.path(),
+            deadline: deadline(manifest.timeout),
+        };
+        let speaks = manifest.pass == Pass::Protocol;
+        let stdin = if speaks { protocol::request(self.subject, &call) } else { Vec::new() };
+        let counts_stdout = manifest.outputs.iter().any(|output| output.format == Format::Libtest);
+        let cap = if counts_stdout { COUNTED_LOG } else { LOG };
+        let finished = self.launch(&manifest.command, out.path(), stdin, cap)?;
+        let (mut counted, outputs) = self.read_outputs(&finished, out.path())?;
+        let answer = match speaks {
+            true => Some(self.read_answer(&call)?),
+            false => None,
+        };
+        if let (Some(Ok(answer)), Ok(counted)) = (&answer, &mut counted)
+            && answer.counts
+        {
+            counted.get_or_insert_default().add(answer.counted.clone());
+        }
+        let checks = counted.as_ref().ok().and_then(Option::as_ref).map(|counted| counted.checks);
+        let mut made = Made { outputs, checks, ..Made::default() };
+        made.flaky = checks.is_some_and(|checks| checks.flaky > 0);
+        made.findings = self.findings(&counted, answer.as_ref());
+        for row in self.rows {
+            let answered = answer.as_ref().map(|answer| said_of(answer, &row.clause.id));
+            let (verdict, reason) =
+                self.conclude(&finished, &counted, answered.as_ref(), manifest.min_checks)?;
+            made.said.insert(row.clause.id.clone(), (verdict, reason.map(|reason| self.redacted(&reason))));
+        }
+        made.attempts = vec![self.logged(&finished, worst(&made), checks)?];
+        Ok(made)
+    }
+
+    /// The verdict, after a look at the slot.
+    fn conclude(
+        &mut self,
+        finished: &Finished,
+        counted: &std::result::Result<Option<Counted>, String>,
+        answered: Option<&std::result::Result<Said, String>>,
+        min_checks: Option<u64>,
+    ) -> Result<Said> {
+        let altered = self.slot.altered(&self.verifier.manifest.scratch)?;
+        let survivors = finished.survivors_killed.saturating_add(finished.unkillable);
+        self.clean &= altered.is_empty() && survivors == 0 && matches!(finished.end, End::Exited(_));
+        let (end, timeout) = (&finished.end, self.verifier.manifest.timeout);
+        Ok(conclude(&Facts { end, timeout, survivors, altered: &altered, counted, answered, min_checks }))
+    }
+
+    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>, cap: u64) -> Result<Finished> {
+        let mut command = Command::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree());
+        command.env = tools::environment(self.host, self.verifier, &self.home);
+        command.env.push(("TENDER_OUT".into(), OsString::from(out)));
+        command.stdin = stdin;
+        command.timeout = self.verifier.manifest.timeout;
+        command.grace = GRACE;
+        command.output_cap = cap;
+        command.secrets.clone_from(&self.secrets);
+        process::run(self.host.program, &command)
+    }
+
+    fn out_directory(&self) -> Result<tempfile::TempDir> {
+        let folder = tools::runs_folder(self.host)?;
+        tempfile::Builder::new()
+            .prefix("out-")
+            .tempdir_in(&folder)
+            .map_err(|e| Failure::io("make an output directory in", &folder, &e))
+    }
+
+    /// An output of an earlier run must never be taken for one of this.
+    fn remove_old_outputs(&self) -> Result<()> {
+        let mut cursor = Cursor::new(&self.slot.tree())?;
+        for output in self.in_tree() {
+            let path = RepoPath::new(output.path.as_bytes())?;
+            let Some(folder) = cursor.folder(&path)? else { continue };
+            if folder.unlink(path.file_name()).is_err()
+                && let Ok(child) = folder.child(path.file_name())
+            {
+                remove_content(&child)?;
+                let _ = folder.remove_child(path.file_name());
+            }
+        }
+        Ok(())
+    }
+
+    fn in_tree(&self) -> impl Iterator<Item = &Output> {
+        let outputs = self.verifier.manifest.outputs.iter();
+        outputs.filter(|output| !output.path.is_empty() && !output.path.starts_with(OUT))
+    }
+
+    /// Counts what the outputs say. The inner failure is the run's: an output that is missing or cannot be read.
+    #[expect(
+        clippy::type_complexity,
+        reason = "a count that may be absent or refused, and what was read for it"
+    )]
+    fn read_outputs(
+        &self,
+        finished: &Finished,
+        out: &Path,
+    ) -> Result<(std::result::Result<Option<Counted>, String>, Vec<Produced>)> {
+        let manifest = &self.verifier.manifest;
+        let mut total: Option<Counted> = None;
+        let mut produced = Vec::new();
+        for output in &manifest.outputs {
+            let read = match output.format {
+                Format::Libtest if finished.stdout.truncated => {
+                    Err("standard output was cut at its cap, so its cases cannot be counted".to_owned())
+                }
+                Format::Libtest => libtest::read(&finished.stdout.bytes).map(Some),
+                Format::Junit => match self.read_output(&output.path, out)? {
+                    Err(why) => Err(why),
+                    Ok(None) if output.required => Err(format!("the output {} was not made", output.path)),
+                    Ok(None) => Ok(None),
+                    Ok(Some(bytes)) => {
+                        let (sha256, length) = (Sha256::of(&bytes), bytes.len() as u64);
+                        produced.push(Produced { path: output.path.clone(), sha256, bytes: length });
+                        junit::read(&bytes)
+                            .map(Some)
+                            .map_err(|why| format!("the output {}: {why}", output.path))
+                    }
+                },
+            };
+            match read {
+                Err(why) => return Ok((Err(why), produced)),
+                Ok(Some(counted)) => total.get_or_insert_default().add(counted),
+                Ok(None) => {}
+            }
+        }
+        if total.is_none() && manifest.pass == Pass::Outputs {
+            return Ok((Err("none of the outputs that count was made".to_owned()), produced));
+        }
+        Ok((Ok(total), produced))
+    }
+
+    /// The bytes of an output; `None` where it is missing, or something that is no file stands in the way.
+    fn read_output(&self, path: &str, out: &Path) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
+        match path.strip_prefix(OUT) {
+            Some(below) => read_beneath(out, below.trim_start_matches('/'), LARGEST_OUTPUT),
+            None => read_beneath(&self.slot.tree(), path, LARGEST_OUTPUT),
+        }
+    }
+
+    fn read_answer(&self, call: &Call<'_>) -> Result<std::result::Result<Answer, String>> {
+        Ok(match read_beneath(call.out, protocol::RESULT, protocol::LARGEST)? {
+            Err(why) => Err(why),
+            Ok(None) => Err(format!("{} was not written", protocol::RESULT)),
+            Ok(Some(bytes)) => protocol::answer(&bytes, call),
+        })
+    }
+
+    fn findings(
+        &self,
+        counted: &std::result::Result<Option<Counted>, String>,
+        answer: Option<&std::result::Result<Answer, String>>,
+    ) -> Vec<crate::domain::evidence::Finding> {
+        let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
+        let answered = answer.into_iter().flatten().filter(|answer| !answer.counts);
+        let mut all: Vec<_> =
+            cases.chain(answered.flat_map(|answer| answer.counted.findings.clone())).collect();
+        for finding in &mut all {
+            finding.message = self.redacted(&finding.message);
+            finding.rule = finding.rule.as_ref().map(|rule| self.redacted(rule));
+            finding.path = finding.path.as_ref().map(|path| self.redacted(path));
+        }
+        all
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        Secrets::new(&self.secrets).redact_text(text)
+    }
+
+    /// Stores the logs, which are redacted and capped already.
+    fn logged(
+        &self,
+        finished: &Finished,
+        (outcome, reason): &Said,
+        checks: Option<Checks>,
+    ) -> Result<Attempt> {
+        let store = |bytes: &[u8]| -> Result<Option<Sha256>> {
+            if bytes.is_empty() { Ok(None) } else { self.host.blobs.put(bytes).map(Some) }
+        };
+        let (exit_code, signal) = match finished.end {
+            End::Exited(code) => (Some(code), None),
+            End::Signalled(signal) => (None, Some(signal)),
+            _ => (None, None),
+        };
+        Ok(Attempt {
+            outcome: *outcome,
+            reason: reason.clone(),
+            exit_code,
+            signal,
+            checks,
+            stdout: store(&finished.stdout.bytes)?,
+            stderr: store(&finished.stderr.bytes)?,
+            truncated: finished.stdout.truncated || finished.stderr.truncated,
+            milliseconds: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+fn said_of(answer: &std::result::Result<Answer, String>, row: &str) -> std::result::Result<Said, String> {
+    match answer {
+        Err(why) => Err(why.clone()),
+        Ok(answer) => answer.said.get(row).cloned().ok_or_else(|| format!("nothing was said of {row:?}")),
+    }
+}
+
+/// Of what was said of the rows, what stands for the attempt: the first that is no pass.
+fn worst(made: &Made) -> &Said {
+    const PASSED: &Said = &(Verdict::Passed, None);
+    made.said.values().find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
+}
+
+fn read_beneath(
+    folder: &Path,
+    path: &str,
+    most: u64,
+) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
+    let place = RepoPath::new(path.as_bytes())?;
+    let mut cursor = Cursor::new(folder)?;
+    let Some(parent) = cursor.folder(&place)? else { return Ok(Ok(None)) };
+    let Ok(file) = parent.open_file(place.file_name()) else { return Ok(Ok(None)) };
+    let failed = |e: std::io::Error| Failure::io("read", place.as_path(), &e);
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Ok(Err(format!("{path} is no file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
+        return Ok(Err(format!("{path} has more than {most} bytes")));
+    }
+    Ok(Ok(Some(bytes)))
+}
+
+/// Closure files of the private layer are in no tree; the slot is filled from objects, so they become some.
+fn store_private_closure(subject: &Subject<'_>, verifier: &Verifier) -> Result<()> {
+    for file in verifier.closure.iter().filter_map(|file| file.bytes.as_ref()) {
+        let git = subject.repository.git();
+        let git = match subject.quarantine {
+            Some(quarantine) => git.objects(quarantine),
+            None => git,
+        };
+        git.args(["hash-object", "-w", "--stdin", "--no-filters"]).stdin(file.clone()).ok()?;
+    }
+    Ok(())
+}
+
+fn deadline(timeout: Duration) -> String {
+    let end =
+        jiff::SignedDuration::try_from(timeout).ok().and_then(|d| jiff::Timestamp::now().checked_add(d).ok());
+    end.map(|end| format!("{end:.3}")).unwrap_or_default()
+}

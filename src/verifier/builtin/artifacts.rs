@@ -1,0 +1,178 @@
+//! `artifacts`: what the contract claims of files holds for the candidate's bytes, whatever anyone said of them.
+//!
+//! The bytes are those of the blob. A link is not the file that it leads to, and neither a directory nor a submodule is a file:
+//! where one stands in its place, the claim is broken.
+
+use super::{Judged, finding};
+use crate::domain::contract::Artifact;
+use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::document::clipped;
+use crate::domain::evidence::Finding;
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+use crate::git::objects::Objects;
+use crate::git::tree;
+
+/// Judges every claim; each broken one is a finding. The failure is that an object cannot be read.
+pub fn judge(
+    artifacts: &[Artifact],
+    objects: &Objects,
+    base_tree: &ObjectId,
+    tree: &ObjectId,
+) -> Result<Judged> {
+    let mut findings = Vec::new();
+    for artifact in artifacts {
+        let path = RepoPath::new(artifact.path.as_bytes())?;
+        claim(artifact, &path, objects, (base_tree, tree), &mut findings)?;
+    }
+    Ok(Judged::by(findings))
+}
+
+fn claim(
+    artifact: &Artifact,
+    path: &RepoPath,
+    objects: &Objects,
+    (base_tree, tree): (&ObjectId, &ObjectId),
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
+    let found = tree::entry(objects, tree, path)?;
+    let directory = found.is_none() && is_directory(objects, tree, path)?;
+    let mut broken = |rule: &str, message: String| findings.push(finding(path, None, rule, message));
+    if artifact.must_change && !directory && found == tree::entry(objects, base_tree, path)? {
+        let message =
+            if found.is_some() { "is as it was in the base" } else { "is neither in the base nor here" };
+        broken("mustChange", message.to_owned());
+    }
+    let id = match found {
+        Some((Mode::File | Mode::Executable, id)) => id,
+        other => {
+            match other {
+                Some((Mode::Symlink, _)) => broken("file", "is a link, not a file".to_owned()),
+                Some(_) => broken("file", "is a submodule, not a file".to_owned()),
+                None if directory => broken("file", "is a directory, not a file".to_owned()),
+                None if artifact.must_exist => broken("mustExist", "is not there".to_owned()),
+                None => {}
+            }
+            return Ok(());
+        }
+    };
+    if artifact.max_bytes.is_none() && artifact.must_not_contain.is_empty() {
+        return Ok(());
+    }
+    let bytes = objects.blob(&id)?;
+    if let Some(most) = artifact.max_bytes.filter(|most| bytes.len() as u64 > *most) {
+        broken("maxBytes", format!("has {} bytes, where {most} are the most", bytes.len()));
+    }
+    for text in &artifact.must_not_contain {
+        if let Some(line) = line_of(&bytes, text) {
+            let message = format!("contains {}", clipped(text));
+            findings.push(finding(path, Some(line), "mustNotContain", message));
+        }
+    }
+    Ok(())
+}
+
+/// The line, from 1, where the text first occurs.
+fn line_of(bytes: &[u8], text: &str) -> Option<u64> {
+    let at = aho_corasick::AhoCorasick::new([text]).ok()?.find(bytes)?.start();
+    Some(bytes[..at].iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
+}
+
+fn is_directory(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<bool> {
+    let mut at = tree.clone();
+    for name in path.components() {
+        match objects.tree(&at)?.into_iter().find(|entry| entry.name == name) {
+            Some(entry) if entry.mode.is_none() => at = entry.id,
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+    use std::os::unix::fs::symlink;
+
+    fn artifact(path: &str) -> Artifact {
+        Artifact {
+            path: path.into(),
+            must_exist: true,
+            must_change: false,
+            max_bytes: None,
+            must_not_contain: Vec::new(),
+        }
+    }
+
+    struct Trees {
+        home: TestRepository,
+        base: ObjectId,
+        candidate: ObjectId,
+    }
+
+    impl Trees {
+        fn new() -> Self {
+            let home = TestRepository::new();
+            home.write("same", b"old\n");
+            home.write("other", b"old\n");
+            home.write("gone", b"old\n");
+            let base = home.commit("base");
+            home.write("other", b"one\nTODO two\n");
+            home.write("dir/file", b"x");
+            home.remove("gone");
+            symlink("other", home.top().join("link")).expect("a link");
+            let candidate = home.commit("candidate");
+            Self { home, base, candidate }
+        }
+
+        fn judge(&self, artifact: Artifact) -> Judged {
+            let objects = self.home.repository().objects(None).expect("objects");
+            judge(&[artifact], &objects, &self.base, &self.candidate).expect("judged")
+        }
+
+        fn rules(&self, artifact: Artifact) -> Vec<String> {
+            self.judge(artifact).findings.into_iter().filter_map(|finding| finding.rule).collect()
+        }
+    }
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn a_file_has_to_be_there_as_a_file() {
+        let trees = Trees::new();
+        assert_eq!(trees.rules(artifact("same")), NONE);
+        assert_eq!(trees.rules(artifact("gone")), ["mustExist"]);
+        assert_eq!(trees.rules(artifact("same/below")), ["mustExist"]);
+        for place in ["link", "dir"] {
+            assert_eq!(trees.rules(artifact(place)), ["file"], "{place}");
+            assert_eq!(trees.rules(Artifact { must_exist: false, ..artifact(place) }), ["file"], "{place}");
+        }
+        let absent = Artifact { must_exist: false, max_bytes: Some(0), ..artifact("gone") };
+        assert_eq!(trees.rules(absent), NONE, "nothing else is said of a file that is not there");
+    }
+
+    #[test]
+    fn a_change_is_one_of_the_tree() {
+        let trees = Trees::new();
+        let changed = |path: &str| Artifact { must_change: true, ..artifact(path) };
+        assert_eq!(trees.rules(changed("same")), ["mustChange"]);
+        assert_eq!(trees.rules(changed("other")), NONE);
+        assert_eq!(trees.rules(changed("never")), ["mustChange", "mustExist"]);
+        assert_eq!(trees.rules(Artifact { must_exist: false, ..changed("gone") }), NONE);
+    }
+
+    #[test]
+    fn bytes_are_measured_and_searched() {
+        let trees = Trees::new();
+        assert_eq!(trees.rules(Artifact { max_bytes: Some(13), ..artifact("other") }), NONE);
+        let judged = trees.judge(Artifact {
+            max_bytes: Some(12),
+            must_not_contain: vec!["absent".into(), "TODO".into(), "one\nTODO".into()],
+            ..artifact("other")
+        });
+        assert_eq!(judged.reason.as_deref(), Some("other: has 13 bytes, where 12 are the most (and 2 more)"));
+        let lines: Vec<_> = judged.findings.iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, [None, Some(2), Some(1)]);
+    }
+}

@@ -1,0 +1,505 @@
+//! The output of Rust's test harness: one line a case, per test binary a header and a summary.
+//!
+//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Where header or
+//! summary stand they have to agree with the cases: a test binary that dies in the middle leaves a header without a summary, and a
+//! test that prints such lines itself can only make the numbers disagree. A failed case counts whatever the rest says. Cases
+//! without a header are taken too, since other runners write the same lines without one.
+//!
+//! What failed cases printed is quoted between `failures:` and the summary, and may look like the output of a test run
+//! (a test runner's own tests do that). There the summary counts only where the list of all failed cases stands
+//! right before it.
+
+use super::{Counted, Place, refuse_size};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// How many lines of what a failed case printed are kept.
+const MOST_LINES: usize = 20;
+
+/// The cases of all test binaries, or what does not fit together, in words.
+pub fn read(bytes: &[u8]) -> Result<Counted, String> {
+    refuse_size(bytes)?;
+    let text = String::from_utf8_lossy(bytes);
+    let mut total = Counted::default();
+    let mut section: Option<Section> = None;
+    for line in text.lines() {
+        let line = plain(line);
+        match &mut section {
+            Some(open) => {
+                let ended = open.ended_by(&line);
+                match line.strip_prefix(SUMMARY).filter(|_| ended) {
+                    Some(summary) => {
+                        open.agree(summary)?;
+                        total.add(open.counted());
+                        section = None;
+                    }
+                    None => open.line(&line),
+                }
+            }
+            None => section = outside(&line, &mut total)?,
+        }
+    }
+    if let Some(mut open) = section {
+        if let (Some(announced), true) = (open.announced, open.failed.is_empty()) {
+            return Err(format!(
+                "a test binary announced {announced} tests and gave no summary: it ended too early, or the output was cut"
+            ));
+        }
+        total.add(open.counted());
+    }
+    Ok(total)
+}
+
+const SUMMARY: &str = "test result: ";
+
+/// A line between two test binaries: a header opens a section, and so does a case that comes without one.
+fn outside(line: &str, total: &mut Counted) -> Result<Option<Section>, String> {
+    if let Some(summary) = line.strip_prefix(SUMMARY) {
+        let mut empty = Section::default();
+        empty.agree(summary)?;
+        total.add(empty.counted());
+        return Ok(None);
+    }
+    if case(line).is_some() {
+        let mut section = Section::default();
+        section.line(line);
+        return Ok(Some(section));
+    }
+    Ok(header(line).map(Section::new))
+}
+
+/// The line without colours.
+fn plain(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut kept = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("\u{1b}[") {
+        kept.push_str(&rest[..at]);
+        let code = &rest[at + 2..];
+        let end = code.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(code.len());
+        match code[end..].strip_prefix('m') {
+            Some(after) => rest = after,
+            None => {
+                kept.push_str("\u{1b}[");
+                rest = code;
+            }
+        }
+    }
+    kept.push_str(rest);
+    Cow::Owned(kept)
+}
+
+/// `running 3 tests`
+fn header(line: &str) -> Option<u64> {
+    let rest = line.strip_prefix("running ")?;
+    rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"))?.parse().ok()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Passed,
+    Failed,
+    Ignored,
+    Measured,
+}
+
+/// Name and status of `test NAME ... STATUS`.
+fn case(line: &str) -> Option<(&str, Status)> {
+    let rest = line.strip_prefix("test ")?;
+    rest.match_indices(" ... ").find_map(|(at, dots)| {
+        let name = &rest[..at];
+        Some((name, status(&rest[at + dots.len()..])?))
+    })
+}
+
+/// A status as the harness writes it and nothing else: what a test printed behind its own name is none.
+fn status(text: &str) -> Option<Status> {
+    let noted = |word: &str| {
+        let rest = text.strip_prefix(word)?;
+        let time = |rest: &str| rest.starts_with(" <") && rest.ends_with("s>");
+        let overdue = rest.strip_prefix(" (time limit exceeded)").unwrap_or(rest);
+        (rest.is_empty() || overdue.is_empty() || time(overdue)).then_some(())
+    };
+    if noted("ok").is_some() {
+        Some(Status::Passed)
+    } else if noted("FAILED").is_some() {
+        Some(Status::Failed)
+    } else if text == "ignored" || text.starts_with("ignored, ") {
+        Some(Status::Ignored)
+    } else {
+        text.starts_with("bench: ").then_some(Status::Measured)
+    }
+}
+
+/// The name as the lists and the quoted outputs have it: without the mode.
+fn bare(name: &str) -> &str {
+    [" - should panic", " - compile fail", " - compile"]
+        .iter()
+        .find_map(|mode| name.strip_suffix(mode))
+        .unwrap_or(name)
+}
+
+/// The run of one test binary.
+#[derive(Default)]
+struct Section {
+    /// What the header said; `None` where there was none.
+    announced: Option<u64>,
+    passed: Vec<String>,
+    failed: Vec<String>,
+    ignored: u64,
+    measured: u64,
+    /// The last heading was `failures:` or `successes:`.
+    quoting: Option<Heading>,
+    /// The names since that heading, where nothing else stands there.
+    listed: Option<Vec<String>>,
+    /// What failed cases printed; from the case's own panic on where it has one.
+    printed: HashMap<String, Vec<String>>,
+    /// The case whose output is being quoted, and how much of it there was at the last heading.
+    printing: Option<(String, usize)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heading {
+    Failures,
+    Successes,
+}
+
+impl Section {
+    fn new(announced: u64) -> Self {
+        Self { announced: Some(announced), ..Self::default() }
+    }
+
+    fn line(&mut self, line: &str) {
+        let heading = match line {
+            "failures:" => Some(Heading::Failures),
+            "successes:" => Some(Heading::Successes),
+            _ => None,
+        };
+        if heading.is_some() {
+            self.quoting = heading;
+            self.listed = Some(Vec::new());
+            if let Some((name, length)) = &mut self.printing {
+                *length = self.printed.get(name).map_or(0, Vec::len);
+            }
+            return;
+        }
+        if self.quoting.is_some() {
+            return self.quoted(line);
+        }
+        match case(line) {
+            Some((name, Status::Passed)) => self.passed.push(bare(name).to_owned()),
+            Some((name, Status::Failed)) => self.failed.push(bare(name).to_owned()),
+            Some((_, Status::Ignored)) => self.ignored += 1,
+            Some((_, Status::Measured)) => self.measured += 1,
+            None => {}
+        }
+    }
+
+    fn quoted(&mut self, line: &str) {
+        let list = self.listed.take();
+        self.listed = match (line.strip_prefix("    "), list) {
+            (Some(name), Some(mut list)) => {
+                list.push(name.to_owned());
+                Some(list)
+            }
+            (None, Some(list)) if line.is_empty() => Some(list),
+            _ => None,
+        };
+        let named = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(name) = named.filter(|name| self.failed.iter().any(|failed| failed == name)) {
+            self.printing = Some((name.to_owned(), 0));
+        } else if let Some((name, _)) = &self.printing {
+            let lines = self.printed.entry(name.clone()).or_default();
+            if line.starts_with(&format!("thread '{name}' ")) && panicked_at(line).is_some() {
+                lines.clear();
+            }
+            if lines.len() < MOST_LINES {
+                lines.push(line.to_owned());
+            }
+        }
+    }
+
+    /// True where a summary at this line would be the binary's own.
+    fn ended_by(&self, line: &str) -> bool {
+        let Some(heading) = self.quoting else { return line.starts_with(SUMMARY) };
+        let Some(listed) = &self.listed else { return false };
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort();
+            names
+        };
+        let (names, last) = match heading {
+            Heading::Failures => (&self.failed, true),
+            Heading::Successes => (&self.passed, self.failed.is_empty()),
+        };
+        last && line.starts_with(SUMMARY) && sorted(names) == sorted(listed)
+    }
+
+    /// `ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
+    fn agree(&self, summary: &str) -> Result<(), String> {
+        let number = |word: &str| -> Option<u64> {
+            let at = summary.find(&format!(" {word}"))?;
+            summary[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        let (passed, failed) = (self.passed.len() as u64, self.failed.len() as u64);
+        let counted = [passed, failed, self.ignored, self.measured];
+        let claimed = ["passed", "failed", "ignored", "measured"].map(number);
+        let seen = passed + failed + self.ignored + self.measured;
+        if failed > 0 {
+            // Whatever the summary says: this run failed.
+            return Ok(());
+        }
+        if let Some(announced) = self.announced.filter(|announced| seen == 0 && *announced > 0) {
+            return Err(format!(
+                "a test binary announced {announced} tests, but no line names one: cases cannot be counted in the terse format \
+                 (--quiet)"
+            ));
+        }
+        if claimed != counted.map(Some) {
+            let shown = claimed.map(|n| n.map_or("?".to_owned(), |n| n.to_string()));
+            return Err(format!(
+                "the summary of a test binary says {} passed, {} failed, {} ignored, {} measured, but the lines of its \
+                 cases say {passed}, {failed}, {}, {}: run it without --quiet and without --nocapture",
+                shown[0], shown[1], shown[2], shown[3], self.ignored, self.measured
+            ));
+        }
+        if let Some(announced) = self.announced.filter(|announced| seen != *announced) {
+            return Err(format!("a test binary announced {announced} tests and reported {seen}"));
+        }
+        if !summary.starts_with("ok. ") {
+            return Err(format!("the summary {summary:?} of a test binary names a failure that no case shows"));
+        }
+        Ok(())
+    }
+
+    fn counted(&mut self) -> Counted {
+        // What followed the last heading is the list of names.
+        if let Some((lines, length)) =
+            self.printing.as_ref().and_then(|(name, length)| Some((self.printed.get_mut(name)?, *length)))
+        {
+            lines.truncate(length);
+        }
+        let mut counted = Counted::default();
+        counted.checks.skipped = self.ignored;
+        self.passed.iter().for_each(|_| counted.pass());
+        for name in &self.failed {
+            let printed = self.printed.remove(name).unwrap_or_default();
+            let place = printed.iter().find_map(|line| panicked_at(line)).or_else(|| documented_at(name));
+            counted.fail(name, place.unwrap_or_default(), &printed.join("\n"));
+        }
+        counted
+    }
+}
+
+/// `thread 'a' (7) panicked at src/lib.rs:3:5:`, and as it was before Rust 1.73: `panicked at 'text', src/lib.rs:3:5`
+fn panicked_at(line: &str) -> Option<Place> {
+    let (_, rest) = line.split_once("panicked at ")?;
+    let rest = if rest.starts_with('\'') { rest.rsplit_once("', ")?.1 } else { rest };
+    let mut parts = rest.trim_end_matches(':').rsplitn(3, ':');
+    let column = parts.next()?.parse().ok()?;
+    let line = parts.next()?.parse().ok()?;
+    let path = parts.next().filter(|path| !path.starts_with("/rustc/"))?;
+    Some(Place { path: Some(path.to_owned()), line: Some(line), column: Some(column) })
+}
+
+/// A doc test's name says where it stands: `src/lib.rs - item (line 3)`.
+fn documented_at(name: &str) -> Option<Place> {
+    let (path, rest) = name.split_once(" - ")?;
+    let (_, line) = rest.strip_suffix(')')?.rsplit_once("(line ")?;
+    Some(Place { path: Some(path.to_owned()), line: Some(line.parse().ok()?), column: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REAL: &str = "
+running 4 tests
+test a::works ... ok
+test a::is_slow ... ignored, takes an hour
+test b - should panic ... ok
+test b::breaks ... FAILED
+
+failures:
+
+---- b::breaks stdout ----
+running 1 test
+test nested ... FAILED
+
+failures:
+
+failures:
+    nested
+
+test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+thread 'b::breaks' (71) panicked at src/lib.rs:9:5:
+left is not right
+
+
+failures:
+    b::breaks
+
+test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    fn refused(text: &str) -> String {
+        read(text.as_bytes()).expect_err(text)
+    }
+
+    /// The output of one binary with these cases, as the harness would write it.
+    fn binary(cases: &[(&str, &str)]) -> String {
+        let count = |status: &str| cases.iter().filter(|case| case.1 == status).count();
+        let mut text = format!("running {} tests\n", cases.len());
+        for (name, status) in cases {
+            text.push_str(&format!("test {name} ... {status}\n"));
+        }
+        if count("FAILED") > 0 {
+            text.push_str("\nfailures:\n\nfailures:\n");
+            cases
+                .iter()
+                .filter(|case| case.1 == "FAILED")
+                .for_each(|(name, _)| text.push_str(&format!("    {name}\n")));
+        }
+        let word = if count("FAILED") == 0 { "ok" } else { "FAILED" };
+        let (passed, failed, ignored) = (count("ok"), count("FAILED"), count("ignored"));
+        text.push_str(&format!(
+            "\ntest result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n"
+        ));
+        text
+    }
+
+    #[test]
+    fn a_real_run_is_counted_and_what_a_case_quotes_is_not() {
+        let counted = read(REAL.as_bytes()).expect("agrees");
+        let checks = counted.checks;
+        assert_eq!((checks.ran, checks.passed, checks.failed, checks.skipped), (3, 2, 1, 1));
+        let [finding] = counted.findings.as_slice() else { panic!("{:?}", counted.findings) };
+        assert_eq!(finding.rule.as_deref(), Some("b::breaks"));
+        assert_eq!(
+            (finding.path.as_deref(), finding.line, finding.column),
+            (Some("src/lib.rs"), Some(9), Some(5))
+        );
+        assert_eq!(finding.message, "thread 'b::breaks' (71) panicked at src/lib.rs:9:5:\nleft is not right");
+    }
+
+    #[test]
+    fn a_case_that_should_have_panicked_is_listed_by_its_bare_name() {
+        let text = "running 1 test\ntest b - should panic ... FAILED\n\nfailures:\n\n---- b stdout ----\nnote: test did not panic as expected at src/lib.rs:4:8\n\nfailures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(read(text.as_bytes()).expect("agrees").findings[0].rule.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn several_binaries_are_summed() {
+        let part = "running 1 test\ntest a ... ok <0.001s>\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+        let doc = "running 1 test\ntest src/lib.rs - f (line 3) - compile fail ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\nall doctests ran in 0.1s\n";
+        let text = format!("   Doc-tests x\n{part}\n{}{doc}", binary(&[]));
+        assert_eq!(read(text.as_bytes()).expect("agrees").checks.ran, 2);
+        let empty = read(binary(&[]).as_bytes()).expect("an empty run is a run");
+        assert_eq!(empty, Counted::default());
+        let coloured = part.replace("ok <", "\u{1b}[32mok\u{1b}(B\u{1b}[m <");
+        assert!(read(coloured.as_bytes()).is_err(), "only colours are taken away");
+        let coloured = part.replace("ok <", "\u{1b}[1;32mok\u{1b}[m <");
+        assert_eq!(read(coloured.as_bytes()).expect("agrees").checks.ran, 1);
+    }
+
+    #[test]
+    fn measurements_are_no_cases() {
+        let text = "running 2 tests\ntest a ... ok\ntest b ... bench:       1,234.50 ns/iter (+/- 3)\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
+        assert_eq!(read(text.as_bytes()).expect("agrees").checks.ran, 1);
+    }
+
+    #[test]
+    fn shown_outputs_of_passed_cases_are_quoted_too() {
+        let text = "running 1 test\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\ntest b ... FAILED\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(read(text.as_bytes()).expect("agrees").checks.passed, 1);
+    }
+
+    #[test]
+    fn what_does_not_agree_is_refused() {
+        let whole = binary(&[("a", "ok"), ("b", "ok")]);
+        assert!(read(whole.as_bytes()).is_ok());
+        for (from, to) in [
+            ("test b ... ok\n", ""),
+            ("running 2", "running 3"),
+            ("2 passed", "1 passed"),
+            ("test b ... ok\n", "..\n"),
+            ("ok. 2", "FAILED. 2"),
+            ("test result", "the result"),
+            ("test b ... ok", "test b ... some text\nok"),
+            ("test b ... ok", "test b ... ok, as it seems"),
+        ] {
+            assert!(read(whole.replace(from, to).as_bytes()).is_err(), "{from} -> {to}");
+        }
+        assert!(refused("running 3 tests\n...\ntest result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n").contains("--quiet"));
+    }
+
+    #[test]
+    fn a_failed_case_counts_whatever_the_rest_says() {
+        let lied = binary(&[("a", "ok"), ("b", "ok")]).replace("test b ... ok", "test b ... FAILED");
+        assert_eq!(read(lied.as_bytes()).expect("counts").checks.failed, 1);
+        assert_eq!(read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed, 1, "cut in the middle");
+    }
+
+    #[test]
+    fn cases_count_without_header_and_summary() {
+        let summary = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        for text in ["test a ... ok\n".to_owned(), format!("test a ... ok\n{summary}"), format!("some text\ntest a ... ok\n\n{summary}")] {
+            assert_eq!(read(text.as_bytes()).expect("counts").checks.passed, 1, "{text}");
+        }
+        assert!(read(summary.as_bytes()).is_err(), "a summary alone proves nothing");
+        let nextest = "    Starting 1 test across 1 binary\n        PASS [   0.003s] x tests::a\n     Summary [   0.004s] 1 test run: 1 passed, 0 skipped\n";
+        for text in ["", "error[E0425]: cannot find value\n", nextest] {
+            assert_eq!(read(text.as_bytes()).expect("no cases").checks.ran, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_test_cannot_print_a_pass_of_its_own() {
+        // With --nocapture: the first case prints a whole good run before the true end comes.
+        let forged = format!(
+            "running 2 tests\ntest a ... ok\ntest b ... ok\n{}ok\ntest b ... FAILED\n\nfailures:\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
+            "\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"
+        );
+        assert_ne!(read(forged.as_bytes()).map(|counted| counted.checks.failed), Ok(0));
+    }
+
+    #[test]
+    fn places_are_read_in_the_old_and_the_new_form() {
+        let place =
+            |line| panicked_at(line).map(|place| (place.path.unwrap_or_default(), place.line, place.column));
+        let at = |path: &str| Some((path.to_owned(), Some(3), Some(5)));
+        assert_eq!(place("thread 'a' panicked at 'x: y, z', src/lib.rs:3:5"), at("src/lib.rs"));
+        assert_eq!(place("thread 'a' panicked at src/a b.rs:3:5:"), at("src/a b.rs"));
+        assert_eq!(place("thread 'a' panicked at /rustc/1234/library/core/src/option.rs:3:5:"), None);
+        assert_eq!(documented_at("src/lib.rs - f::<T> (line 12)").and_then(|place| place.line), Some(12));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_run_never_counts_as_passed(cut in 0usize..REAL.len()) {
+            if let Ok(counted) = read(&REAL.as_bytes()[..cut]) {
+                prop_assert!(counted.checks.failed == 1 || counted.checks.ran == 0);
+            }
+        }
+
+        #[test]
+        fn counts_are_those_of_the_lines(binaries in proptest::collection::vec(proptest::collection::vec(0usize..3, 0..20), 1..5)) {
+            let words = ["ok", "FAILED", "ignored"];
+            let mut text = String::new();
+            for cases in &binaries {
+                let names: Vec<String> = (0..cases.len()).map(|at| format!("m::t{at}")).collect();
+                let cases: Vec<(&str, &str)> = cases.iter().zip(&names).map(|(c, name)| (name.as_str(), words[*c])).collect();
+                text.push_str(&binary(&cases));
+            }
+            let count = |n: usize| binaries.iter().flatten().filter(|c| **c == n).count();
+            let counted = read(text.as_bytes()).expect("agrees");
+            let checks = counted.checks;
+            prop_assert_eq!((checks.passed as usize, checks.failed as usize, checks.skipped as usize), (count(0), count(1), count(2)));
+            prop_assert_eq!(counted.findings.len(), count(1));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What verifiers write about their cases. Every reader counts the cases itself; a summary is only ever used to find
+//! out that something is missing, never as the count.
+//!
+//! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the run, and
+//! it is an error, whatever else the output may hold.
+
+pub mod junit;
+pub mod libtest;
+
+use crate::domain::evidence::{Finding, MOST_FINDINGS};
+use crate::domain::verdict::Checks;
+
+/// How many bytes of an output are read.
+pub const MOST_BYTES: usize = 64 << 20;
+/// How many characters of a case's message are kept.
+const LONGEST_MESSAGE: usize = 2000;
+/// How many characters of a case's name are kept.
+const LONGEST_NAME: usize = 300;
+
+/// What one output says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The cases.
+    pub checks: Checks,
+    /// The first failed ones: `rule` is the case's name.
+    pub findings: Vec<Finding>,
+}
+
+impl Counted {
+    /// Adds what another output says.
+    pub fn add(&mut self, other: Counted) {
+        self.checks.ran += other.checks.ran;
+        self.checks.passed += other.checks.passed;
+        self.checks.failed += other.checks.failed;
+        self.checks.skipped += other.checks.skipped;
+        self.checks.flaky += other.checks.flaky;
+        let room = MOST_FINDINGS.saturating_sub(self.findings.len());
+        self.findings.extend(other.findings.into_iter().take(room));
+    }
+
+    fn pass(&mut self) {
+        self.checks.ran += 1;
+        self.checks.passed += 1;
+    }
+
+    fn fail(&mut self, name: &str, place: Place, message: &str) {
+        self.checks.ran += 1;
+        self.checks.failed += 1;
+        if self.findings.len() < MOST_FINDINGS {
+            let message = message.trim_matches(['\r', '\n']);
+            self.findings.push(Finding {
+                path: place.path,
+                line: place.line,
+                column: place.column,
+                level: "error".to_owned(),
+                rule: Some(name.chars().take(LONGEST_NAME).collect()),
+                message: match message.is_empty() {
+                    true => "the case failed and says nothing about it".to_owned(),
+                    false => message.chars().take(LONGEST_MESSAGE).collect(),
+                },
+            });
+        }
+    }
+}
+
+/// Where in the sources a case failed, as far as its output says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Place {
+    path: Option<String>,
+    line: Option<u64>,
+    column: Option<u64>,
+}
+
+/// Why an output of this length is not read at all.
+fn refuse_size(bytes: &[u8]) -> Result<(), String> {
+    match bytes.len() {
+        length if length > MOST_BYTES => Err(format!("it has {length} bytes; at most {MOST_BYTES} are read")),
+        _ => Ok(()),
+    }
+}

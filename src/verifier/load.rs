@@ -1,0 +1,383 @@
+//! Where verifiers come from: the base commit's tree, or the user's private layer. Never the candidate, never the
+//! live tree: a manifest that is only there is named as such, and does not count.
+
+use super::builtin;
+use super::manifest::{Kind, Manifest};
+use crate::domain::digest::{Mode, ObjectId, Sha256};
+use crate::domain::evidence::InputFile;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::error::{Code, Failure, Result};
+use crate::git::beneath::{Dir, kind as file_type, walk};
+use crate::git::tree::{self, TreeFile};
+use crate::git::{Objects, Repository};
+use rustix::fs::FileType;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where verifiers lie in a tree.
+pub const FOLDER: &str = ".tender/verifiers";
+const MANIFEST: &str = "verifier.toml";
+/// The largest private file that belongs to a verifier, in bytes.
+const LARGEST_PRIVATE: u64 = 64 << 20;
+
+/// A file of a verifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosureFile {
+    /// Where it is shown, with its digests.
+    pub file: InputFile,
+    /// Its bytes where they are in no tree.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// A verifier with everything that belongs to it.
+#[derive(Debug, Clone)]
+pub struct Verifier {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The digest of the manifest's bytes.
+    pub manifest_sha256: Sha256,
+    /// Its directory and its closure, sorted by path, from where the manifest comes from.
+    pub closure: Vec<ClosureFile>,
+    /// The same as a scope: what no candidate can put in the place of it.
+    pub scope: Scope,
+    /// True where it comes from the private layer.
+    pub private: bool,
+}
+
+/// The verifiers of a repository, as of one base commit.
+#[derive(Debug, Default)]
+pub struct Verifiers {
+    known: BTreeMap<String, Verifier>,
+    /// Manifests that cannot be read, or that exist twice. They only matter to who asks for them.
+    broken: BTreeMap<String, Failure>,
+    /// Ids of the live tree.
+    live: BTreeSet<String>,
+}
+
+/// The base commit's tree, opened as far as it is needed.
+struct Base<'a> {
+    objects: &'a Objects,
+    tree: &'a ObjectId,
+    all: OnceCell<Vec<TreeFile>>,
+}
+
+impl Base<'_> {
+    fn files(&self) -> Result<&[TreeFile]> {
+        if let Some(files) = self.all.get() {
+            return Ok(files);
+        }
+        let files = tree::files(self.objects, self.tree)?;
+        Ok(self.all.get_or_init(|| files))
+    }
+
+    /// The files beneath a directory, with their full paths.
+    fn beneath(&self, folder: &RepoPath) -> Result<Vec<TreeFile>> {
+        let mut at = self.tree.clone();
+        for name in folder.components() {
+            let entries = self.objects.tree(&at)?;
+            match entries.into_iter().find(|entry| entry.name == name && entry.mode.is_none()) {
+                Some(entry) => at = entry.id,
+                None => return Ok(Vec::new()),
+            }
+        }
+        tree::files(self.objects, &at)?
+            .into_iter()
+            .map(|file| Ok(TreeFile { path: folder.join(file.path.as_bytes())?, ..file }))
+            .collect()
+    }
+
+    /// The files that one pattern names.
+    fn matching(&self, pattern: &str) -> Result<Vec<ClosureFile>> {
+        let literal = !pattern.ends_with('/') && !pattern.contains(['*', '?', '[', '{']);
+        let found = if literal {
+            let path = RepoPath::new(pattern.as_bytes())?;
+            let entry = tree::entry(self.objects, self.tree, &path)?;
+            entry.map(|(mode, id)| TreeFile { path, mode, id }).into_iter().collect()
+        } else {
+            let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
+            self.files()?.iter().filter(|file| scope.matches(&file.path)).cloned().collect::<Vec<_>>()
+        };
+        found.into_iter().map(|file| self.closure_file(file)).collect()
+    }
+
+    fn closure_file(&self, file: TreeFile) -> Result<ClosureFile> {
+        let sha256 = match file.mode {
+            Mode::Gitlink => Sha256::of(file.id.as_str().as_bytes()),
+            _ => Sha256::of(&self.objects.blob(&file.id)?),
+        };
+        let file = InputFile { git_blob: file.id, mode: file.mode, path: file.path, sha256 };
+        Ok(ClosureFile { file, bytes: None })
+    }
+}
+
+impl Verifiers {
+    /// The verifiers of a base commit's tree and of the private layer (`private` is the directory that stands for
+    /// `.tender`). A manifest that is wrong only fails for who asks for that verifier.
+    pub fn load(repository: &Repository, base_commit_tree: &ObjectId, private: &Path) -> Result<Self> {
+        let objects = repository.objects(None)?;
+        let base = Base { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
+        let mut all = Self { live: live_ids(repository), ..Self::default() };
+        let committed = base.beneath(&RepoPath::new(FOLDER.as_bytes())?)?;
+        for (id, files) in by_id(committed, |file| &file.path) {
+            let closure =
+                files.into_iter().map(|file| base.closure_file(file)).collect::<Result<Vec<_>>>()?;
+            let manifest = |file: &ClosureFile| objects.blob(&file.file.git_blob);
+            all.take(&id, false, closure, &manifest, &|pattern| base.matching(pattern));
+        }
+        let local = private_files(repository, private)?;
+        let below =
+            |file: &&ClosureFile| file.file.path.as_bytes().starts_with(format!("{FOLDER}/").as_bytes());
+        let own: Vec<ClosureFile> = local.iter().filter(below).cloned().collect();
+        for (id, files) in by_id(own, |file| &file.file.path) {
+            let manifest = |file: &ClosureFile| Ok(file.bytes.clone().unwrap_or_default());
+            all.take(&id, true, files, &manifest, &|pattern| matching_private(pattern, &local, &base));
+        }
+        Ok(all)
+    }
+
+    /// Reads one verifier from the files of its directory.
+    fn take(
+        &mut self,
+        id: &str,
+        private: bool,
+        files: Vec<ClosureFile>,
+        bytes: &dyn Fn(&ClosureFile) -> Result<Vec<u8>>,
+        matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
+    ) {
+        let place = format!("{FOLDER}/{id}/{MANIFEST}");
+        let Some(manifest) = files.iter().find(|file| file.file.path.as_bytes() == place.as_bytes()) else {
+            return;
+        };
+        if self.known.remove(id).is_some() || self.broken.contains_key(id) {
+            let message =
+                format!("the verifier {id:?} is there twice: in the base commit and in the private layer");
+            let failure = Failure::new(Code::ConfigInvalid, message).subject(id).remedy(
+                "Keep one of the two; the private one lies below `tender/local/verifiers` in the git directory.",
+                ["git", "tender", "status"],
+            );
+            self.broken.insert(id.to_owned(), failure);
+            return;
+        }
+        let name = if private { format!("{place} (private)") } else { place.clone() };
+        match bytes(manifest).and_then(|bytes| assemble(id, &name, private, files, &bytes, matching)) {
+            Ok(verifier) => drop(self.known.insert(id.to_owned(), verifier)),
+            Err(failure) => drop(self.broken.insert(id.to_owned(), failure)),
+        }
+    }
+
+    /// The verifier of an id; `None` where no manifest counts for it. `config.invalid` or `not_supported` where its
+    /// manifest cannot be used.
+    pub fn get(&self, id: &str) -> Result<Option<&Verifier>> {
+        match self.broken.get(id) {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(self.known.get(id)),
+        }
+    }
+
+    /// The ids that have a manifest, and what is wrong with it.
+    pub fn ids(&self) -> impl Iterator<Item = (&str, Option<&Failure>)> {
+        let known = self.known.keys().map(|id| (id.as_str(), None));
+        known.chain(self.broken.iter().map(|(id, failure)| (id.as_str(), Some(failure))))
+    }
+
+    /// True where nobody but a person can show it.
+    #[must_use]
+    pub fn is_manual(&self, id: &str) -> bool {
+        match self.known.get(id) {
+            Some(verifier) => verifier.manifest.kind == Kind::Manual,
+            None => !builtin::NAMES.contains(&id) && !self.broken.contains_key(id) && !self.live.contains(id),
+        }
+    }
+
+    /// The manifests and closures of all verifiers: whoever changes them changes who judges.
+    #[must_use]
+    pub fn closure_scope(&self) -> Scope {
+        self.known.values().fold(Scope::default(), |all, verifier| all.union(&verifier.scope))
+    }
+
+    /// Where an id without a manifest that counts has one nevertheless, in words.
+    pub(super) fn elsewhere(
+        &self,
+        id: &str,
+        objects: &Objects,
+        candidate: &ObjectId,
+    ) -> Result<Option<String>> {
+        let Ok(path) = RepoPath::new(format!("{FOLDER}/{id}/{MANIFEST}")) else { return Ok(None) };
+        if tree::entry(objects, candidate, &path)?.is_some() {
+            return Ok(Some("the candidate".to_owned()));
+        }
+        Ok(self.live.contains(id).then(|| "the live tree".to_owned()))
+    }
+}
+
+/// One verifier: its manifest, and its closure completed by what the manifest names.
+fn assemble(
+    id: &str,
+    name: &str,
+    private: bool,
+    own: Vec<ClosureFile>,
+    manifest: &[u8],
+    matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
+) -> Result<Verifier> {
+    let parsed = Manifest::parse(name, id, manifest)?;
+    let mut closure: BTreeMap<RepoPath, ClosureFile> =
+        own.into_iter().map(|f| (f.file.path.clone(), f)).collect();
+    for (at, pattern) in parsed.closure.patterns().iter().enumerate() {
+        let files = matching(pattern)?;
+        if files.is_empty() {
+            let place = if private { "the private layer" } else { "the base commit" };
+            let message = format!("{name}: `closure[{at}]` = {pattern:?} names nothing in {place}");
+            return Err(Failure::new(Code::ConfigInvalid, message)
+                .subject(format!("closure[{at}]"))
+                .expected("a file that is there", pattern)
+                .detail("file", name));
+        }
+        closure.extend(files.into_iter().map(|file| (file.file.path.clone(), file)));
+    }
+    let own = Scope::parse("closure", Code::ConfigInvalid, vec![format!("{FOLDER}/{id}/")])?;
+    Ok(Verifier {
+        manifest_sha256: Sha256::of(manifest),
+        closure: closure.into_values().collect(),
+        scope: own.union(&parsed.closure),
+        manifest: parsed,
+        private,
+    })
+}
+
+/// Groups the files below [`FOLDER`] by the directory that they lie in.
+fn by_id<T>(files: Vec<T>, path: impl Fn(&T) -> &RepoPath) -> BTreeMap<String, Vec<T>> {
+    let mut groups: BTreeMap<String, Vec<T>> = BTreeMap::new();
+    for file in files {
+        let id = path(&file)
+            .components()
+            .nth(2)
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .map(str::to_owned);
+        if let Some(id) = id {
+            groups.entry(id).or_default().push(file);
+        }
+    }
+    groups
+}
+
+/// A private verifier's closure: what lies below `.tender` comes from the private layer, the rest from the base.
+fn matching_private(pattern: &str, local: &[ClosureFile], base: &Base<'_>) -> Result<Vec<ClosureFile>> {
+    if !pattern.starts_with(".tender/") {
+        return base.matching(pattern);
+    }
+    let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
+    Ok(local.iter().filter(|file| scope.matches(&file.file.path)).cloned().collect())
+}
+
+/// Every file of the private layer, at the place below `.tender` that it stands for.
+fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureFile>> {
+    if !private.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    walk(&Dir::open(private)?, &mut |folder, path, stat| {
+        let mode = match file_type(stat) {
+            FileType::Directory => return Ok(true),
+            FileType::RegularFile if stat.st_mode & 0o100 != 0 => Mode::Executable,
+            FileType::RegularFile => Mode::File,
+            _ => return Ok(false),
+        };
+        let shown = RepoPath::new([b".tender/", path].concat())?;
+        let place: PathBuf = private.join(RepoPath::new(path)?.as_path());
+        let mut bytes = Vec::new();
+        let file = folder.open_file(shown.file_name()).map_err(|e| Failure::io("open", &place, &e.into()))?;
+        file.take(LARGEST_PRIVATE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Failure::io("read", &place, &e))?;
+        if bytes.len() as u64 > LARGEST_PRIVATE {
+            let message = format!("{} has more than {LARGEST_PRIVATE} bytes", place.display());
+            return Err(Failure::new(Code::ConfigInvalid, message).subject(place.display().to_string()));
+        }
+        let git_blob = repository.format().blob_id(&bytes)?;
+        let file = InputFile { git_blob, mode, path: shown, sha256: Sha256::of(&bytes) };
+        found.push(ClosureFile { file, bytes: Some(bytes) });
+        Ok(false)
+    })?;
+    Ok(found)
+}
+
+/// The ids that have a manifest in the live tree. It only serves to say so.
+fn live_ids(repository: &Repository) -> BTreeSet<String> {
+    let Ok(top) = repository.top() else { return BTreeSet::new() };
+    let Ok(entries) = std::fs::read_dir(top.join(FOLDER)) else { return BTreeSet::new() };
+    entries
+        .flatten()
+        .filter(|entry| entry.path().join(MANIFEST).is_file())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+
+    const PLAIN: &str = "protocol = 1\nid = \"ID\"\ncommand = [\"true\"]\n";
+
+    fn manifest(id: &str, more: &str) -> Vec<u8> {
+        format!("{}{more}", PLAIN.replace("ID", id)).into_bytes()
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
+    fn only_the_base_commit_and_the_private_layer_count() {
+        let home = TestRepository::new();
+        home.write(
+            ".tender/verifiers/unit/verifier.toml",
+            &manifest("unit", "closure = [\"run.sh\", \"lib/**\"]\n"),
+        );
+        home.write(".tender/verifiers/unit/helper.py", b"1");
+        home.write(".tender/verifiers/lost/verifier.toml", &manifest("lost", "closure = [\"gone.sh\"]\n"));
+        home.write(".tender/verifiers/bad/verifier.toml", &manifest("bad", "comand = 1\n"));
+        home.write(".tender/verifiers/twice/verifier.toml", &manifest("twice", ""));
+        home.write("run.sh", b"base\n");
+        home.write("lib/a/b", b"base\n");
+        let base = home.commit("base");
+        home.write(".tender/verifiers/live/verifier.toml", &manifest("live", ""));
+        home.write("run.sh", b"live\n");
+        let private = home.outside().join("local");
+        for id in ["own", "twice"] {
+            std::fs::create_dir_all(private.join("verifiers").join(id)).expect("made");
+            std::fs::write(
+                private.join("verifiers").join(id).join(MANIFEST),
+                manifest(id, "closure = [\".tender/bin/x\"]\n"),
+            )
+            .expect("written");
+        }
+        std::fs::create_dir(private.join("bin")).expect("made");
+        std::fs::write(private.join("bin/x"), b"x").expect("written");
+        let repository = home.repository();
+        let all = Verifiers::load(&repository, &base, &private).expect("loads");
+        let unit = all.get("unit").expect("reads").expect("there");
+        let paths: Vec<String> = unit.closure.iter().map(|f| f.file.path.to_string()).collect();
+        assert_eq!(
+            paths,
+            [".tender/verifiers/unit/helper.py", ".tender/verifiers/unit/verifier.toml", "lib/a/b", "run.sh"]
+        );
+        assert_eq!(unit.closure[3].file.sha256, Sha256::of(b"base\n"), "the base's bytes, not the live ones");
+        let own = all.get("own").expect("reads").expect("there");
+        assert!(own.private && own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));
+        for id in ["lost", "bad", "twice"] {
+            assert_eq!(all.get(id).expect_err(id).code(), Code::ConfigInvalid, "{id}");
+        }
+        assert!(all.get("live").expect("no manifest").is_none() && !all.is_manual("live"));
+        assert!(all.is_manual("editorial_review") && !all.is_manual("scope") && !all.is_manual("unit"));
+        let after = home.commit("candidate");
+        let objects = repository.objects(None).expect("opens");
+        assert_eq!(all.elsewhere("live", &objects, &after).expect("looks").as_deref(), Some("the candidate"));
+        assert_eq!(all.elsewhere("live", &objects, &base).expect("looks").as_deref(), Some("the live tree"));
+        assert_eq!(all.elsewhere("nowhere", &objects, &after).expect("looks"), None);
+        let scope = all.closure_scope();
+        for path in ["run.sh", "lib/new", ".tender/verifiers/unit/new", ".tender/bin/x"] {
+            assert!(scope.matches(&RepoPath::new(path).expect("a path")), "{path}");
+        }
+    }
+}

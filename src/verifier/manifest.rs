@@ -1,0 +1,252 @@
+//! A verifier's manifest, `verifier.toml`: read strictly, every default filled in.
+//!
+//! Whoever has a [`Manifest`] knows that its parts fit together: what counts has an output, an output lies where the
+//! verifier may write, and nothing is asked for that this version does not do.
+
+mod read;
+
+use crate::domain::evidence::Reuse;
+use crate::domain::scope::Scope;
+use crate::error::Result;
+use std::time::Duration;
+
+/// How long a verifier may run unless its manifest says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+/// The longest time that a manifest may ask for.
+pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How often a verifier may at most be tried.
+pub const MOST_ATTEMPTS: u64 = 10;
+/// Stands for the run's output directory in an argument vector and in the path of an output.
+pub const OUT: &str = "{out}";
+
+/// Who shows what the verifier stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Its command.
+    Command,
+    /// A person.
+    Manual,
+    /// git-tender itself.
+    Builtin,
+}
+
+/// What makes a pass, beside exit 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Nothing more.
+    ExitCode,
+    /// An output that counts.
+    Outputs,
+    /// A `result.json`.
+    Protocol,
+}
+
+/// What an output is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JUnit XML.
+    Junit,
+    /// The standard output of Rust's test harness.
+    Libtest,
+}
+
+/// A file that a run makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Relative to the slot's root, or beginning with [`OUT`]; empty for standard output.
+    pub path: String,
+    /// What it is written in.
+    pub format: Format,
+    /// Whether a run without it is an error.
+    pub required: bool,
+}
+
+/// A program that a verifier uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// Its name on `PATH`.
+    pub name: String,
+    /// What to run to learn its version; empty for nothing.
+    pub probe: Vec<String>,
+}
+
+/// What has to run before, once for the same inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setup {
+    /// Its argument vector.
+    pub command: Vec<String>,
+    /// What it depends on.
+    pub inputs: Scope,
+}
+
+/// A manifest with its defaults filled in.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The name of its directory.
+    pub id: String,
+    /// For people.
+    pub title: String,
+    /// Who shows it.
+    pub kind: Kind,
+    /// The argument vector; empty unless the kind is [`Kind::Command`].
+    pub command: Vec<String>,
+    /// What runs before.
+    pub setup: Option<Setup>,
+    /// What may be read beside the tree and the system.
+    pub read: Vec<String>,
+    /// What the verdict depends on; `None` for the whole tree.
+    pub inputs: Option<Scope>,
+    /// Files of the verifier itself.
+    pub closure: Scope,
+    /// Programs.
+    pub tools: Vec<ToolSpec>,
+    /// Variables that are passed.
+    pub env: Vec<String>,
+    /// Files that a run makes.
+    pub outputs: Vec<Output>,
+    /// What makes a pass.
+    pub pass: Pass,
+    /// How many cases must run; `None` where nothing counts.
+    pub min_checks: Option<u64>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Where in the tree it may write.
+    pub scratch: Scope,
+    /// Whether a pass counts again.
+    pub reuse: Reuse,
+    /// How often it is tried until it passes.
+    pub attempts: u64,
+}
+
+impl Manifest {
+    /// True where a run counts cases.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.kind == Kind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
+    }
+
+    /// Reads a manifest. `file` names it in messages, `id` is the name of its directory. The failure is
+    /// `config.invalid`, or `not_supported` where only a later version can do what it asks for; its subject is the key.
+    pub fn parse(file: &str, id: &str, bytes: &[u8]) -> Result<Self> {
+        read::manifest(id, bytes).map_err(|failure| read::named(file, &failure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read::duration;
+    use super::*;
+    use crate::error::Code;
+
+    fn parse(text: &str) -> Result<Manifest> {
+        Manifest::parse(".tender/verifiers/unit/verifier.toml", "unit", text.as_bytes())
+    }
+
+    /// A manifest of two required lines and what is given.
+    fn with(more: &str) -> Result<Manifest> {
+        parse(&format!("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\n{more}"))
+    }
+
+    #[test]
+    fn the_documented_manifest_reads_and_the_defaults_are_the_documented_ones() {
+        let full = parse(
+            r#"
+protocol = 1
+id = "unit"
+title = "Unit tests"
+command = ["cargo", "nextest", "run", "--offline", "--profile", "ci"]
+setup = { command = ["npm", "ci", "--offline"], inputs = ["package-lock.json"], network = false }
+read = ["~/.cargo", "~/.rustup"]
+kind = "command"
+inputs = ["src/**", "tests/**", "Cargo.*"]
+closure = [".tender/bin/unit.sh", "rust-toolchain.toml"]
+tools = [{ name = "cargo", probe = ["cargo", "-V"] }]
+env = ["RUSTFLAGS"]
+outputs = [{ path = "target/nextest/ci/junit.xml", format = "junit", required = true }]
+pass = "exit-code"
+min_checks = 1
+timeout = "10m"
+network = false
+scratch = ["target/"]
+reuse = "same-inputs"
+attempts = 1
+"#,
+        )
+        .expect("reads");
+        assert!(full.counts());
+        assert_eq!(full.min_checks, Some(1));
+        let small = with("").expect("reads");
+        assert_eq!((small.timeout, small.attempts, small.pass), (DEFAULT_TIMEOUT, 1, Pass::ExitCode));
+        assert_eq!((small.min_checks, small.reuse), (None, Reuse::SameInputs));
+        assert!(small.inputs.is_none() && !small.counts());
+    }
+
+    #[test]
+    fn faults_name_file_key_and_nearest() {
+        let failure = with("time_out = \"1s\"").expect_err("unknown");
+        assert_eq!(failure.code(), Code::ConfigInvalid);
+        assert_eq!(failure.subject_text(), Some("time_out"));
+        assert_eq!(failure.details()["nearest"], "timeout");
+        assert!(failure.message().starts_with(".tender/verifiers/unit/verifier.toml: "), "{failure}");
+        for (text, subject) in [
+            ("min_checks = 3", "min_checks"),
+            ("pass = \"outputs\"", "pass"),
+            ("timeout = \"ten minutes\"", "timeout"),
+            ("timeout = \"25h\"", "timeout"),
+            ("attempts = 0", "attempts"),
+            (
+                "outputs = [{ path = \"src/x.xml\", format = \"junit\" }]\nscratch = [\"target/\"]",
+                "outputs[0].path",
+            ),
+            ("outputs = [{ path = \"{out}/../x.xml\", format = \"junit\" }]", "outputs[0].path"),
+            ("outputs = [{ path = \"a\", format = \"libtest\" }]", "outputs[0]"),
+            ("read = [\"src\"]", "read[0]"),
+            ("env = [\"GIT_DIR\"]", "env[0]"),
+            ("tools = [{ probe = [\"x\"] }]", "tools[0].name"),
+            ("setup = { command = [\"x\"] }", "setup.inputs"),
+            ("kind = \"manual\"", "command"),
+        ] {
+            let failure = with(text).expect_err(text);
+            assert_eq!(failure.code(), Code::ConfigInvalid, "{text}");
+            assert_eq!(failure.subject_text(), Some(subject), "{text}: {failure}");
+        }
+        let failure = parse("protocol = 1\nid = \"other\"\ncommand = \"make test\"").expect_err("two faults");
+        assert_eq!(failure.others().len(), 1, "{failure:?}");
+        assert_eq!(
+            parse("protocol = 1\nid = \"unit\"").expect_err("no command").subject_text(),
+            Some("command")
+        );
+        assert!(parse("protocol = 1\nid = \"unit\"\nkind = \"manual\"").is_ok());
+    }
+
+    #[test]
+    fn what_comes_later_is_not_supported() {
+        for (text, subject) in [
+            ("uses = \"pre-commit\"", "uses"),
+            ("network = true", "network"),
+            ("setup = { command = [\"x\"], inputs = [\"a\"], network = true }", "setup.network"),
+            ("outputs = [{ path = \"{out}/a\", format = \"sarif\" }]", "outputs[0].format"),
+        ] {
+            let failure = with(text).expect_err(text);
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::NotSupported, Some(subject)),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            parse("protocol = 2\nid = \"unit\"\ncommand = [\"x\"]").expect_err("2").code(),
+            Code::NotSupported
+        );
+    }
+
+    #[test]
+    fn times_are_read() {
+        for (text, millis) in [("500ms", 500), ("30s", 30_000), ("1h30m", 5_400_000), ("1m1ms", 60_001)] {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "10", "m", "30m1h", "1s1s", "-1s", "1.5s", "1d", "99999999999999999999s"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! From the document to a [`Manifest`]: one reader a key, then what only shows when all keys are known.
+//!
+//! Nothing stops at the first problem: whoever writes a manifest gets all that is wrong with it at once.
+
+use super::{DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup, ToolSpec};
+use crate::domain::document::{Node, Problems, clipped, read_toml};
+use crate::domain::evidence::Reuse;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::error::{Code, Failure, Result};
+use crate::verifier::builtin;
+use std::time::Duration;
+
+const FIELDS: [&str; 20] = [
+    "protocol",
+    "id",
+    "title",
+    "command",
+    "setup",
+    "read",
+    "kind",
+    "inputs",
+    "closure",
+    "tools",
+    "env",
+    "outputs",
+    "pass",
+    "min_checks",
+    "timeout",
+    "network",
+    "scratch",
+    "reuse",
+    "attempts",
+    "uses",
+];
+
+/// The same failure, with the file's name in every sentence.
+pub(super) fn named(file: &str, failure: &Failure) -> Failure {
+    let mut same =
+        Failure::new(failure.code(), format!("{file}: {}", failure.message())).detail("file", file);
+    if let Some(subject) = failure.subject_text() {
+        same = same.subject(subject);
+    }
+    for (key, value) in failure.details() {
+        same = same.detail(key, value);
+    }
+    same.also(failure.others().iter().map(|other| named(file, other)))
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Draft {
+    protocol: bool,
+    id: Option<String>,
+    title: Option<String>,
+    kind: Option<Kind>,
+    command: Vec<String>,
+    setup: Option<Setup>,
+    read: Vec<String>,
+    inputs: Option<Scope>,
+    closure: Scope,
+    tools: Vec<ToolSpec>,
+    env: Vec<String>,
+    outputs: Vec<Output>,
+    pass: Option<Pass>,
+    min_checks: Option<u64>,
+    timeout: Option<Duration>,
+    scratch: Scope,
+    reuse: Option<Reuse>,
+    attempts: Option<u64>,
+    present: Vec<String>,
+}
+
+pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
+    let document = read_toml("the manifest", Code::ConfigInvalid, bytes)?;
+    let mut problems = Problems::new("the manifest", Code::ConfigInvalid);
+    let mut draft = Draft::default();
+    problems.object("", &document, &FIELDS, |problems, key, field, node| {
+        draft.present.push(key.to_owned());
+        basic_field(problems, &mut draft, key, field, node);
+        running_field(problems, &mut draft, key, field, node);
+    });
+    check(&mut problems, &draft, id);
+    problems.finish()?;
+    Ok(fill(draft))
+}
+
+fn basic_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
+    match key {
+        "protocol" => draft.protocol = protocol(problems, field, node),
+        "id" => draft.id = problems.id(field, node),
+        "title" => draft.title = problems.text(field, node),
+        "command" => draft.command = argv(problems, field, node),
+        "kind" => {
+            let words = [("command", Kind::Command), ("manual", Kind::Manual), ("builtin", Kind::Builtin)];
+            draft.kind = problems.choice(field, node, &words);
+        }
+        "inputs" => draft.inputs = problems.scope(field, node),
+        "closure" => draft.closure = problems.scope(field, node).unwrap_or_default(),
+        "scratch" => draft.scratch = problems.scope(field, node).unwrap_or_default(),
+        "tools" => draft.tools = tools(problems, field, node),
+        "env" => draft.env = names(problems, field, node),
+        "outputs" => draft.outputs = outputs(problems, field, node),
+        "uses" => problems.later(field, "a manifest of another tool"),
+        _ => {}
+    }
+}
+
+fn running_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
+    match key {
+        "setup" => draft.setup = setup(problems, field, node),
+        "read" => draft.read = readable(problems, field, node),
+        "pass" => {
+            let words =
+                [("exit-code", Pass::ExitCode), ("outputs", Pass::Outputs), ("protocol", Pass::Protocol)];
+            draft.pass = problems.choice(field, node, &words);
+        }
+        "min_checks" => draft.min_checks = problems.count(field, node),
+        "timeout" => draft.timeout = timeout(problems, field, node),
+        "network" => {
+            let wanted = problems.boolean(field, node) == Some(true);
+            later_if(problems, wanted, field, "a verifier with network");
+        }
+        "reuse" => {
+            let words = [("same-inputs", Reuse::SameInputs), ("never", Reuse::Never)];
+            draft.reuse = problems.choice(field, node, &words);
+        }
+        "attempts" => {
+            draft.attempts = problems.count(field, node);
+            if draft.attempts.is_some_and(|n| n == 0 || n > MOST_ATTEMPTS) {
+                let right = format!("from 1 to {MOST_ATTEMPTS}");
+                problems.fault(field, &format!("must be {right}"), &right, draft.attempts);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn protocol(problems: &mut Problems, field: &str, node: &Node) -> bool {
+    match problems.count(field, node) {
+        Some(1) => true,
+        Some(other) => {
+            problems.later(field, &format!("protocol {other}"));
+            true
+        }
+        None => false,
+    }
+}
+
+/// A list of arguments with at least one that says something. A string is refused: no shell reads it.
+fn argv(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let Some(items) = problems.list(field, node, "arguments, never one string for a shell") else {
+        return Vec::new();
+    };
+    let mut argv = Vec::new();
+    for (name, item) in &items {
+        match item {
+            Node::Text(text) if text.contains('\0') => {
+                problems.fault(name, "holds a NUL byte", "an argument", clipped(text));
+            }
+            Node::Text(text) => argv.push(text.clone()),
+            _ => problems.mistyped(name, "a string", item),
+        }
+    }
+    if argv.first().is_none_or(|program| program.trim().is_empty()) {
+        problems.fault(field, "names no program", "a list that begins with a program", &argv);
+    }
+    argv
+}
+
+fn readable(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let list = problems.texts(field, node).unwrap_or_default();
+    for (at, entry) in list.iter().enumerate() {
+        let placed = entry.starts_with('/') || entry.strip_prefix("~/").is_some_and(|rest| !rest.is_empty());
+        if !placed || entry.split('/').any(|part| part == "..") {
+            let right = "a path that begins with `~/` or `/`, without `..`";
+            problems.fault(&format!("{field}[{at}]"), &format!("must be {right}"), right, entry);
+        }
+    }
+    list
+}
+
+/// Variables that git-tender sets itself, or that reach no child.
+fn refused_variable(name: &str) -> bool {
+    let fixed = ["PATH", "HOME", "TMPDIR", "TENDER_OUT", "SSH_AUTH_SOCK", "LD_PRELOAD", "LD_LIBRARY_PATH"];
+    fixed.contains(&name) || name.starts_with("GIT_")
+}
+
+fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let list = problems.texts(field, node).unwrap_or_default();
+    for (at, name) in list.iter().enumerate() {
+        let field = format!("{field}[{at}]");
+        if name.contains(['=', '\0']) {
+            problems.fault(&field, "is no name of a variable", "a name without `=`", name);
+        } else if refused_variable(name) {
+            problems.fault(
+                &field,
+                "is never passed on",
+                "a variable that git-tender does not set itself",
+                name,
+            );
+        }
+    }
+    list
+}
+
+fn tools(problems: &mut Problems, field: &str, node: &Node) -> Vec<ToolSpec> {
+    let mut tools = Vec::new();
+    for (field, item) in problems.list(field, node, "tools").unwrap_or_default() {
+        let (mut name, mut probe) = (None, Vec::new());
+        problems.object(&field, item, &["name", "probe"], |problems, key, field, node| match key {
+            "name" => name = problems.text(field, node),
+            _ => probe = argv(problems, field, node),
+        });
+        problems.require(&field, item, "name", "the name of a program");
+        if let Some(name) = name {
+            if name.contains('/') {
+                problems.fault(&field, "must be looked up on PATH", "a name without `/`", &name);
+            }
+            tools.push(ToolSpec { name, probe });
+        }
+    }
+    tools
+}
+
+fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    for (field, item) in problems.list(field, node, "outputs").unwrap_or_default() {
+        let (mut path, mut format, mut required) = (None, None, false);
+        problems.object(
+            &field,
+            item,
+            &["path", "format", "required"],
+            |problems, key, field, node| match key {
+                "path" => path = problems.text(field, node),
+                "format" => format = output_format(problems, field, node),
+                _ => required = problems.boolean(field, node).unwrap_or_default(),
+            },
+        );
+        problems.require(&field, item, "format", "junit or libtest");
+        match format {
+            Some(Format::Libtest) if path.is_some() => {
+                problems.fault(
+                    &field,
+                    "has a path, but libtest is read from standard output",
+                    "no path",
+                    &path,
+                );
+            }
+            Some(Format::Junit) => problems.require(&field, item, "path", "where the file is"),
+            _ => {}
+        }
+        if let Some(format) = format {
+            outputs.push(Output { path: path.unwrap_or_default(), format, required });
+        }
+    }
+    outputs
+}
+
+fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<Format> {
+    if *node == Node::Text("sarif".to_owned()) {
+        problems.later(field, "the format `sarif`");
+        return None;
+    }
+    problems.choice(field, node, &[("junit", Format::Junit), ("libtest", Format::Libtest)])
+}
+
+fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
+    let (mut command, mut inputs) = (Vec::new(), None);
+    problems.object(field, node, &["command", "inputs", "network"], |problems, key, field, node| match key {
+        "command" => command = argv(problems, field, node),
+        "inputs" => inputs = problems.scope(field, node),
+        _ => {
+            let wanted = problems.boolean(field, node) == Some(true);
+            later_if(problems, wanted, field, "a setup with network");
+        }
+    });
+    problems.require(field, node, "command", "an argument vector");
+    problems.require(field, node, "inputs", "the files that it depends on");
+    Some(Setup { command, inputs: inputs? })
+}
+
+fn timeout(problems: &mut Problems, field: &str, node: &Node) -> Option<Duration> {
+    let text = problems.text(field, node)?;
+    let parsed = duration(&text).filter(|d| !d.is_zero() && *d <= LONGEST_TIMEOUT);
+    if parsed.is_none() {
+        let right = "a time such as 500ms, 30s, 10m or 1h30m, at most 24h";
+        problems.fault(field, &format!("must be {right}, but is {}", clipped(&text)), right, &text);
+    }
+    parsed
+}
+
+/// `1h30m`, `10m`, `30s`, `500ms`: whole numbers, each followed by its unit, units falling.
+#[must_use]
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let (mut rest, mut total, mut from) = (text, 0u64, 0);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let end = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
+        let at = from + UNITS[from..].iter().position(|(unit, _)| *unit == &rest[digits..end])?;
+        total = total.checked_add(number.checked_mul(UNITS[at].1)?)?;
+        (rest, from) = (&rest[end..], at + 1);
+    }
+    (!text.is_empty()).then(|| Duration::from_millis(total))
+}
+
+/// What only shows when all keys are known.
+fn check(problems: &mut Problems, draft: &Draft, id: &str) {
+    let has = |key: &str| draft.present.iter().any(|name| name == key);
+    if !has("protocol") {
+        problems.missing("protocol", "1");
+    }
+    match &draft.id {
+        Some(given) if given != id => {
+            problems.fault("id", &format!("must be the name of its directory, {id:?}"), id, given);
+        }
+        None if !has("id") => problems.missing("id", "the name of its directory"),
+        _ => {}
+    }
+    let kind = draft.kind.unwrap_or(Kind::Command);
+    if kind == Kind::Command && !has("command") && !has("uses") {
+        problems.missing("command", "an argument vector, unless `kind` is manual or builtin");
+    }
+    let builtin = builtin::NAMES.contains(&id);
+    if kind == Kind::Builtin && !builtin {
+        problems.unknown_value("id", id, &builtin::NAMES);
+    } else if kind != Kind::Builtin && (builtin || id == crate::domain::contract::PROTECTED) {
+        let why = "is the name of what git-tender judges itself";
+        problems.fault("id", why, "another name", id);
+    }
+    if kind != Kind::Command {
+        for key in
+            ["command", "setup", "outputs", "pass", "min_checks", "attempts", "tools", "env", "timeout"]
+        {
+            if has(key) {
+                problems.fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);
+            }
+        }
+    }
+    check_outputs(problems, draft, has("min_checks"));
+}
+
+fn check_outputs(problems: &mut Problems, draft: &Draft, min_checks: bool) {
+    let pass = draft.pass.unwrap_or(Pass::ExitCode);
+    if pass == Pass::Outputs && draft.outputs.is_empty() {
+        problems.fault(
+            "pass",
+            "is outputs, but there is no output that counts",
+            "an entry in `outputs`",
+            "none",
+        );
+    }
+    if min_checks && draft.outputs.is_empty() && pass != Pass::Protocol {
+        problems.fault("min_checks", "needs an output that counts", "an entry in `outputs`", "none");
+    }
+    for (at, output) in draft.outputs.iter().enumerate() {
+        let field = format!("outputs[{at}].path");
+        let within = |path: &str| RepoPath::new(path.as_bytes()).is_ok();
+        let right = "a file in `scratch`, or one that begins with `{out}/`";
+        let fits = match output.path.strip_prefix(OUT) {
+            Some(rest) => rest.strip_prefix('/').is_some_and(within),
+            None => {
+                output.path.is_empty()
+                    || RepoPath::new(output.path.as_bytes()).is_ok_and(|path| draft.scratch.matches(&path))
+            }
+        };
+        if !fits {
+            problems.fault(&field, &format!("must be {right}"), right, &output.path);
+        }
+    }
+}
+
+fn fill(draft: Draft) -> Manifest {
+    let pass = draft.pass.unwrap_or(Pass::ExitCode);
+    let counts = pass == Pass::Protocol || !draft.outputs.is_empty();
+    let id = draft.id.unwrap_or_default();
+    Manifest {
+        title: draft.title.unwrap_or_else(|| id.clone()),
+        id,
+        kind: draft.kind.unwrap_or(Kind::Command),
+        command: draft.command,
+        setup: draft.setup,
+        read: draft.read,
+        inputs: draft.inputs,
+        closure: draft.closure,
+        tools: draft.tools,
+        env: draft.env,
+        outputs: draft.outputs,
+        pass,
+        min_checks: counts.then(|| draft.min_checks.unwrap_or(1)),
+        timeout: draft.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        scratch: draft.scratch,
+        reuse: draft.reuse.unwrap_or(Reuse::SameInputs),
+        attempts: draft.attempts.unwrap_or(1),
+    }
+}
+
+fn later_if(problems: &mut Problems, wanted: bool, field: &str, wish: &str) {
+    if wanted {
+        problems.later(field, wish);
+    }
+}

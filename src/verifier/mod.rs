@@ -1,0 +1,94 @@
+//! Verifiers: what a repository brings to judge a change, and the runs that give evidence.
+//!
+//! - Manifests and what belongs to them come from the base commit or the user's private layer, never from the change
+//!   (`load`). What a verifier sees is a slot with exactly its inputs from the candidate and its closure from the
+//!   base (`view`); what it depends on is digested from the same list, so nothing can be reused falsely (`observe`).
+//! - A run is judged by everything that has to hold at once (`outcome`): how it ended, what it counted, what it
+//!   wrote, what it left behind. A pass needs all of it; the first thing that is missing is the reason.
+//! - Nothing here decides whether a candidate may be delivered: it makes records, and `domain::verdict` reads them.
+
+mod attempt;
+pub mod builtin;
+mod cache;
+pub mod formats;
+pub mod load;
+pub mod manifest;
+mod observe;
+mod outcome;
+mod protocol;
+mod run;
+pub mod shipped;
+mod tools;
+mod view;
+
+pub use load::{Verifier, Verifiers};
+pub use observe::observe;
+pub use run::{Ticket, run};
+
+use crate::domain::contract::Contract;
+use crate::domain::digest::{ObjectId, Sha256};
+use crate::domain::patch::Candidate;
+use crate::domain::policy::Effective;
+use crate::git::{Quarantine, Repository};
+use crate::store::{Blobs, Layout};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// What is judged, and by which rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// Where the candidate's objects lie.
+    pub quarantine: Option<&'a Quarantine>,
+    /// The tree of the base commit, where verifiers come from; not the base's where that is a capture of live work.
+    pub base_commit_tree: &'a ObjectId,
+    /// The task.
+    pub task: &'a str,
+    /// Its candidate.
+    pub candidate: &'a Candidate,
+    /// The contract in force.
+    pub contract: &'a Contract,
+    /// The digest that it is sealed with.
+    pub contract_sha256: Sha256,
+    /// The contract within the policy; it protects the verifiers' closures too.
+    pub effective: &'a Effective,
+    /// Filter drivers that may run while a slot is filled.
+    pub filters: &'a [String],
+}
+
+/// The machine that verifiers run on.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// This program, to start the supervisor.
+    pub program: &'a Path,
+    /// The caller's environment.
+    pub vars: &'a [(OsString, OsString)],
+    /// The user's home directory; `read` entries are looked up in it.
+    pub home: Option<&'a Path>,
+    /// The store.
+    pub layout: &'a Layout,
+    /// The store's blobs.
+    pub blobs: &'a Blobs,
+    /// Where slots lie: a directory of ours outside of any repository.
+    pub slots: &'a Path,
+    /// Hears what is being done, of how much how much is done.
+    pub progress: &'a dyn Fn(&str, u64, u64),
+}
+
+impl Host<'_> {
+    /// The value of one of the caller's variables.
+    fn var(&self, name: &str) -> Option<&OsStr> {
+        self.vars.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+}
+
+impl std::fmt::Debug for Host<'_> {
+    /// Shows no values of variables.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("program", &self.program)
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,342 @@
+//! What is known of a candidate's rows without running a verifier: who shows each, and the key that a record must
+//! have to count. Everything is digested anew on every call; only digests of bytes that cannot change are kept.
+
+use super::cache::{BlobDigests, FileDigests};
+use super::load::{Verifier, Verifiers};
+use super::manifest::Kind;
+use super::{Host, Subject, builtin, tools, view};
+use crate::domain::clause::{Clause, Permission, clauses};
+use crate::domain::contract::PROTECTED;
+use crate::domain::digest::{Sha256, canonical_json};
+use crate::domain::evidence::{
+    ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
+    listing_digest,
+};
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+use crate::git::Objects;
+use crate::git::tree::{self, TreeFile};
+use crate::process::Sandbox;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// From how many files on a listing is stored as its difference from the base's.
+const LARGE: usize = 500;
+
+/// The system and the architecture that runs are made on.
+pub(super) fn platform() -> String {
+    format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
+}
+
+/// What one verifier contributes to the keys of its rows.
+#[derive(Clone)]
+struct Judge {
+    source: Source,
+    identity: Option<Identity>,
+    inputs: Option<Sha256>,
+    listing: Option<Sha256>,
+    base_inputs: Option<Sha256>,
+    platform: String,
+    counts: bool,
+    reuse: Reuse,
+    judge_changed: bool,
+}
+
+impl Judge {
+    fn none(source: Source) -> Self {
+        Self {
+            source,
+            identity: None,
+            inputs: None,
+            listing: None,
+            base_inputs: None,
+            platform: ANY_PLATFORM.to_owned(),
+            counts: false,
+            reuse: Reuse::SameInputs,
+            judge_changed: false,
+        }
+    }
+
+    fn observed(self, clause: Clause) -> Observed {
+        let key = |inputs: Option<Sha256>| {
+            let (inputs, identity) = (inputs?, self.identity.as_ref()?);
+            let platform = self.platform.clone();
+            Some(EvidenceKey { requirement: clause.digest(), verifier: identity.digest(), inputs, platform })
+        };
+        Observed {
+            key: key(self.inputs),
+            base_key: key(self.base_inputs),
+            clause,
+            source: self.source,
+            identity: self.identity,
+            listing: self.listing,
+            counts: self.counts,
+            reuse: self.reuse,
+            judge_changed: self.judge_changed,
+        }
+    }
+}
+
+/// The trees of the candidate and its base, listed once.
+struct Trees {
+    candidate: Vec<TreeFile>,
+    base: Vec<TreeFile>,
+}
+
+/// Looks at everything that decides about a candidate's rows. Runs the tools' version probes, and nothing else.
+pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) -> Result<Observation> {
+    let changes = &subject.candidate.changes;
+    let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
+    let protected: Vec<RepoPath> = changes
+        .iter()
+        .map(|c| &c.path)
+        .filter(|path| subject.effective.is_protected(path))
+        .cloned()
+        .collect();
+    let mut observer = Observer::new(subject, verifiers, host)?;
+    let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for clause in clauses(subject.contract, &floor, &protected) {
+        let judge = match clause.permission {
+            Permission::Forbidden => Judge::none(Source::Forbidden),
+            Permission::NotNamed => Judge::none(Source::NotAllowed),
+            Permission::Allowed => match judges.get(&clause.verifier) {
+                Some(judge) => judge.clone(),
+                None => {
+                    let judge = observer.judge(&clause.verifier)?;
+                    judges.insert(clause.verifier.clone(), judge.clone());
+                    judge
+                }
+            },
+        };
+        rows.push(judge.observed(clause));
+    }
+    observer.blobs.save();
+    observer.programs.save();
+    Ok(Observation {
+        task: subject.task.to_owned(),
+        candidate: subject.candidate.candidate,
+        contract_version: subject.candidate.contract_version,
+        manifest_sha256: subject.candidate.patch.manifest_sha256,
+        kind: subject.contract.kind,
+        flaky: subject.effective.flaky,
+        rows,
+    })
+}
+
+struct Observer<'a> {
+    subject: &'a Subject<'a>,
+    verifiers: &'a Verifiers,
+    host: &'a Host<'a>,
+    objects: Objects,
+    blobs: BlobDigests,
+    programs: FileDigests,
+    trees: Option<Trees>,
+    checkout: Option<Vec<String>>,
+}
+
+impl<'a> Observer<'a> {
+    fn new(subject: &'a Subject<'a>, verifiers: &'a Verifiers, host: &'a Host<'a>) -> Result<Self> {
+        let folder = host.layout.root().join("cache");
+        Ok(Self {
+            subject,
+            verifiers,
+            host,
+            objects: subject.repository.objects(subject.quarantine)?,
+            blobs: BlobDigests::open(&folder),
+            programs: FileDigests::open(&folder),
+            trees: None,
+            checkout: None,
+        })
+    }
+
+    fn judge(&mut self, id: &str) -> Result<Judge> {
+        if id == PROTECTED {
+            return Ok(self.by_hand(Source::Protected, Sha256::of(PROTECTED.as_bytes())));
+        }
+        let verifier = self.verifiers.get(id)?;
+        match verifier.map(|verifier| (verifier, verifier.manifest.kind)) {
+            Some((verifier, Kind::Command)) => self.command(verifier),
+            Some((verifier, Kind::Manual)) => {
+                let mut judge = self.by_hand(Source::Manual, verifier.manifest_sha256);
+                judge.judge_changed = view::judge_changed(&self.subject.candidate.changes, verifier);
+                Ok(judge)
+            }
+            _ if builtin::NAMES.contains(&id) => Ok(self.builtin(id)),
+            _ => match self.verifiers.elsewhere(id, &self.objects, &self.subject.candidate.tree)? {
+                Some(place) => Ok(Judge::none(Source::OnlyIn { place })),
+                None => Ok(self.by_hand(Source::Manual, Sha256::of(id.as_bytes()))),
+            },
+        }
+    }
+
+    /// A person speaks of exactly this candidate.
+    fn by_hand(&self, source: Source, manifest: Sha256) -> Judge {
+        let mut judge = Judge::none(source);
+        judge.identity = Some(bare_identity(manifest));
+        judge.inputs = Some(self.subject.candidate.patch.manifest_sha256);
+        judge
+    }
+
+    /// What is built in depends on the whole candidate; it costs too little to be told more precisely.
+    fn builtin(&self, id: &str) -> Judge {
+        let candidate = self.subject.candidate;
+        let rules = json!({
+            "builtin": id,
+            "writeScope": self.subject.contract.write_scope,
+            "policy": self.subject.effective.policy_sha256,
+            "artifacts": self.subject.contract.artifacts,
+            "attributes": self.subject.base_commit_tree,
+        });
+        let mut judge = Judge::none(Source::Builtin);
+        judge.identity = Some(bare_identity(Sha256::of_json(&rules)));
+        judge.inputs = Some(Sha256::of_json(&json!({
+            "manifestSha256": candidate.patch.manifest_sha256,
+            "tree": candidate.tree,
+            "baseTree": candidate.base_tree,
+        })));
+        judge
+    }
+
+    fn command(&mut self, verifier: &Verifier) -> Result<Judge> {
+        let tools = match tools::find(self.host, verifier, &mut self.programs)? {
+            Ok(tools) => tools,
+            Err(what) => return Ok(Judge::none(Source::Missing { what })),
+        };
+        let trees = self.trees()?;
+        if let Some(what) = missing_program(verifier, &trees.candidate) {
+            self.trees = Some(trees);
+            return Ok(Judge::none(Source::Missing { what }));
+        }
+        let now = self.files(&view::depended(&trees.candidate, verifier))?;
+        let base = self.files(&view::depended(&trees.base, verifier))?;
+        let case = view::case_of(&self.subject.candidate.changes, &self.subject.contract.case);
+        let with_case = view::with_changes(&trees.base, case);
+        let with_case = self.files(&view::depended(&with_case, verifier))?;
+        self.trees = Some(trees);
+        Ok(Judge {
+            source: Source::Command,
+            identity: Some(self.identity(verifier, tools)?),
+            listing: Some(self.store(&base, &now)?),
+            inputs: Some(listing_digest(&now)),
+            base_inputs: Some(listing_digest(&with_case)),
+            platform: platform(),
+            counts: verifier.manifest.counts(),
+            reuse: verifier.manifest.reuse,
+            judge_changed: view::judge_changed(&self.subject.candidate.changes, verifier),
+        })
+    }
+
+    fn identity(
+        &mut self,
+        verifier: &Verifier,
+        tools: Vec<crate::domain::evidence::Tool>,
+    ) -> Result<Identity> {
+        Ok(Identity {
+            manifest: verifier.manifest_sha256,
+            argv: verifier.manifest.command.clone(),
+            closure: verifier.closure.iter().map(|file| file.file.clone()).collect(),
+            tools,
+            env: tools::env_digests(self.host, verifier),
+            checkout: self.checkout()?,
+            sandbox: Sandbox::None.as_str().to_owned(),
+            tender_version: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    /// Both trees, listed at the first use; given back by whoever took them.
+    fn trees(&mut self) -> Result<Trees> {
+        if let Some(trees) = self.trees.take() {
+            return Ok(trees);
+        }
+        let changes = &self.subject.candidate.changes;
+        for state in changes.iter().flat_map(|c| c.old.iter().chain(&c.new)) {
+            self.blobs.learn(&state.git_blob, state.sha256);
+        }
+        let candidate = tree::files(&self.objects, &self.subject.candidate.tree)?;
+        let back: Vec<_> = changes.iter().map(crate::domain::patch::Change::reversed).collect();
+        let base = view::with_changes(&candidate, back.iter());
+        Ok(Trees { candidate, base })
+    }
+
+    fn files(&mut self, files: &[&TreeFile]) -> Result<Vec<InputFile>> {
+        let total = files.len() as u64;
+        let mut found = Vec::with_capacity(files.len());
+        for (file, done) in files.iter().zip(0u64..) {
+            if done % 1024 == 0 {
+                (self.host.progress)("digesting inputs", done, total);
+            }
+            let sha256 = self.blobs.of(&self.objects, file.mode, &file.id)?;
+            found.push(InputFile {
+                git_blob: file.id.clone(),
+                mode: file.mode,
+                path: file.path.clone(),
+                sha256,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Stores the listing, so that a later report can name what changed.
+    fn store(&self, base: &[InputFile], now: &[InputFile]) -> Result<Sha256> {
+        let whole = |files: &[InputFile]| canonical_json(&Listing::whole(files.to_vec()));
+        if now.len() < LARGE {
+            return self.host.blobs.put(&whole(now));
+        }
+        let bytes = whole(base);
+        let base_digest = Sha256::of(&bytes);
+        // Reading it only to see that it is there would cost as much as writing it.
+        if !self.host.blobs.path(&base_digest).exists() {
+            self.host.blobs.put(&bytes)?;
+        }
+        self.host.blobs.put(&canonical_json(&Listing::against(base_digest, base, now)))
+    }
+
+    /// What decides, beside the attributes, how bytes are checked out.
+    fn checkout(&mut self) -> Result<Vec<String>> {
+        if let Some(known) = &self.checkout {
+            return Ok(known.clone());
+        }
+        let mut found = Vec::new();
+        for key in ["core.autocrlf", "core.eol"] {
+            if let Some(value) = self.subject.repository.config(key)? {
+                found.push(format!("{key}={value}"));
+            }
+        }
+        found.extend(self.subject.filters.iter().map(|name| format!("filter={name}")));
+        Ok(self.checkout.insert(found).clone())
+    }
+}
+
+fn bare_identity(manifest: Sha256) -> Identity {
+    Identity {
+        manifest,
+        argv: Vec::new(),
+        closure: Vec::new(),
+        tools: Vec::new(),
+        env: BTreeMap::new(),
+        checkout: Vec::new(),
+        sandbox: Sandbox::None.as_str().to_owned(),
+        tender_version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// A command that is a file of the tree, where the slot would not have that file.
+fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String> {
+    let manifest = &verifier.manifest;
+    let programs =
+        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
+    let shown = view::shown(candidate, verifier);
+    for program in programs {
+        if program.starts_with('/') || !program.contains('/') || program.contains(super::manifest::OUT) {
+            continue;
+        }
+        let path = RepoPath::new(program.trim_start_matches("./").as_bytes()).ok();
+        let made = |path: &RepoPath| manifest.scratch.matches(path);
+        let there = |path: &RepoPath| shown.iter().any(|file| file.path == *path);
+        if !path.is_some_and(|path| made(&path) || there(&path)) {
+            return Some(format!("{program} is neither among the verifier's inputs nor in its closure"));
+        }
+    }
+    None
+}

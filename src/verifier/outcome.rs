@@ -1,0 +1,230 @@
+//! The verdict of one run: an AND over everything that has to hold, and the first thing that does not.
+//!
+//! Pure, so that every line of the table in the documentation is a unit test. The order is: what makes the run
+//! meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
+
+use super::formats::Counted;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::verdict::{Checks, Verdict};
+use crate::git::materialise::What;
+use crate::process::End;
+
+/// A verdict with its reason; none for a pass.
+pub(super) type Said = (Verdict, Option<String>);
+
+/// What is known of one attempt.
+pub(super) struct Facts<'a> {
+    /// How it ended.
+    pub end: &'a End,
+    /// How long it was given, as the manifest says.
+    pub timeout: std::time::Duration,
+    /// Processes that were still there at the end.
+    pub survivors: u32,
+    /// What is not as it was shown.
+    pub altered: &'a [(RepoPath, What)],
+    /// What the outputs count; `None` where none is declared. `Err`: what is wrong with them.
+    pub counted: &'a Result<Option<Counted>, String>,
+    /// What the protocol's answer says of the requirement; `None` where the protocol is not spoken.
+    pub answered: Option<&'a Result<Said, String>>,
+    /// How many cases must have run; `None` where nothing counts.
+    pub min_checks: Option<u64>,
+}
+
+/// The verdict.
+pub(super) fn conclude(facts: &Facts<'_>) -> Said {
+    meaningless(facts)
+        .or_else(|| refuted(facts))
+        .or_else(|| unbelievable(facts))
+        .or_else(|| insufficient(facts))
+        .unwrap_or((Verdict::Passed, None))
+}
+
+fn error(reason: impl Into<String>) -> Option<Said> {
+    Some((Verdict::Error, Some(reason.into())))
+}
+
+fn failed(reason: impl Into<String>) -> Option<Said> {
+    Some((Verdict::Failed, Some(reason.into())))
+}
+
+fn not_run(reason: impl Into<String>) -> Option<Said> {
+    Some((Verdict::NotRun, Some(reason.into())))
+}
+
+/// It did not end by itself, or it changed what it was to judge.
+fn meaningless(facts: &Facts<'_>) -> Option<Said> {
+    match facts.end {
+        End::TimedOut => return error(format!("timed out after {:?}", facts.timeout)),
+        End::Signalled(signal) => return error(format!("ended by signal {signal}")),
+        End::NotStarted { message, .. } => return error(message.clone()),
+        End::SupervisorLost => return error("its supervisor was lost"),
+        End::Exited(_) => {}
+    }
+    let (path, what) = facts.altered.first()?;
+    let more = match facts.altered.len() {
+        1 => String::new(),
+        n => format!(", and {} more", n - 1),
+    };
+    match what {
+        What::Added => error(format!("wrote outside scratch: {path}{more}")),
+        What::Changed => error(format!("changed its inputs: {path}{more}")),
+        What::Removed => error(format!("changed its inputs: removed {path}{more}")),
+    }
+}
+
+/// It says no.
+fn refuted(facts: &Facts<'_>) -> Option<Said> {
+    let counted = facts.counted.as_ref().ok().and_then(Option::as_ref);
+    let cases = counted.map_or(0, |counted| counted.checks.failed);
+    let names = || {
+        let names: Vec<&str> =
+            counted.iter().flat_map(|c| &c.findings).filter_map(|f| f.rule.as_deref()).take(3).collect();
+        if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+    };
+    match (facts.end, cases) {
+        (End::Exited(0), 0) => {}
+        (End::Exited(0), n) => {
+            return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
+        }
+        (End::Exited(code), 0) => return failed(format!("exit code {code}")),
+        (_, n) => return failed(format!("{n} failed{}", names())),
+    }
+    match facts.answered {
+        Some(Ok((verdict @ Verdict::Failed, reason))) => Some((*verdict, reason.clone())),
+        _ => None,
+    }
+}
+
+/// It says yes in a way that cannot be believed.
+fn unbelievable(facts: &Facts<'_>) -> Option<Said> {
+    if facts.survivors > 0 {
+        return error(format!("left {} processes running", facts.survivors));
+    }
+    if let Err(why) = facts.counted {
+        return error(why.clone());
+    }
+    match facts.answered {
+        Some(Err(why)) => error(format!("bad protocol: {why}")),
+        Some(Ok((Verdict::Error, reason))) => Some((Verdict::Error, reason.clone())),
+        _ => None,
+    }
+}
+
+/// It says too little.
+fn insufficient(facts: &Facts<'_>) -> Option<Said> {
+    if let Some(Ok((verdict @ Verdict::NotRun, reason))) = facts.answered {
+        return Some((*verdict, reason.clone()));
+    }
+    let min = facts.min_checks?;
+    let checks = match facts.counted {
+        Ok(Some(counted)) => counted.checks,
+        _ => Checks::default(),
+    };
+    match checks {
+        Checks { ran: 0, skipped: 0, .. } if min > 0 => not_run("no checks ran"),
+        Checks { ran: 0, .. } if min > 0 => not_run("all skipped"),
+        Checks { ran, .. } if ran < min => failed(format!("{ran} checks ran, at least {min} must")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::evidence::Finding;
+    use crate::process::NotStarted;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn counted(passed: u64, failed: u64, skipped: u64) -> Counted {
+        let checks = Checks { ran: passed + failed, passed, failed, skipped, flaky: 0 };
+        let finding = Finding { rule: Some("a::b".to_owned()), ..Finding::default() };
+        Counted { checks, findings: if failed > 0 { vec![finding] } else { Vec::new() } }
+    }
+
+    fn path() -> RepoPath {
+        RepoPath::new("src/x").expect("a path")
+    }
+
+    /// A run that passes, with something changed.
+    fn say<'a>(change: impl FnOnce(&mut Facts<'a>)) -> (Verdict, String) {
+        let counted: &'static _ = Box::leak(Box::new(Ok(Some(counted(2, 0, 0)))));
+        let mut facts: Facts<'a> = Facts {
+            end: &End::Exited(0),
+            timeout: Duration::from_secs(2),
+            survivors: 0,
+            altered: &[],
+            counted,
+            answered: None,
+            min_checks: Some(1),
+        };
+        change(&mut facts);
+        let (verdict, reason) = conclude(&facts);
+        (verdict, reason.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_table_holds() {
+        assert_eq!(say(|_| {}), (Verdict::Passed, String::new()));
+        let bare = Ok(None);
+        assert_eq!(say(|f| (f.counted, f.min_checks) = (&bare, None)).0, Verdict::Passed);
+        // exit code and cases
+        assert_eq!(say(|f| f.end = &End::Exited(1)), (Verdict::Failed, "exit code 1".to_owned()));
+        let one = Ok(Some(counted(5, 1, 0)));
+        assert_eq!(say(|f| f.counted = &one).0, Verdict::Failed);
+        let both = say(|f| (f.counted, f.end) = (&one, &End::Exited(101)));
+        assert_eq!(both, (Verdict::Failed, "1 failed: a::b".to_owned()));
+        // too little
+        let none = Ok(Some(counted(0, 0, 0)));
+        assert_eq!(say(|f| f.counted = &none), (Verdict::NotRun, "no checks ran".to_owned()));
+        let skipped = Ok(Some(counted(0, 0, 3)));
+        assert_eq!(say(|f| f.counted = &skipped), (Verdict::NotRun, "all skipped".to_owned()));
+        assert_eq!(say(|f| f.min_checks = Some(3)).0, Verdict::Failed);
+        // errors
+        assert_eq!(say(|f| f.end = &End::TimedOut), (Verdict::Error, "timed out after 2s".to_owned()));
+        assert_eq!(say(|f| f.end = &End::Signalled(9)).1, "ended by signal 9");
+        let lost = End::NotStarted { kind: NotStarted::NotFound, message: "no such thing".to_owned() };
+        assert_eq!(say(|f| f.end = &lost), (Verdict::Error, "no such thing".to_owned()));
+        assert_eq!(say(|f| f.survivors = 2), (Verdict::Error, "left 2 processes running".to_owned()));
+        let bad = Err("x.xml is not XML".to_owned());
+        assert_eq!(say(|f| f.counted = &bad), (Verdict::Error, "x.xml is not XML".to_owned()));
+        for (what, words) in [
+            (What::Added, "wrote outside scratch: src/x"),
+            (What::Changed, "changed its inputs: src/x"),
+            (What::Removed, "changed its inputs: removed src/x"),
+        ] {
+            let altered = [(path(), what)];
+            assert_eq!(say(|f| f.altered = &altered), (Verdict::Error, words.to_owned()));
+        }
+        // the protocol
+        for (verdict, words) in
+            [(Verdict::Failed, "no"), (Verdict::Error, "broke"), (Verdict::NotRun, "skipped")]
+        {
+            let answer = Ok((verdict, Some(words.to_owned())));
+            assert_eq!(say(|f| f.answered = Some(&answer)), (verdict, words.to_owned()));
+        }
+        let bad = Err("the nonce is another one".to_owned());
+        assert_eq!(say(|f| f.answered = Some(&bad)).0, Verdict::Error);
+    }
+
+    proptest! {
+        /// Whatever else is said, a pass needs every single condition.
+        #[test]
+        fn a_pass_needs_all_of_it(
+            code in 0i32..3, passed in 0u64..4, failed in 0u64..2, skipped in 0u64..3, survivors in 0u32..2,
+            altered in 0usize..2, broken: bool, min in 0u64..4, answer in 0u8..5,
+        ) {
+            let result = if broken { Err("broken".to_owned()) } else { Ok(Some(counted(passed, failed, skipped))) };
+            let altered = vec![(path(), What::Added); altered];
+            let end = End::Exited(code);
+            let answers = [Verdict::Passed, Verdict::Failed, Verdict::NotRun, Verdict::Error];
+            let answered: Result<Said, String> = match answers.get(usize::from(answer)) {
+                Some(verdict) => Ok((*verdict, None)),
+                None => Err("bad".to_owned()),
+            };
+            let facts = Facts { end: &end, timeout: Duration::from_secs(1), survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
+            let all = code == 0 && failed == 0 && survivors == 0 && altered.is_empty() && !broken && passed >= min && answer == 0;
+            prop_assert_eq!(conclude(&facts).0 == Verdict::Passed, all);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The programs that judge: found on the caller's `PATH` (its absolute entries), digested, and asked for their version.
+
+use super::cache::FileDigests;
+use super::load::Verifier;
+use super::{Host, manifest::ToolSpec};
+use crate::domain::digest::Sha256;
+use crate::domain::evidence::Tool;
+use crate::error::Result;
+use crate::process::{self, Command, End, PrivateHome, base_environment, helper::find_program, looks_secret};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a probe may take.
+const PROBE_TIME: Duration = Duration::from_secs(30);
+
+/// The programs of one verifier, or what is missing, in a sentence.
+pub(super) type Found = std::result::Result<Vec<Tool>, String>;
+
+/// The directories in which private homes and outputs are made.
+pub(super) fn runs_folder(host: &Host<'_>) -> Result<std::path::PathBuf> {
+    let folder = host.slots.join(".runs");
+    crate::store::layout::create_private_dir(&folder)?;
+    Ok(folder)
+}
+
+/// A private home for a verifier.
+pub(super) fn private_home(host: &Host<'_>, verifier: &Verifier) -> Result<PrivateHome> {
+    let real = host.home.unwrap_or(Path::new("/nonexistent"));
+    PrivateHome::create(&runs_folder(host)?, real, &verifier.manifest.read)
+}
+
+/// The complete environment of a verifier's processes.
+pub(super) fn environment(
+    host: &Host<'_>,
+    verifier: &Verifier,
+    home: &PrivateHome,
+) -> Vec<(OsString, OsString)> {
+    let path = host.var("PATH").unwrap_or_default();
+    let mut env = base_environment(path, home.home(), home.tmp(), host.var("LANG"), host.var("TZ"));
+    for name in &verifier.manifest.env {
+        if let Some(value) = host.var(name) {
+            env.retain(|(key, _)| key != OsStr::new(name));
+            env.push((name.into(), value.to_owned()));
+        }
+    }
+    env
+}
+
+/// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
+pub(super) fn secrets(host: &Host<'_>) -> Vec<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+    let secret = |(name, _): &&(OsString, OsString)| name.to_str().is_some_and(looks_secret);
+    host.vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()
+}
+
+/// The digests of the passed variables' values. The name is part of what is digested.
+pub(super) fn env_digests(host: &Host<'_>, verifier: &Verifier) -> BTreeMap<String, Option<Sha256>> {
+    use std::os::unix::ffi::OsStrExt;
+    let digest = |name: &String| {
+        host.var(name).map(|value| Sha256::of(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
+    };
+    verifier.manifest.env.iter().map(|name| (name.clone(), digest(name))).collect()
+}
+
+/// Finds, digests and asks the programs of a verifier.
+pub(super) fn find(host: &Host<'_>, verifier: &Verifier, digests: &mut FileDigests) -> Result<Found> {
+    let home = private_home(host, verifier)?;
+    let env = environment(host, verifier, &home);
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    let mut tools = Vec::new();
+    for spec in wanted(verifier) {
+        let Ok(file) = find_program(OsStr::new(&spec.name), Path::new("/"), path.as_deref()) else {
+            return Ok(Err(format!("{} was not found on PATH", spec.name)));
+        };
+        let sha256 = match digests.of(&file) {
+            Ok(sha256) => sha256,
+            Err(error) => return Ok(Err(format!("{} cannot be read: {error}", file.display()))),
+        };
+        let probe = match spec.probe.is_empty() {
+            true => None,
+            false => match probe(host, &spec.probe, &env, home.tmp())? {
+                Ok(answer) => Some(answer),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
+        tools.push(Tool { name: spec.name, sha256, probe });
+    }
+    Ok(Ok(tools))
+}
+
+/// The declared tools, and the programs that the commands name.
+fn wanted(verifier: &Verifier) -> Vec<ToolSpec> {
+    let manifest = &verifier.manifest;
+    let mut tools = manifest.tools.clone();
+    let programs =
+        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
+    for program in programs {
+        // A program with a relative path is a file of the tree: the listing or the closure has it.
+        let outside = program.starts_with('/') || !program.contains('/');
+        if outside && !tools.iter().any(|tool| tool.name == *program) {
+            tools.push(ToolSpec { name: program.clone(), probe: Vec::new() });
+        }
+    }
+    tools
+}
+
+fn probe(
+    host: &Host<'_>,
+    argv: &[String],
+    env: &[(OsString, OsString)],
+    cwd: &Path,
+) -> Result<std::result::Result<Sha256, String>> {
+    let mut command = Command::new(argv.iter().map(OsString::from), cwd);
+    command.env = env.to_vec();
+    command.timeout = PROBE_TIME;
+    command.output_cap = 64 * 1024;
+    let finished = process::run(host.program, &command)?;
+    Ok(match finished.end {
+        End::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
+        End::NotStarted { message, .. } => {
+            Err(format!("`{}` could not be asked for its version: {message}", argv.join(" ")))
+        }
+        _ => Err(format!("`{}` did not tell its version: it failed", argv.join(" "))),
+    })
+}

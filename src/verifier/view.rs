@@ -1,0 +1,81 @@
+//! What a verifier sees: the candidate's files under its inputs, and its closure as it is in the base. The same list
+//! is digested and shown, so that nothing can be shown that is not digested.
+
+use super::load::{FOLDER, Verifier};
+use crate::domain::patch::Change;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::git::tree::TreeFile;
+use std::collections::{BTreeMap, HashSet};
+
+/// The files of a tree with some changes on top, sorted by path bytes.
+pub(super) fn with_changes<'a>(
+    files: &[TreeFile],
+    changes: impl Iterator<Item = &'a Change>,
+) -> Vec<TreeFile> {
+    let mut all: BTreeMap<&RepoPath, TreeFile> =
+        files.iter().map(|file| (&file.path, file.clone())).collect();
+    for change in changes {
+        match &change.new {
+            None => drop(all.remove(&change.path)),
+            Some(new) => {
+                let file = TreeFile { path: change.path.clone(), mode: new.mode, id: new.git_blob.clone() };
+                all.insert(&change.path, file);
+            }
+        }
+    }
+    let mut all: Vec<TreeFile> = all.into_values().collect();
+    drop_what_lies_beneath_files(&mut all);
+    all
+}
+
+/// A change of a part only can leave a file where another one needs a directory; the file wins then.
+fn drop_what_lies_beneath_files(files: &mut Vec<TreeFile>) {
+    let paths: HashSet<RepoPath> = files.iter().map(|file| file.path.clone()).collect();
+    files.retain(|file| !file.path.ancestors().iter().any(|above| paths.contains(above)));
+}
+
+/// The candidate's files that a verifier depends on. What its closure names is not among them: that is the base's.
+pub(super) fn inputs<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
+    let wanted = |path: &RepoPath| verifier.manifest.inputs.as_ref().is_none_or(|scope| scope.matches(path));
+    files.iter().filter(|file| wanted(&file.path) && !verifier.scope.matches(&file.path)).collect()
+}
+
+/// The inputs, and the attribute files of the tree: they decide how the inputs' bytes are checked out.
+pub(super) fn depended<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
+    let wanted = |path: &RepoPath| verifier.manifest.inputs.as_ref().is_none_or(|scope| scope.matches(path));
+    let attributes = |path: &RepoPath| path.file_name() == b".gitattributes";
+    files
+        .iter()
+        .filter(|file| (wanted(&file.path) && !verifier.scope.matches(&file.path)) || attributes(&file.path))
+        .collect()
+}
+
+/// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in the way
+/// of the closure.
+pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
+    let closure: Vec<TreeFile> = verifier
+        .closure
+        .iter()
+        .map(|f| TreeFile { path: f.file.path.clone(), mode: f.file.mode, id: f.file.git_blob.clone() })
+        .collect();
+    let own: HashSet<&RepoPath> = closure.iter().map(|file| &file.path).collect();
+    let above: HashSet<RepoPath> = closure.iter().flat_map(|file| file.path.ancestors()).collect();
+    let clear = |path: &RepoPath| !above.contains(path) && !path.ancestors().iter().any(|a| own.contains(a));
+    let mut all: Vec<TreeFile> =
+        inputs(files, verifier).into_iter().filter(|f| clear(&f.path)).cloned().collect();
+    all.extend(closure);
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
+/// True where a change touches what judges: the manifest, the verifier's directory, its closure.
+pub(super) fn judge_changed(changes: &[Change], verifier: &Verifier) -> bool {
+    let own = format!("{FOLDER}/{}", verifier.manifest.id);
+    changes.iter().any(|c| verifier.scope.touches(&c.path) || c.path.as_bytes() == own.as_bytes())
+}
+
+/// The changes that make up a repair's case.
+pub(super) fn case_of<'a>(changes: &'a [Change], case: &'a Scope) -> impl Iterator<Item = &'a Change> {
+    changes.iter().filter(|change| case.matches(&change.path))
+}

@@ -1,0 +1,243 @@
+//! Evidence: what makes it stale, what leaves it fresh, what brings it back; who judges.
+
+use crate::support::verifier::{counting, runs};
+use crate::support::{Contract, Lab, Repo, Task, Verifier};
+use std::path::PathBuf;
+
+/// A repository with a counted verifier over `src/**`, and a verified candidate.
+fn verified(lab: &Lab) -> (Repo<'_>, Task, PathBuf) {
+    let repo = lab.repo("app");
+    let count = lab.path("count");
+    let script = format!("{}grep -q BAD src/a.txt && case_bad a\ncase_ok b\nfinish", counting(&count));
+    Verifier::new("unit").script(&script).commit(&repo);
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
+    assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");
+    assert_eq!(runs(&count), 1);
+    (repo, task, count)
+}
+
+/// Submits and returns what the report says of `unit`.
+#[track_caller]
+fn reported(repo: &Repo<'_>) -> String {
+    repo.json(&["submit", "t1"]).ok();
+    repo.json(&["report", "t1"]).ok().verdict("unit").to_owned()
+}
+
+#[test]
+fn one_byte_makes_it_stale_and_putting_it_back_makes_it_fresh() {
+    let lab = Lab::new();
+    let (repo, task, count) = verified(&lab);
+    task.write("src/a.txt", "onf\n");
+    assert_eq!(reported(&repo), "stale");
+    let report = repo.json(&["report", "t1"]).ok();
+    assert!(report.reason("unit").contains("src/a.txt"), "which input changed: {:#}", report.json);
+    assert_eq!(report.json["state"], "candidate");
+    repo.json(&["deliver", "t1"]).fails("evidence.stale");
+    task.write("src/a.txt", "one\n");
+    assert_eq!(reported(&repo), "passed");
+    let answer = repo.json(&["verify", "t1"]).ok();
+    assert_eq!(answer.row("unit")["reused"], true);
+    assert_eq!(runs(&count), 1, "nothing ran again");
+    repo.json(&["deliver", "t1"]).ok();
+}
+
+#[test]
+fn touching_a_file_leaves_it_fresh() {
+    let lab = Lab::new();
+    let (repo, task, count) = verified(&lab);
+    let file = std::fs::File::options().write(true).open(task.worktree.join("src/a.txt")).expect("opens");
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("sets");
+    drop(file);
+    assert_eq!(reported(&repo), "passed");
+    assert_eq!(repo.json(&["verify", "t1"]).ok().row("unit")["reused"], true);
+    assert_eq!(runs(&count), 1);
+}
+
+#[test]
+fn a_changed_mode_and_an_added_or_removed_input_make_it_stale() {
+    type Act = fn(&Task);
+    let changes: &[(&str, Act, Act)] = &[
+        ("mode", |t| t.chmod("src/a.txt", 0o755), |t| t.chmod("src/a.txt", 0o644)),
+        ("added", |t| t.write("src/deep/new.txt", "n\n"), |t| t.rm("src/deep/new.txt")),
+        ("removed", |t| t.rm("src/b.txt"), |t| t.write("src/b.txt", "beta\n")),
+        (
+            "type",
+            |t| {
+                t.rm("src/b.txt");
+                t.link("src/b.txt", "a.txt");
+            },
+            |t| {
+                t.rm("src/b.txt");
+                t.write("src/b.txt", "beta\n");
+            },
+        ),
+    ];
+    let lab = Lab::new();
+    let (repo, task, count) = verified(&lab);
+    for (name, act, back) in changes {
+        act(&task);
+        assert_eq!(reported(&repo), "stale", "{name}");
+        back(&task);
+        assert_eq!(reported(&repo), "passed", "{name}, taken back");
+    }
+    assert_eq!(runs(&count), 1);
+}
+
+#[test]
+fn a_file_outside_the_inputs_leaves_it_fresh() {
+    let lab = Lab::new();
+    let (repo, task, count) = verified(&lab);
+    task.write("docs/a.md", "elsewhere\n");
+    task.write("srcx/new.txt", "elsewhere\n");
+    assert_eq!(reported(&repo), "passed");
+    assert_eq!(repo.json(&["verify", "t1"]).ok().row("unit")["reused"], true);
+    assert_eq!(runs(&count), 1);
+    repo.json(&["deliver", "t1"]).ok();
+}
+
+#[test]
+fn verify_with_everything_fresh_runs_nothing_and_names_the_evidence() {
+    let lab = Lab::new();
+    let (repo, _, count) = verified(&lab);
+    let first = repo.json(&["report", "t1"]).ok().row("unit")["evidence"].clone();
+    let answer = repo.json(&["verify", "t1"]).ok();
+    assert_eq!(answer.row("unit")["evidence"], first);
+    assert_eq!(runs(&count), 1);
+    let shown = repo.tender(&["show", first.as_str().expect("a reference")]).ok().text();
+    assert!(shown.contains("unit"), "{shown}");
+    let text = repo.tender(&["verify", "t1"]).ok().text();
+    assert!(
+        text.contains(&first.as_str().expect("text")[..14]) || text.to_lowercase().contains("fresh"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_failure_is_never_reused() {
+    let lab = Lab::new();
+    let (repo, task, count) = verified(&lab);
+    task.write("src/a.txt", "BAD\n");
+    repo.json(&["submit", "t1"]).ok();
+    for expected in [2, 3] {
+        let answer = repo.json(&["verify", "t1"]).result(1);
+        assert_eq!(
+            (answer.verdict("unit"), &answer.row("unit")["reused"]),
+            ("failed", &serde_json::json!(false))
+        );
+        assert_eq!(runs(&count), expected);
+    }
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "verification_failed");
+    repo.json(&["deliver", "t1"]).fails("verification.failed");
+}
+
+#[test]
+fn reuse_never_runs_each_time() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let count = lab.path("count");
+    Verifier::new("unit")
+        .script(&format!("{}case_ok a\nfinish", counting(&count)))
+        .key("reuse = \"never\"")
+        .commit(&repo);
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
+    for expected in [1, 2] {
+        repo.json(&["verify", "t1"]).ok();
+        assert_eq!(runs(&count), expected);
+    }
+}
+
+#[test]
+fn another_task_with_the_same_inputs_reuses_the_pass() {
+    let lab = Lab::new();
+    let (repo, _, count) = verified(&lab);
+    repo.submitted(&Contract::new("t2").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
+    let answer = repo.json(&["verify", "t2"]).ok();
+    assert_eq!(answer.row("unit")["reused"], true);
+    assert_eq!(runs(&count), 1);
+}
+
+#[test]
+fn a_changed_verifier_at_the_base_makes_its_evidence_worthless() {
+    let lab = Lab::new();
+    let (repo, _, count) = verified(&lab);
+    let script = format!("{}case_ok another\nfinish", counting(&count));
+    Verifier::new("unit").script(&script).commit(&repo);
+    repo.submitted(&Contract::new("t2").allowed(&["unit"]), |task| task.write("src/a.txt", "one\n"));
+    let answer = repo.json(&["verify", "t2"]).ok();
+    assert_eq!(answer.row("unit")["reused"], false);
+    assert_eq!(runs(&count), 2);
+}
+
+#[test]
+fn a_tool_that_was_replaced_makes_it_stale() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let count = lab.path("count");
+    let bin = lab.path("bin");
+    std::fs::create_dir(&bin).expect("creates");
+    let tool = Repo::at(&lab, bin.clone());
+    tool.write("mytool", "#!/bin/sh\necho 1.0\n");
+    tool.chmod("mytool", 0o755);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH"));
+    let env = [("PATH", path.as_str())];
+    Verifier::new("unit")
+        .script(&format!("{}mytool >/dev/null || exit 3\ncase_ok a\nfinish", counting(&count)))
+        .key("tools = [{ name = \"mytool\", probe = [\"mytool\", \"--version\"] }]")
+        .commit(&repo);
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
+    repo.json_in("", &env, None, &["verify", "t1"]).ok();
+    assert_eq!(repo.json_in("", &env, None, &["verify", "t1"]).ok().row("unit")["reused"], true);
+    tool.write("mytool", "#!/bin/sh\necho 2.0\n");
+    let answer = repo.json_in("", &env, None, &["verify", "t1"]).ok();
+    assert_eq!(answer.row("unit")["reused"], false);
+    assert_eq!(runs(&count), 2);
+}
+
+#[test]
+fn the_bases_script_judges_though_the_candidate_changed_it_and_a_person_must_confirm() {
+    let lab = Lab::new();
+    let (repo, task, _) = verified(&lab);
+    repo.approve_without_terminal();
+    let unit = Verifier::new("unit").script("case_ok always\nfinish");
+    task.write("src/a.txt", "BAD\n");
+    task.write(unit.script_path(), unit.script_text());
+    repo.json(&["submit", "t1"]).ok();
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    assert_eq!(answer.verdict("unit"), "failed", "the base's version judges");
+    assert_eq!(answer.row("unit")["judgeChanged"], true);
+    // A good change that also touches the judge: proven by the base's judge, and a person confirms.
+    task.write("src/a.txt", "good\n");
+    repo.json(&["submit", "t1"]).ok();
+    let answer = repo.json(&["verify", "t1"]).result(6);
+    assert_eq!(answer.row("unit")["judgeChanged"], true);
+    assert_eq!(answer.verdict("protected"), "needs_confirmation");
+    assert_eq!(answer.row("protected")["required"], true);
+    repo.json(&["deliver", "t1"]).fails("confirmation.required");
+    repo.json(&["attest", "t1", "protected", "--pass", "-m", "read the new script"]).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    let report = repo.json(&["report", "t1"]).ok();
+    assert!(report.has_risk("protected"), "{:#}", report.json["risks"]);
+}
+
+#[test]
+fn the_manifest_and_other_closure_files_are_judged_likewise() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write("tools/limit", "5\n");
+    let unit = Verifier::new("unit").script("test \"$(cat tools/limit)\" = 5 || exit 3\ncase_ok a\nfinish");
+    repo.write(unit.script_path(), unit.script_text());
+    let manifest = unit.manifest().replace("closure = [", "closure = [\"tools/limit\", ");
+    repo.write(unit.manifest_path(), &manifest);
+    repo.commit("verifier");
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("tools/limit", "50\n"));
+    let answer = repo.json(&["verify", "t1"]).result(6);
+    assert_eq!(answer.verdict("unit"), "passed", "the base's closure stands in the slot: {:#}", answer.json);
+    assert_eq!(answer.row("unit")["judgeChanged"], true);
+    assert_eq!(answer.verdict("protected"), "needs_confirmation");
+    task.write("tools/limit", "5\n");
+    task.write(unit.manifest_path(), manifest.replace("protocol = 1", "protocol = 1\ntimeout = \"1s\""));
+    repo.json(&["submit", "t1"]).ok();
+    assert_eq!(repo.json(&["verify", "t1"]).result(6).row("unit")["judgeChanged"], true);
+}

@@ -1,0 +1,36 @@
+//! The whole program from outside: the real binary, real git, a hermetic home, no terminal.
+//!
+//! One module per operation or family of cases. What is compared is the wire format of the command
+//! line, the bytes on disk, the index, the stash list and what git itself says of the repository.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests spawn, write and read the environment on their own; the rules are the product's"
+)]
+
+mod support;
+
+mod attest;
+mod commands;
+mod content;
+mod contract;
+mod deliver;
+mod deliver_guard;
+mod environment;
+mod evidence;
+mod history;
+mod open;
+mod patches;
+mod policy;
+mod race;
+mod repair;
+mod report;
+mod repositories;
+mod scenarios;
+mod ship;
+mod states;
+mod submit;
+mod undo;
+mod verify;
+mod views;

@@ -1,0 +1,630 @@
+//! Verifiers run in slots through the real launcher: what each kind of run amounts to, and for how long it counts.
+
+#![expect(clippy::disallowed_methods, reason = "the test plays the user and writes files")]
+
+use git_tender::domain::contract::Contract;
+use git_tender::domain::digest::ObjectId;
+use git_tender::domain::evidence::{Evidence, InputFile, Listing, Observation};
+use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
+use git_tender::domain::policy::{Config, effective};
+use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
+use git_tender::git::{Caller, Environment, Git, Repository, tree};
+use git_tender::store::{Blobs, Layout};
+use git_tender::verifier::{self, Host, Subject, Ticket, Verifiers};
+use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const HELPER: &str = env!("CARGO_BIN_EXE_git-tender");
+
+struct Bench {
+    folder: tempfile::TempDir,
+    environment: Environment,
+    vars: RefCell<Vec<(OsString, OsString)>>,
+    records: RefCell<Vec<Record>>,
+    base: RefCell<Option<ObjectId>>,
+    contract: RefCell<serde_json::Value>,
+    config: RefCell<String>,
+    candidates: RefCell<Vec<ObjectId>>,
+    runs: Cell<usize>,
+    task: RefCell<String>,
+    home: RefCell<PathBuf>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let vars: Vec<(OsString, OsString)> = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("HOME", folder.path().to_str().expect("UTF-8")),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("API_TOKEN", "hunter2-hunter2"),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .to_vec();
+        let environment = Environment::scrubbed(vars.clone());
+        let bench = Self {
+            folder,
+            environment,
+            vars: RefCell::new(vars),
+            records: RefCell::default(),
+            base: RefCell::default(),
+            contract: RefCell::new(serde_json::json!({
+                "taskId": "t1", "goal": "g", "writeScope": ["**"], "allowedTools": [],
+                "verification": {"allowed": ["unit"]},
+            })),
+            config: RefCell::default(),
+            candidates: RefCell::default(),
+            runs: Cell::new(0),
+            task: RefCell::new("t1".to_owned()),
+            home: RefCell::default(),
+        };
+        std::fs::create_dir_all(bench.top()).expect("made");
+        Git::new(&bench.environment, None)
+            .cwd(&bench.top())
+            .args(["init", "-q", "-b", "main"])
+            .ok()
+            .expect("init");
+        for (key, value) in [("user.name", "T"), ("user.email", "t@example.org")] {
+            bench.git(&["config", key, value]);
+        }
+        bench
+    }
+
+    fn top(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let git = Git::new(&self.environment, Some(&self.top().join(".git"))).work_tree(&self.top());
+        String::from_utf8_lossy(&git.args(args).ok().expect("git works")).trim().to_owned()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let place = self.top().join(path);
+        std::fs::create_dir_all(place.parent().expect("a parent")).expect("made");
+        std::fs::write(place, text).expect("written");
+    }
+
+    fn script(&self, path: &str, text: &str) {
+        self.write(path, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(self.top().join(path), std::fs::Permissions::from_mode(0o755)).expect("set");
+    }
+
+    /// A verifier `unit` that runs `text` from its closure, with more keys.
+    fn unit(&self, text: &str, more: &str) {
+        self.script(".tender/verifiers/unit/run.sh", text);
+        let run = ".tender/verifiers/unit/run.sh";
+        let manifest = format!("protocol = 1\nid = \"unit\"\ncommand = [\"{run}\"]\n{more}\n");
+        self.write(".tender/verifiers/unit/verifier.toml", &manifest);
+    }
+
+    fn commit(&self) -> ObjectId {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        self.git(&["rev-parse", "HEAD^{tree}"]).parse().expect("an id")
+    }
+
+    /// What is written so far is the base.
+    fn base(&self) {
+        *self.base.borrow_mut() = Some(self.commit());
+    }
+
+    /// What is written so far is the candidate; gives the rows after a verification.
+    fn verify(&self) -> Vec<Row> {
+        let tree = self.commit();
+        self.judge(&tree, true)
+    }
+
+    /// The same without running anything.
+    fn look(&self) -> Vec<Row> {
+        let tree = self.commit();
+        self.judge(&tree, false)
+    }
+
+    fn judge(&self, tree: &ObjectId, run: bool) -> Vec<Row> {
+        let caller =
+            Caller { cwd: self.top(), git_dir: None, work_tree: None, environment: self.environment.clone() };
+        let repository = Repository::discover(&caller).expect("a repository");
+        let base = self.base.borrow().clone().expect("a base");
+        let objects = repository.objects(None).expect("opens");
+        let changes = tree::changes(&objects, &base, tree).expect("compares");
+        let contract = Contract::parse(self.contract.borrow().to_string().as_bytes()).expect("a contract");
+        let config = Config::parse(self.config.borrow().as_bytes()).expect("a config");
+        let layout = Layout::new(repository.common_dir());
+        layout.create().expect("made");
+        let blobs = Blobs::new(&layout);
+        let verifiers = Verifiers::load(&repository, &base, &layout.local()).expect("loads");
+        let (effective, _) = effective(&contract, &config.policy).expect("within");
+        let effective = effective.protecting(&verifiers.closure_scope());
+        let candidate = self.candidate(&base, tree, changes);
+        let task = self.task.borrow().clone();
+        let vars = self.vars.borrow().clone();
+        let home = self.home.borrow().clone();
+        let subject = Subject {
+            repository: &repository,
+            quarantine: None,
+            base_commit_tree: &base,
+            task: &task,
+            candidate: &candidate,
+            contract: &contract,
+            contract_sha256: candidate.patch.manifest_sha256,
+            effective: &effective,
+            filters: &[],
+        };
+        let slots = self.folder.path().join("repo.tender/.slots");
+        let host = Host {
+            program: Path::new(HELPER),
+            vars: &vars,
+            home: Some(&home),
+            layout: &layout,
+            blobs: &blobs,
+            slots: &slots,
+            progress: &|_, _, _| {},
+        };
+        let observation = verifier::observe(&subject, &verifiers, &host).expect("observes");
+        let wire = serde_json::to_string(&observation).expect("serializes");
+        assert_eq!(serde_json::from_str::<Observation>(&wire).expect("parses"), observation);
+        let jobs = if run { verdict::missing(&observation, &self.records.borrow()) } else { Vec::new() };
+        self.runs.set(jobs.len());
+        for job in &jobs {
+            let ticket =
+                Ticket { run: format!("r{}", self.records.borrow().len()), nonce: "n0nce".to_owned() };
+            for evidence in
+                verifier::run(&subject, &verifiers, &host, &observation, job, &ticket).expect("runs")
+            {
+                let wire = serde_json::to_string(&evidence).expect("serializes");
+                assert_eq!(serde_json::from_str::<Evidence>(&wire).expect("parses"), evidence);
+                self.records.borrow_mut().push((evidence.digest(), evidence));
+            }
+        }
+        verdict::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
+    }
+
+    fn candidate(&self, base: &ObjectId, tree: &ObjectId, changes: Vec<Change>) -> Candidate {
+        let known = self.candidates.borrow().iter().position(|known| known == tree);
+        let number = known.unwrap_or_else(|| {
+            self.candidates.borrow_mut().push(tree.clone());
+            self.candidates.borrow().len() - 1
+        });
+        let manifest = manifest_sha256(&changes);
+        Candidate {
+            candidate: u32::try_from(number).expect("small") + 1,
+            contract_version: 1,
+            base_tree: base.clone(),
+            tree: tree.clone(),
+            patch: BoundPatch { manifest_sha256: manifest, sha256: manifest, bytes: 0 },
+            artifact_bytes: 0,
+            changes,
+        }
+    }
+
+    fn last(&self) -> Evidence {
+        self.records.borrow().last().expect("a record").1.clone()
+    }
+
+    /// The stored standard output of the last attempt.
+    fn stdout(&self) -> String {
+        let digest = self.last().attempts.last().expect("an attempt").stdout.expect("a log");
+        let blobs = Blobs::new(&Layout::new(&self.top().join(".git")));
+        String::from_utf8_lossy(&blobs.get(&digest).expect("stored")).into_owned()
+    }
+}
+
+fn listing(blobs: &Blobs, digest: &git_tender::domain::digest::Sha256) -> Option<Vec<InputFile>> {
+    let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
+    let other = match &stored.differs_from {
+        Some(other) => listing(blobs, other)?,
+        None => Vec::new(),
+    };
+    Some(stored.resolve(other))
+}
+
+fn one(rows: &[Row]) -> (Verdict, String) {
+    (rows[0].verdict, rows[0].reason.clone().unwrap_or_default())
+}
+
+/// The outcome of one run of a script in the verifier `unit`.
+fn outcome(text: &str, more: &str) -> (Verdict, String) {
+    let bench = Bench::new();
+    bench.unit(text, more);
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "2\n");
+    one(&bench.verify())
+}
+
+const JUNIT: &str = "outputs = [{ path = \"{out}/r.xml\", format = \"junit\", required = true }]";
+const ONE: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
+
+#[test]
+fn what_a_run_amounts_to() {
+    let says = |text: &str, more: &str, verdict: Verdict, words: &str| {
+        let (found, reason) = outcome(text, more);
+        assert!(found == verdict && reason.contains(words), "{text} ({more}): {found:?} {reason:?}");
+    };
+    says("true", "", Verdict::Passed, "");
+    says("echo PASS; exit 1", "", Verdict::Failed, "exit code 1");
+    says(&format!("echo '{ONE}' > $TENDER_OUT/r.xml; exit 1"), JUNIT, Verdict::Failed, "exit code 1");
+    says(&format!("echo '{ONE}' > $TENDER_OUT/r.xml"), JUNIT, Verdict::Passed, "");
+    says(
+        "echo '<testsuite><testcase name=\"a\"><failure/></testcase></testsuite>' > $TENDER_OUT/r.xml",
+        JUNIT,
+        Verdict::Failed,
+        "1 failed",
+    );
+    says("echo '<testsuites/>' > $TENDER_OUT/r.xml", JUNIT, Verdict::NotRun, "no checks ran");
+    says(
+        "echo '<testsuite><testcase><skipped/></testcase></testsuite>' > $TENDER_OUT/r.xml",
+        JUNIT,
+        Verdict::NotRun,
+        "all skipped",
+    );
+    says("true", JUNIT, Verdict::Error, "was not made");
+    says("echo '<testsuite><testcase' > $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "r.xml");
+    says("ln -s /etc/hostname $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "was not made");
+    says("mkfifo $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "is no file");
+    let empty = "printf 'running 0 tests\\n\\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\\n'";
+    says(empty, "outputs = [{ format = \"libtest\" }]", Verdict::NotRun, "no checks ran");
+    says("kill -9 $$", "", Verdict::Error, "signal 9");
+    says("echo x > new", "", Verdict::Error, "wrote outside scratch: new");
+    says("mkdir empty", "", Verdict::Error, "wrote outside scratch: empty");
+    says("rm -f src/a; echo evil > src/a", "", Verdict::Error, "changed its inputs: src/a");
+    says("rm -f src/a", "", Verdict::Error, "changed its inputs: removed src/a");
+    says("chmod u+w src/a", "", Verdict::Error, "changed its inputs: src/a");
+    says("mkdir target && echo x > target/x", "scratch = [\"target/\"]", Verdict::Passed, "");
+    says("setsid sleep 60 > /dev/null 2>&1 &", "", Verdict::Error, "running");
+}
+
+#[test]
+fn a_time_out_ends_everything_even_where_a_grandchild_holds_the_pipe() {
+    let started = Instant::now();
+    let (verdict, reason) =
+        outcome("setsid sh -c 'trap \"\" TERM; sleep 300' & sleep 300", "timeout = \"1s\"");
+    assert_eq!(verdict, Verdict::Error);
+    assert!(reason.contains("timed out"), "{reason}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn an_old_output_never_counts() {
+    let bench = Bench::new();
+    let keys = "scratch = [\"target/\"]\noutputs = [{ path = \"target/r.xml\", format = \"junit\", required = true }]";
+    bench.unit(
+        &format!("mkdir -p target; test -e target/once || echo '{ONE}' > target/r.xml; touch target/once"),
+        keys,
+    );
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "2\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    bench.write("src/a", "3\n");
+    let (verdict, reason) = one(&bench.verify());
+    assert_eq!((verdict, reason.as_str()), (Verdict::Error, "the output target/r.xml was not made"));
+}
+
+#[test]
+fn the_environment_is_cleared_and_secrets_are_redacted() {
+    let bench = Bench::new();
+    bench.unit("env; echo \"home holds:$(ls -A $HOME)\"; cat", "env = [\"RUSTFLAGS\", \"API_TOKEN\"]");
+    bench.vars.borrow_mut().extend([
+        ("RUSTFLAGS".into(), "-Dwarnings".into()),
+        ("LEAK".into(), "leaked".into()),
+        ("SSH_AUTH_SOCK".into(), "/sock".into()),
+    ]);
+    bench.base();
+    bench.write("src/a", "2\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    let log = bench.stdout();
+    assert!(log.contains("RUSTFLAGS=-Dwarnings") && log.contains("home holds:\n"), "{log}");
+    assert!(log.contains("API_TOKEN=") && !log.contains("hunter2"), "{log}");
+    assert!(!log.contains("leaked") && !log.contains("SSH_AUTH_SOCK") && !log.contains("GIT_"), "{log}");
+    let wire = serde_json::to_string(&bench.last()).expect("serializes");
+    assert!(!wire.contains("hunter2"));
+    bench.vars.borrow_mut().retain(|(name, _)| name != "RUSTFLAGS");
+    let (verdict, reason) = one(&bench.look());
+    assert_eq!((verdict, reason.as_str()), (Verdict::Stale, "the variable RUSTFLAGS changed"));
+}
+
+#[test]
+fn evidence_is_fresh_for_exactly_what_it_was_made_on() {
+    let bench = Bench::new();
+    bench.unit("ls -R", "inputs = [\"src/**\"]");
+    bench.write("src/a", "1\n");
+    bench.write("other", "1\n");
+    bench.base();
+    bench.write("src/a", "2\n");
+    let rows = bench.verify();
+    assert_eq!(one(&rows).0, Verdict::Passed);
+    assert!(!rows[0].reused);
+    assert!(!bench.stdout().contains("other"), "what is not among the inputs is not there");
+    bench.verify();
+    assert_eq!(bench.runs.get(), 0, "everything is fresh");
+    bench.write("other", "2\n");
+    let rows = bench.look();
+    assert_eq!(one(&rows).0, Verdict::Passed);
+    assert!(rows[0].reused, "another candidate");
+    let stale = |words: &str| {
+        let (verdict, reason) = one(&bench.look());
+        assert_eq!((verdict, reason.as_str()), (Verdict::Stale, words));
+    };
+    bench.write("src/a", "3\n");
+    stale("src/a changed");
+    bench.write("src/a", "2\n");
+    assert_eq!(one(&bench.look()).0, Verdict::Passed, "the bytes are back");
+    bench.write("src/new", "x\n");
+    stale("src/new was added");
+    std::fs::remove_file(bench.top().join("src/new")).expect("removed");
+    std::fs::set_permissions(bench.top().join("src/a"), std::fs::Permissions::from_mode(0o755)).expect("set");
+    stale("src/a changed its mode from 100644 to 100755");
+    std::fs::set_permissions(bench.top().join("src/a"), std::fs::Permissions::from_mode(0o644)).expect("set");
+    bench.write(".gitattributes", "src/a eol=crlf\n");
+    stale(".gitattributes was added");
+}
+
+#[test]
+fn the_base_judges_and_a_person_confirms_where_the_judge_is_changed() {
+    let bench = Bench::new();
+    bench.unit("cat lib/check; test \"$(cat lib/check)\" = strict", "closure = [\"lib/**\"]");
+    bench.write("lib/check", "strict");
+    bench.base();
+    bench.write("lib/check", "lax");
+    bench.script(".tender/verifiers/unit/run.sh", "true");
+    bench.write("lib/check2", "planted");
+    let rows = bench.verify();
+    assert_eq!(one(&rows).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "strict");
+    assert!(rows[0].judge_changed);
+    let person = rows.iter().find(|row| row.id == "protected").expect("a row");
+    assert_eq!((person.verdict, person.required), (Verdict::NeedsConfirmation, true));
+}
+
+#[test]
+fn only_what_is_in_the_base_commit_is_a_verifier() {
+    let bench = Bench::new();
+    bench.write("a", "1\n");
+    bench.base();
+    bench.unit("true", "");
+    let (verdict, reason) = one(&bench.verify());
+    assert_eq!(verdict, Verdict::NotRun);
+    assert!(reason.ends_with("only in the candidate"), "{reason}");
+    let bench = Bench::new();
+    bench.write(
+        ".tender/verifiers/unit/verifier.toml",
+        "protocol = 1\nid = \"unit\"\ncommand = [\"no-such-program\"]\n",
+    );
+    bench.base();
+    let (verdict, reason) = one(&bench.verify());
+    assert_eq!((verdict, reason.as_str()), (Verdict::NotRun, "no-such-program was not found on PATH"));
+}
+
+#[test]
+fn the_documented_contract_has_three_rows() {
+    let bench = Bench::new();
+    bench.write("docs/editorial/a.md", "1\n");
+    bench.base();
+    bench.write("docs/editorial/a.md", "2\n");
+    *bench.contract.borrow_mut() = serde_json::json!({
+        "taskId": "task-example", "goal": "修正文档中的数据库语法说明", "writeScope": ["docs/editorial/"],
+        "allowedTools": ["read_file", "apply_patch"], "network": "disabled",
+        "verification": { "allowed": ["editorial_review"], "forbidden": ["build", "product_tests"] },
+        "delivery": "local_files", "commitAllowed": false
+    });
+    let rows = bench.verify();
+    let seen: Vec<_> = rows
+        .iter()
+        .map(|r| (r.id.as_str(), r.required, r.verdict, r.reason.as_deref().unwrap_or("")))
+        .collect();
+    assert_eq!(seen[0].2, Verdict::NeedsConfirmation);
+    assert_eq!((seen[0].0, seen[0].1), ("editorial_review", true));
+    assert_eq!(
+        seen[1..],
+        [
+            ("build", false, Verdict::NotRun, "forbidden by contract"),
+            ("product_tests", false, Verdict::NotRun, "forbidden by contract")
+        ]
+    );
+}
+
+#[test]
+fn flaky_runs_are_failures_unless_the_policy_only_warns() {
+    let script = "mkdir -p target; if test -e target/x; then exit 0; fi; touch target/x; exit 1";
+    let bench = Bench::new();
+    bench.unit(script, "scratch = [\"target/\"]\nattempts = 2");
+    bench.base();
+    bench.write("a", "1\n");
+    let (verdict, reason) = one(&bench.verify());
+    assert!(verdict == Verdict::Failed && reason.starts_with("flaky"), "{verdict:?} {reason}");
+    assert_eq!(bench.last().attempts.len(), 2);
+    *bench.config.borrow_mut() = "[policy]\nflaky = \"warn\"\n".to_owned();
+    let (verdict, reason) = one(&bench.look());
+    assert!(verdict == Verdict::Passed && reason.starts_with("flaky"), "{verdict:?} {reason}");
+    bench.verify();
+    assert_eq!(bench.runs.get(), 1, "a flaky pass is never reused");
+}
+
+#[test]
+fn scratch_serves_its_own_task_and_the_setup_runs_once() {
+    let bench = Bench::new();
+    let keys = "scratch = [\"deps/\"]\nsetup = { command = [\"sh\", \"-c\", \"mkdir -p deps; echo x >> deps/setups\"], inputs = [\"lock\"] }";
+    bench.unit("cat deps/setups; ls deps; touch deps/warm", keys);
+    bench.write("lock", "1\n");
+    bench.base();
+    bench.write("src/a", "1\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "x\nsetups\n");
+    bench.write("src/a", "2\n");
+    bench.verify();
+    assert_eq!(bench.stdout(), "x\nsetups\nwarm\n", "the setup was not run again");
+    bench.write("lock", "2\n");
+    bench.verify();
+    assert_eq!(bench.stdout(), "x\nx\nsetups\nwarm\n", "its inputs changed");
+    *bench.task.borrow_mut() = "t2".to_owned();
+    bench.write("src/a", "3\n");
+    bench.verify();
+    assert_eq!(bench.stdout(), "x\nsetups\n", "another task finds nothing");
+    bench.unit("true", &keys.replace("mkdir -p deps; echo x >> deps/setups", "exit 3"));
+    bench.base();
+    bench.write("src/a", "4\n");
+    let (verdict, reason) = one(&bench.verify());
+    assert_eq!((verdict, reason.as_str()), (Verdict::Error, "the setup failed: exit code 3"));
+}
+
+#[test]
+fn a_repair_shows_what_it_repairs() {
+    let script =
+        "sh cases/* > $TENDER_OUT/r.xml || exit 1; if grep -q failure $TENDER_OUT/r.xml; then exit 1; fi";
+    let case = "set -e; test -e src/lib || exit 1\nif grep -q fixed src/lib; then echo '<testsuite><testcase name=\"c\"/></testsuite>'; else echo '<testsuite><testcase name=\"c\"><failure/></testcase></testsuite>'; fi\n";
+    let bench = |base: &str, case: &str| {
+        let bench = Bench::new();
+        bench.contract.borrow_mut()["kind"] = "repair".into();
+        bench.contract.borrow_mut()["case"] = serde_json::json!(["cases/"]);
+        bench.unit(script, JUNIT);
+        bench.write("src/lib", base);
+        bench.base();
+        bench.write("cases/c", case);
+        bench.write("src/lib", "fixed\n");
+        bench
+    };
+    let repaired = bench("broken\n", case);
+    let rows = repaired.verify();
+    assert_eq!((rows[0].verdict, rows[0].strength), (Verdict::Passed, Strength::Fixed), "{rows:?}");
+    repaired.verify();
+    assert_eq!(repaired.runs.get(), 0, "the base run is reused too");
+    let (verdict, reason) = one(&bench("fixed already\n", case).verify());
+    assert!(
+        verdict == Verdict::Failed && reason.contains("passes on the base already"),
+        "{verdict:?} {reason}"
+    );
+    let builds = case.replace("test -e src/lib", "grep -q fixed src/lib");
+    let (verdict, reason) = one(&bench("does not build\n", &builds).verify());
+    assert!(
+        verdict == Verdict::Failed && reason.contains("a build error proves nothing"),
+        "{verdict:?} {reason}"
+    );
+}
+
+#[test]
+fn the_protocol_is_spoken() {
+    let answer = |nonce: &str, status: &str| {
+        let body = format!(
+            "{{\\\"protocol\\\":1,\\\"nonce\\\":\\\"{nonce}\\\",\\\"results\\\":[{{\\\"requirement\\\":\\\"unit\\\",\\\"status\\\":\\\"{status}\\\",\\\"checks\\\":{{\\\"ran\\\":1,\\\"passed\\\":1,\\\"failed\\\":0}}}}]}}"
+        );
+        format!("read -r line; echo \"$line\"; echo \"{body}\" > $TENDER_OUT/result.json")
+    };
+    let keys = "pass = \"protocol\"";
+    let bench = Bench::new();
+    bench.unit(&answer("n0nce", "pass"), keys);
+    bench.base();
+    bench.write("src/a", "1\n");
+    let rows = bench.verify();
+    assert_eq!(one(&rows), (Verdict::Passed, String::new()));
+    assert_eq!(rows[0].checks.expect("counted").ran, 1);
+    let line: serde_json::Value = serde_json::from_str(&bench.stdout()).expect("one JSON line");
+    assert_eq!((&line["op"], &line["changed"][0]["path"]), (&"verify".into(), &"src/a".into()));
+    for (text, words) in [
+        (answer("other", "pass"), "nonce"),
+        (answer("n0nce", "fine"), "status"),
+        ("true".to_owned(), "was not written"),
+    ] {
+        let (verdict, reason) = outcome(&text, keys);
+        assert!(verdict == Verdict::Error && reason.contains(words), "{text}: {verdict:?} {reason}");
+    }
+    assert_eq!(outcome(&format!("{}; exit 1", answer("n0nce", "pass")), keys).0, Verdict::Failed);
+    assert_eq!(outcome(&answer("n0nce", "skip"), keys).0, Verdict::NotRun);
+}
+
+#[test]
+fn what_is_built_in_needs_no_manifest() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!(["scope", "whitespace"]);
+    bench.contract.borrow_mut()["artifacts"] =
+        serde_json::json!([{"path": "a", "maxBytes": 9, "mustNotContain": ["TODO"]}]);
+    bench.write("a", "1\n");
+    bench.base();
+    bench.write("a", "2\n");
+    let verdicts = |rows: &[Row]| rows.iter().map(|row| (row.id.clone(), row.verdict)).collect::<Vec<_>>();
+    let passed = ["scope", "whitespace", "artifacts"].map(|id| (id.to_owned(), Verdict::Passed));
+    assert_eq!(verdicts(&bench.verify()), passed);
+    assert_eq!(bench.runs.get(), 3);
+    bench.verify();
+    assert_eq!(bench.runs.get(), 0);
+    bench.write("a", "TODO \n");
+    assert_eq!(verdicts(&bench.look())[1].1, Verdict::Stale);
+    let rows = bench.verify();
+    assert_eq!(
+        verdicts(&rows).iter().map(|row| row.1).collect::<Vec<_>>(),
+        [Verdict::Passed, Verdict::Failed, Verdict::Failed]
+    );
+    assert!(bench.records.borrow().iter().all(|(_, e)| e.checks.is_none() && e.key.platform == "any"));
+}
+
+#[test]
+fn the_floor_of_the_policy_runs_and_a_forbidden_floor_cannot_be_met() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["verification"] = serde_json::json!({"allowed": ["scope"]});
+    bench.unit("exit 1", "");
+    bench.base();
+    *bench.config.borrow_mut() =
+        "[policy]\nrequire = [{ verifier = \"unit\", when = [\"src/**\"] }]\n".to_owned();
+    bench.write("docs/a", "1\n");
+    assert_eq!(bench.verify().len(), 1, "nothing under src is touched");
+    bench.write("src/a", "1\n");
+    let rows = bench.verify();
+    assert_eq!((rows[1].id.as_str(), rows[1].required, rows[1].verdict), ("unit", true, Verdict::Failed));
+    bench.contract.borrow_mut()["verification"] =
+        serde_json::json!({"allowed": ["scope"], "forbidden": ["unit"]});
+    let rows = bench.verify();
+    assert_eq!(
+        (rows[1].required, rows[1].verdict, rows[1].reason.as_deref()),
+        (true, Verdict::NotRun, Some("forbidden by contract"))
+    );
+}
+
+/// Copies a shipped fixture into the repository, in place of the one before.
+fn fixture(bench: &Bench, id: &str, name: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("verifiers").join(id).join("fixtures").join(name);
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("lists").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let below = path.strip_prefix(&from).expect("beneath").to_str().expect("UTF-8");
+            bench.write(below, &std::fs::read_to_string(&path).expect("reads"));
+        }
+    }
+}
+
+#[test]
+fn shipped_verifiers_tell_their_fixtures_apart() {
+    for id in ["cargo-test", "clippy", "pytest"] {
+        let bench = Bench::new();
+        bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!([id]);
+        let var = |name: &str| std::env::var_os(name).unwrap_or_default();
+        bench.vars.borrow_mut().retain(|(name, _)| name != "PATH");
+        bench.vars.borrow_mut().push(("PATH".into(), var("PATH")));
+        *bench.home.borrow_mut() = var("HOME").into();
+        let manifest =
+            std::fs::read_to_string(format!("{}/verifiers/{id}/verifier.toml", env!("CARGO_MANIFEST_DIR")));
+        bench.write(&format!(".tender/verifiers/{id}/verifier.toml"), &manifest.expect("reads"));
+        bench.base();
+        fixture(&bench, id, "passing");
+        let rows = bench.verify();
+        if rows[0].verdict == Verdict::NotRun {
+            // The tool is not on this machine, and the row says so.
+            assert!(rows[0].reason.as_deref().is_some_and(|reason| reason.contains(" not ")), "{rows:?}");
+            continue;
+        }
+        assert_eq!(one(&rows), (Verdict::Passed, String::new()), "{id}: {:?}", bench.records.borrow());
+        fixture(&bench, id, "failing");
+        let rows = bench.verify();
+        assert_eq!(rows[0].verdict, Verdict::Failed, "{id}: {rows:?}");
+        assert_eq!(rows[0].checks.is_some(), id != "clippy");
+    }
+}
