@@ -184,9 +184,14 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
         (None, None) => ops::ship::Subject::Task(None),
     };
     let progress = Progress::start(format, "shipping");
-    let object = ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| progress.at(done, total))?;
+    let shipped = ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| progress.at(done, total))?;
     drop(progress);
-    done(show(format, &object, || text::report(&object)))
+    show(format, &shipped.report, || text::report(&shipped.report))?;
+    let Some(failure) = shipped.refused else { return Ok(0) };
+    if format == Format::Text {
+        output::write_err(&text::failure(&failure));
+    }
+    Ok(failure.exit_code())
 }
 
 fn report(session: &Session, format: Format, args: &ReportArgs) -> Result<u8> {

@@ -82,8 +82,8 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
     let index = place.path().join("index");
     let work = Live { repository, quarantine, top, index: &index };
     let real = repository.git_dir().join("index");
-    match std::fs::copy(&real, &index) {
-        Ok(_) => {}
+    match copy_index(&real, &index) {
+        Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         Err(e) => return Err(Failure::io("copy the index", &real, &e)),
     }
@@ -93,6 +93,14 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
     work.put_submodules_back()?;
     let output = work.git().arg("write-tree").run()?;
     if output.success() { output.line().parse() } else { Err(output.failure()) }
+}
+
+/// Copies an index with its time of modification: git tells by it which entries are too fresh to be trusted.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    let modified = std::fs::metadata(from)?.modified()?;
+    std::fs::copy(from, to)?;
+    let file = std::fs::File::options().write(true).open(to)?;
+    file.set_times(std::fs::FileTimes::new().set_modified(modified))
 }
 
 struct Live<'a> {

@@ -85,6 +85,11 @@ impl Repository {
         let [git_dir, common_dir, format, bare, inside, rest @ ..] = lines.as_slice() else {
             return Err(not_a_repository(&answer.stderr, asked));
         };
+        if rest.len() > 2 || !git_dir.starts_with(b"/") {
+            return Err(Failure::new(Code::GitUnsupported, "the path of the repository holds a line break, which cannot be worked with")
+                .subject(asked.display().to_string())
+                .remedy("Move the repository to a folder without one in its name.", ["git", "rev-parse", "--show-toplevel"]));
+        }
         let format = match *format {
             b"sha1" => ObjectFormat::Sha1,
             b"sha256" => ObjectFormat::Sha256,

@@ -1,5 +1,6 @@
 //! The user's index, read only: which entries are not what a tree says.
 
+use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::IndexState;
 use crate::domain::digest::{Mode, ObjectId};
@@ -7,11 +8,12 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::task::IndexDifference;
 use crate::error::{Failure, Result};
 
-/// The entries of the live tree's index that differ from `tree`, sorted by path bytes. Entries that are only intended to be added do
+/// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by path bytes. Entries that are only intended to be added do
 /// not count as entries.
-pub fn differences(repository: &Repository, tree: &ObjectId) -> Result<Vec<IndexDifference>> {
+pub fn differences(repository: &Repository, quarantine: &Quarantine, tree: &ObjectId) -> Result<Vec<IndexDifference>> {
     let raw = repository
         .git_in_top()?
+        .objects(quarantine)
         .args(["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none", tree.as_str(), "--"])
         .ok()?;
     let damaged = || Failure::internal("git diff-index answered in a form that is not known");

@@ -24,7 +24,7 @@ pub struct Initialised {
     pub layer: &'static str,
     /// The folder.
     pub dir: String,
-    /// Files that were written.
+    /// Files that were written, as paths from the top of the repository or of the git directory.
     pub written: Vec<String>,
     /// Files that were there and stay as they are.
     pub kept: Vec<String>,
@@ -60,8 +60,12 @@ pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
 
 fn put(done: &mut Initialised, layer: Layer, dir: &Path, name: &Path, content: &str) -> Result<()> {
     let path = dir.join(name);
+    let shown = match layer {
+        Layer::Committed => Path::new(".tender").join(name),
+        Layer::Private => Path::new("tender").join("local").join(name),
+    };
     if path.symlink_metadata().is_ok() {
-        done.kept.push(name.display().to_string());
+        done.kept.push(shown.display().to_string());
         return Ok(());
     }
     let folder = path.parent().unwrap_or(dir);
@@ -70,7 +74,7 @@ fn put(done: &mut Initialised, layer: Layer, dir: &Path, name: &Path, content: &
         Layer::Committed => std::fs::create_dir_all(folder).map_err(|e| Failure::io("create", folder, &e))?,
     }
     write_shared(&path, content.as_bytes())?;
-    done.written.push(name.display().to_string());
+    done.written.push(shown.display().to_string());
     Ok(())
 }
 

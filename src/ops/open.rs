@@ -2,7 +2,7 @@
 
 use super::session::{Progress, RunningAction, load};
 use super::{Session, doctor, recover};
-use crate::domain::contract::{Base, Contract};
+use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::digest::Sha256;
 use crate::domain::policy::{Config, Policy, effective};
 use crate::domain::report::TaskObject;
@@ -120,6 +120,7 @@ struct Prepared {
 /// Everything that can be known and refused before anything is made.
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
+    repair_can_be_shown(contract)?;
     let base = base(session, contract)?;
     let config = configuration(session, &base)?;
     let (effective, narrowings) = effective(contract, &config.policy)?;
@@ -143,6 +144,17 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     };
     let manual = manual(contract, &verifiers);
     Ok(Prepared { opened, manual, notes: uncommitted_configuration(session)? })
+}
+
+/// A repair that requires nothing could never show that it repaired anything.
+fn repair_can_be_shown(contract: &Contract) -> Result<()> {
+    if contract.kind != Kind::Repair || contract.requirements.iter().any(|requirement| requirement.required) {
+        return Ok(());
+    }
+    Err(Failure::new(Code::ContractInvalid, "a repair needs a required requirement that fails on the base and passes on the candidate")
+        .subject("requirements")
+        .expected("a required requirement", "none")
+        .remedy("Name the verifier that runs the case under verification.allowed.", ["git", "tender", "doctor"]))
 }
 
 /// Requirements that only a person can attest, because nobody has a verifier for them.
@@ -218,7 +230,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     if opened.base.live {
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
-    let differences = user_index::differences(repository, &opened.base.tree)?;
+    let differences = user_index::differences(repository, &quarantine, &opened.base.tree)?;
     opened.index = session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?;
     let path = worktree::make_root(repository)?.join(&id);
     let opening = worktree::Opening {

@@ -1,9 +1,10 @@
-//! `ship`: (open,) submit, verify and deliver in one go. The first step that fails ends it with that step's failure.
+//! `ship`: (open,) submit, verify and deliver in one go, until a step fails. Once something was verified the result is the report,
+//! whether or not it was delivered.
 
 use super::session::Progress;
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::report::Report;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 
 /// What is shipped.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +15,15 @@ pub enum Subject<'a> {
     Contract(&'a [u8]),
 }
 
+/// How far it came.
+#[derive(Debug)]
+pub struct Shipped {
+    /// The report.
+    pub report: Report,
+    /// Why it was not delivered, where the verification did not allow it.
+    pub refused: Option<Failure>,
+}
+
 /// Ships and gives the report.
 pub fn ship(
     session: &Session,
@@ -21,7 +31,7 @@ pub fn ship(
     patch: Option<&[u8]>,
     sandbox: verify::Sandbox,
     progress: Progress<'_>,
-) -> Result<Report> {
+) -> Result<Shipped> {
     let task = match subject {
         Subject::Task(named) => session.task_id(named)?,
         Subject::Contract(bytes) => open::open(session, bytes, progress)?.task_id,
@@ -33,10 +43,10 @@ pub fn ship(
         let options = verify::Options { only: &[], explain: verify::Explain::No, sandbox };
         let verification = verify::verify(session, Some(&task), &options, progress)?;
         if let Some(failure) = verify::refusal(&task, &verification.requirements) {
-            return Err(failure);
+            return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
         }
     }
     let options = deliver::Options { write: deliver::Write::Yes, place: deliver::Place::AsOpened };
     deliver::deliver(session, Some(&task), &options, progress)?;
-    report::report(session, Some(&task))
+    Ok(Shipped { report: report::report(session, Some(&task))?, refused: None })
 }

@@ -167,6 +167,13 @@ fn changes(out: &mut String, changes: &[Change]) {
 pub fn verification(verification: &VerificationObject) -> String {
     let mut out = format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
     rows(&mut out, &verification.requirements);
+    let passed = |row: &&Row| row.verdict == Verdict::Passed;
+    if verification.requirements.iter().any(|row| row.reused) && verification.requirements.iter().filter(passed).all(|row| row.reused) {
+        let _ = writeln!(out, "  nothing had to run: the evidence is fresh");
+        for row in verification.requirements.iter().filter(passed) {
+            let _ = writeln!(out, "    {} rests on {}", row.id, row.evidence.as_deref().unwrap_or("no record"));
+        }
+    }
     for explanation in verification.explanations.iter().flatten() {
         let _ = writeln!(out, "  {}: {}", explanation.id, explanation.text);
     }

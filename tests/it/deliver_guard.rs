@@ -168,7 +168,7 @@ fn an_index_entry_that_is_none_of_the_three_is_refused_though_the_bytes_are_the_
     repo.git(&["add", "docs/a.md"]);
     repo.write("docs/a.md", LINES);
     conflict(&repo, "t1", "docs/a.md", &[]);
-    repo.git(&["rm", "-q", "--cached", "docs/a.md"]);
+    repo.git(&["rm", "-q", "-f", "--cached", "docs/a.md"]);
     conflict(&repo, "t1", "docs/a.md", &[]);
     repo.git(&["reset", "-q", "--", "docs/a.md"]);
     repo.json(&["deliver", "t1"]).ok();

@@ -159,6 +159,7 @@ fn a_step_of_cfg_if_with_its_own_tests_as_the_verifier() {
     } else {
         answer.ok();
     }
-    let difference = repo.git(&["diff", "new", "--", ".", ":!.tender", ":!notes.txt"]);
+    repo.git(&["add", "-A"]);
+    let difference = repo.git(&["diff", "--cached", "new", "--", ".", ":!.tender", ":!notes.txt"]);
     assert_eq!(difference, "");
 }

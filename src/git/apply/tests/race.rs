@@ -35,12 +35,14 @@ fn save(path: &Path, style: Style, text: &[u8]) -> std::io::Result<()> {
         }
         Style::InPlace => std::fs::File::create(path)?.write_all(text),
         Style::Slowly => {
-            let mut file = std::fs::File::options().write(true).truncate(true).create(true).open(path)?;
-            for part in text.chunks(4) {
+            // Opened, and for a while nothing is to be seen of it.
+            let mut file = std::fs::File::options().write(true).truncate(false).create(true).open(path)?;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            for part in text.chunks(8) {
                 file.write_all(part)?;
                 std::thread::sleep(std::time::Duration::from_micros(150));
             }
-            Ok(())
+            file.set_len(text.len() as u64)
         }
     }
 }
