@@ -97,6 +97,4 @@ fn advised(failure: Failure, base: &ObjectId) -> Failure {
 }
 
 #[cfg(test)]
-mod cases;
-#[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+mod cases;
+
 use super::*;
 use crate::domain::repo_path::RepoPath;
 use crate::git::testing::TestRepository;

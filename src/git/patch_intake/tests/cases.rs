@@ -1,6 +1,6 @@
 //! The cases that the issue names, over one small base.
 
-use super::*;
+use super::super::*;
 use crate::git::bound;
 use crate::git::testing::TestRepository;
 use std::os::unix::fs::{PermissionsExt, symlink};
