@@ -218,8 +218,8 @@ fn odd_path_names_in_every_kind_of_change() {
     assert_eq!(bytes.count(), 8, "a path that is not UTF-8 is shown as base64 of its bytes");
     repo.tender(&["report", "t1"]).ok();
     repo.json(&["deliver", "t1"]).ok();
-    // The folder that the worker emptied goes with its last file.
-    std::fs::remove_dir(task.worktree.join("delete")).expect("it is empty");
+    // Folders that the worker emptied go with their last file.
+    std::fs::remove_dir_all(task.worktree.join("delete")).expect("nothing but folders is left in it");
     crate::support::snapshot::same_tree(
         &crate::support::snapshot::tree(&task.worktree),
         &crate::support::snapshot::tree(&repo.path),
