@@ -8,7 +8,6 @@ pub mod digest;
 pub mod document;
 pub mod entry;
 pub mod evidence;
-pub mod exact;
 pub mod link;
 mod note;
 pub mod os_path;

@@ -107,7 +107,10 @@ fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
         add(
             risks,
             &run.action,
-            format!("the verifier {} failed and then passed on the same bytes", run.value.verifier),
+            format!(
+                "the verifier {} is flaky: it failed and then passed on the same bytes",
+                run.value.verifier
+            ),
         );
     }
 }
@@ -117,7 +120,7 @@ fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
         add(
             risks,
             &run.action,
-            format!("the output of the verifier {} was cut at its limit", run.value.verifier),
+            format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
         );
     }
 }

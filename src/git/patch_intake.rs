@@ -50,8 +50,11 @@ fn apply(
     let mut tree = base.clone();
     let items = read::items(&TreeView::new(&objects, base), &parts, limits)?;
     if items.is_empty() {
-        let what =
-            if patch.trim_ascii().is_empty() { "the patch is empty: it holds no change" } else { "the text holds no diff, and so no change" };
+        let what = if patch.trim_ascii().is_empty() {
+            "the patch is empty: it holds no change"
+        } else {
+            "the text holds no diff, and so no change"
+        };
         return Err(Failure::new(Code::PatchInvalid, what).detail("bytes", patch.len()));
     }
     let mut late = Vec::new();

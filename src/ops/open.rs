@@ -135,6 +135,12 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let config = configuration(session, &base)?;
     let (effective, narrowings) = effective(contract, &config.policy)?;
     let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
+    let forbidden = &contract.verification.forbidden;
+    for requirement in
+        contract.requirements.iter().filter(|requirement| !forbidden.contains(&requirement.verifier))
+    {
+        verifiers.get(&requirement.verifier)?;
+    }
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -222,18 +228,19 @@ fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(Failure::io("read", &private, &e)),
     };
-    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Config> {
-        let config = bytes
-            .map(|bytes| Config::parse(&bytes))
-            .transpose()
-            .map_err(|failure| failure.detail("file", place))?;
-        Ok(config.unwrap_or_default())
+    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Option<Config>> {
+        bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))
     };
     let committed = parse(committed, ".tender/config.toml in the base commit")?;
     let private = parse(private_bytes, &private.display().to_string())?;
-    let mut filters = committed.filters;
-    filters.extend(private.filters);
-    Ok(Config { policy: Policy::intersect(&committed.policy, &private.policy), filters })
+    // Only what is there takes part: the defaults of a missing file are no ceiling of anybody's.
+    Ok(match (committed, private) {
+        (Some(mut committed), Some(private)) => {
+            committed.filters.extend(private.filters);
+            Config { policy: Policy::intersect(&committed.policy, &private.policy), ..committed }
+        }
+        (one, other) => one.or(other).unwrap_or_default(),
+    })
 }
 
 /// Files under `.tender/` that are not committed count for nothing; whoever made them should hear it.

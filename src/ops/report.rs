@@ -205,6 +205,7 @@ pub struct Status {
     /// One a task, in the order in which they were opened.
     pub tasks: Vec<StatusRow>,
     /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<UnfinishedRow>,
 }
 

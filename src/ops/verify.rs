@@ -67,8 +67,10 @@ pub fn verify(
     task.require_active()?;
     let candidate = task.view.last_candidate()?.value.clone();
     allow(&task, options)?;
-    let observation = observe(&mut task)?;
+    let observation = take_observation(&task, &candidate)?;
     known_ids(&observation, options.only)?;
+    let params = json!({ "candidate": candidate.candidate, "only": options.only });
+    task.act("verify", &params, |_| Ok((Record::Observed(Box::new(observation.clone())), ())))?;
     let mut made = Vec::new();
     let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
     let jobs: Vec<Job> = verdict::missing(&observation, &before)
