@@ -3,6 +3,9 @@
 //! `cargo bench` prints one line a case: the medians of both and their ratio. Times depend on the machine; the ratio is what to quote.
 //! `BENCH_RUNS` sets the number of counted runs (5), `BENCH_LARGE` the size of the large repository (100000 files; 0 leaves it out).
 
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
+#![expect(clippy::disallowed_methods, reason = "a bench runs programs and makes files of its own")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};

@@ -162,6 +162,19 @@ impl DeliveryObject {
         }
     }
 
+    /// What a delivery would do (`--dry-run`).
+    #[must_use]
+    pub fn preview(task: &str, paths: Vec<(RepoPath, Outcome)>) -> Self {
+        Self {
+            schema: "git-tender/delivery/v1".to_owned(),
+            task_id: task.to_owned(),
+            state: TaskState::Verified,
+            mode: "local_files".to_owned(),
+            paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
+            notes: Vec::new(),
+        }
+    }
+
     /// The receipt of a delivery that took place before: nothing was written now.
     #[must_use]
     pub fn already(mut self) -> Self {

@@ -1,18 +1,15 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it writes nothing.
 
-use super::live::{Facts, IndexAtBase, LedgerJournal, home};
+use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{Progress, RunningAction, TaskWrite};
 use super::{Session, report, verify};
-use crate::domain::delivery::{Clearance, plan, refused};
-use crate::domain::receipt::{Outcome, Receipt};
-use crate::domain::report::{DeliveredPath, DeliveryObject};
+use crate::domain::delivery::Clearance;
+use crate::domain::receipt::Outcome;
+use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Record, TaskState};
 use crate::domain::verdict::Row;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::{self, Delivery, Keeper};
-use crate::git::{Repository, live};
 use serde_json::json;
-use std::path::Path;
 
 /// How to deliver.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,7 +79,7 @@ pub fn deliver(
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();
-    write(&mut task, action, clearance, evidence, options)
+    write(&mut task, action, &clearance, evidence, options)
 }
 
 /// What has to hold before the live tree is even looked at.
@@ -145,94 +142,37 @@ fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
 fn write(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
-    clearance: Clearance,
+    clearance: &Clearance,
     evidence: Vec<String>,
     options: &Options,
 ) -> Result<DeliveryObject> {
-    let session = task.session;
     let opened = task.view.opened()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
-    let id = task.view.id.clone();
-    let quarantine = session.quarantine(&id);
-    let facts = |home: &Repository| -> Result<(Facts, IndexAtBase)> {
-        let head = home.resolve("HEAD", "commit")?;
-        let index = IndexAtBase::read(&session.blobs(), &opened, &candidate.changes)?;
-        Ok((Facts { head, evidence, undoes: false }, index))
+    let write = live::Write {
+        session: task.session,
+        opened: &opened,
+        candidate: &candidate,
+        changes: &candidate.changes,
+        before_tree: &candidate.base_tree,
+        after_tree: &candidate.tree,
+        former: None,
+        outcome: Outcome::Applied,
     };
-    let prepared = home(session.repository.environment(), &opened)
-        .and_then(|home| facts(&home).map(|(facts, index)| (home, facts, index)));
-    let (home, facts, index) = match prepared {
-        Ok(prepared) => prepared,
-        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
-    };
-    let top = Path::new(&opened.home.top);
+    let facts = Facts { head: None, evidence, undoes: false };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let outcome = (|| {
-        let terms = live::Terms {
-            repository: &home,
-            quarantine: Some(&quarantine),
-            top,
-            changes: &candidate.changes,
-            before_tree: &candidate.base_tree,
-            after_tree: &candidate.tree,
-            drivers: &candidate.base_tree,
-            former: None,
-            settings: live::Settings::read(&home)?,
-        };
-        let survey = live::survey(&terms)?;
-        let plan = plan(&candidate.changes, &survey.facts, &|path| index.of(path))
-            .map_err(|conflicts| conflict(&id, &refused(&conflicts)))?;
-        if options.write == Write::DryRun {
-            return Ok(Written::Preview(apply::preview(&plan)));
-        }
-        let materials = live::prepare(&terms, survey, &plan)?;
-        let cleared = plan.clear(&clearance)?;
-        let delivery = Delivery { id: &id, top, outcome: Outcome::Applied };
-        let blobs = session.blobs();
-        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
-        apply::execute(cleared, materials, delivery, &mut journal, keeper)
-            .map(Written::Receipt)
-            .map_err(|failure| conflict(&id, &failure))
-    })();
-    match outcome {
-        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(&id, TaskState::Completed, &receipt)),
+    let written = home(task.session.repository.environment(), &opened).and_then(|home| {
+        journal.facts.head = home.resolve("HEAD", "commit")?;
+        write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
+    });
+    let id = &task.view.id;
+    match written {
+        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, &receipt)),
         Ok(Written::Preview(paths)) => {
-            action.succeed(
-                &mut task.ledger,
-                &Record::Done { text: "compared with the live tree; nothing was written".to_owned() },
-            )?;
-            let paths = paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect();
-            Ok(DeliveryObject {
-                schema: "git-tender/delivery/v1".to_owned(),
-                task_id: id,
-                state: TaskState::Verified,
-                mode: "local_files".to_owned(),
-                paths,
-                notes: Vec::new(),
-            })
+            let text = "compared with the live tree; nothing was written".to_owned();
+            action.succeed(&mut task.ledger, &Record::Done { text })?;
+            Ok(DeliveryObject::preview(id, paths))
         }
-        Err(failure) => Err(journal_end(failure, &mut journal)),
+        Err(failure) => Err(journal.failed(explained(id, failure))),
     }
-}
-
-enum Written {
-    Receipt(Receipt),
-    Preview(Vec<(crate::domain::repo_path::RepoPath, Outcome)>),
-}
-
-fn journal_end(failure: Failure, journal: &mut LedgerJournal<'_>) -> Failure {
-    journal.failed(failure)
-}
-
-/// A conflict gets the command that shows what was to be delivered; nothing was lost, the patch is kept.
-fn conflict(task: &str, failure: &Failure) -> Failure {
-    let failure = failure.clone();
-    if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
-        return failure.remedy(
-            "Your files are as they were, and the patch is kept. Look at what it would change.",
-            ["git", "tender", "diff", task],
-        );
-    }
-    failure
 }

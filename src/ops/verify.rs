@@ -191,7 +191,7 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
 
 /// Takes the digests of tree and tools.
 pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
-    with_subject(task, candidate, |subject, verifiers, host| verifier::observe(subject, verifiers, host))
+    with_subject(task, candidate, verifier::observe)
 }
 
 fn with_subject<T>(
