@@ -62,7 +62,12 @@ impl Lab {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .output()
             .expect("starts");
-        assert!(output.status.success(), "{program} {args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{program} {args:?}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
         output
     }
 
@@ -104,7 +109,9 @@ fn name(n: usize) -> String {
 }
 
 fn content(n: usize, word: &str) -> String {
-    (0..20).map(|line| if line == 10 { format!("{word} {n}\n") } else { format!("line {line} of file {n}\n") }).collect()
+    (0..20)
+        .map(|line| if line == 10 { format!("{word} {n}\n") } else { format!("line {line} of file {n}\n") })
+        .collect()
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -113,7 +120,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn row(case: &str, ours: Vec<Duration>, peer: Vec<Duration>) {
-    let mut ratios: Vec<f64> = ours.iter().zip(&peer).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
+    let mut ratios: Vec<f64> =
+        ours.iter().zip(&peer).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
     ratios.sort_by(f64::total_cmp);
     let ms = |times| median(times).as_secs_f64() * 1e3;
     println!("| {case} | {:.1} ms | {:.1} ms | {:.2} |", ms(ours), ms(peer), ratios[ratios.len() / 2]);
@@ -193,5 +201,11 @@ fn pipeline(files: usize, runs: usize) {
             peer.push(other);
         }
     }
-    row(&format!("open, submit, verify, deliver, report: 100 of {files} files / worktree add, apply, diff, apply"), ours, peer);
+    row(
+        &format!(
+            "open, submit, verify, deliver, report: 100 of {files} files / worktree add, apply, diff, apply"
+        ),
+        ours,
+        peer,
+    );
 }

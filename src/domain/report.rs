@@ -1,9 +1,9 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
-use super::receipt::{Outcome, Receipt};
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
+use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
 use super::verdict::{Row, Verdict};
@@ -153,7 +153,11 @@ impl DeliveryObject {
             task_id: task.to_owned(),
             state,
             mode: "local_files".to_owned(),
-            paths: receipt.paths.iter().map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome }).collect(),
+            paths: receipt
+                .paths
+                .iter()
+                .map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome })
+                .collect(),
             notes: receipt.sentences(),
         }
     }

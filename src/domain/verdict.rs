@@ -177,9 +177,10 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             "{} is not among the verifiers that the contract allows",
             observed.clause.verifier
         )),
-        Source::OnlyIn { place } => {
-            not_run(format!("its manifest is not in the base commit, only in {place}"))
-        }
+        Source::OnlyIn { place } => not_run(format!(
+            "its manifest .tender/verifiers/{}/verifier.toml is not in the base commit, only in {place}",
+            observed.clause.verifier
+        )),
         Source::Missing { what } => not_run(what.clone()),
         Source::Manual | Source::Protected => attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),

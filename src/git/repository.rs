@@ -86,9 +86,15 @@ impl Repository {
             return Err(not_a_repository(&answer.stderr, asked));
         };
         if rest.len() > 2 || !git_dir.starts_with(b"/") {
-            return Err(Failure::new(Code::GitUnsupported, "the path of the repository holds a line break, which cannot be worked with")
-                .subject(asked.display().to_string())
-                .remedy("Move the repository to a folder without one in its name.", ["git", "rev-parse", "--show-toplevel"]));
+            return Err(Failure::new(
+                Code::GitUnsupported,
+                "the path of the repository holds a line break, which cannot be worked with",
+            )
+            .subject(asked.display().to_string())
+            .remedy(
+                "Move the repository to a folder without one in its name.",
+                ["git", "rev-parse", "--show-toplevel"],
+            ));
         }
         let format = match *format {
             b"sha1" => ObjectFormat::Sha1,

@@ -56,10 +56,17 @@ impl From<bool> for Place {
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from.
-pub fn deliver(session: &Session, named: Option<&str>, options: &Options, _progress: Progress<'_>) -> Result<DeliveryObject> {
+pub fn deliver(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options,
+    _progress: Progress<'_>,
+) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
-        return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, &delivered.value.receipt).already());
+        return Ok(
+            DeliveryObject::new(&task.view.id, TaskState::Completed, &delivered.value.receipt).already()
+        );
     }
     task.require_active()?;
     task.view.last_candidate()?;
@@ -67,7 +74,8 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options, _progr
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);
     let params = json!({ "manifestSha256": observation.manifest_sha256, "dryRun": options.write == Write::DryRun, "here": options.place == Place::Here });
-    let mut action = RunningAction::new(session.actor, Some(&task.view.id), "deliver", &params, task.view.basis());
+    let mut action =
+        RunningAction::new(session.actor, Some(&task.view.id), "deliver", &params, task.view.basis());
     let clearance = match gate(&task, &rows, options) {
         Ok(clearance) => clearance,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
@@ -81,10 +89,16 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options, _progr
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
     let candidate = &task.view.last_candidate()?.value;
     if candidate.changes.is_empty() {
-        return Err(Failure::new(Code::VerificationFailed, "the candidate changes nothing, so there is nothing to deliver")
-            .subject(task.view.id.clone())
-            .detail("requirements", rows)
-            .remedy("Make the change in the task's worktree, then submit it.", ["git", "tender", "submit", &task.view.id]));
+        return Err(Failure::new(
+            Code::VerificationFailed,
+            "the candidate changes nothing, so there is nothing to deliver",
+        )
+        .subject(task.view.id.clone())
+        .detail("requirements", rows)
+        .remedy(
+            "Make the change in the task's worktree, then submit it.",
+            ["git", "tender", "submit", &task.view.id],
+        ));
     }
     let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
         .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
@@ -102,14 +116,23 @@ fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     let (then, now) = (name(&opened.home.branch), name(&now));
     let id = &task.view.id;
     let say = |code| {
-        Failure::new(code, format!("the task was opened on {then}, and {now} is checked out in {} now", opened.home.top))
-            .subject(opened.home.top.clone())
-            .expected(&then, &now)
+        Failure::new(
+            code,
+            format!("the task was opened on {then}, and {now} is checked out in {} now", opened.home.top),
+        )
+        .subject(opened.home.top.clone())
+        .expected(&then, &now)
     };
     match place {
-        Place::AsOpened => Err(say(Code::ConfirmationRequired)
-            .remedy("Check the branch out again, or confirm that it goes here.", ["git", "tender", "deliver", id, "--here"])),
-        Place::Here => match task.session.person.confirm(&format!("Deliver {id} to {now} although it was opened on {then}?")) {
+        Place::AsOpened => Err(say(Code::ConfirmationRequired).remedy(
+            "Check the branch out again, or confirm that it goes here.",
+            ["git", "tender", "deliver", id, "--here"],
+        )),
+        Place::Here => match task
+            .session
+            .person
+            .confirm(&format!("Deliver {id} to {now} although it was opened on {then}?"))
+        {
             Some(true) => Ok(()),
             _ => Err(say(Code::PermissionDenied).remedy(
                 "Confirming another branch is a person's call: run it in a terminal and type yes.",
@@ -136,13 +159,15 @@ fn write(
         let index = IndexAtBase::read(&session.blobs(), &opened, &candidate.changes)?;
         Ok((Facts { head, evidence, undoes: false }, index))
     };
-    let prepared = home(session.repository.environment(), &opened).and_then(|home| facts(&home).map(|(facts, index)| (home, facts, index)));
+    let prepared = home(session.repository.environment(), &opened)
+        .and_then(|home| facts(&home).map(|(facts, index)| (home, facts, index)));
     let (home, facts, index) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };
     let top = Path::new(&opened.home.top);
-    let mut journal = LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
+    let mut journal =
+        LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
     let outcome = (|| {
         let terms = live::Terms {
             repository: &home,
@@ -156,7 +181,8 @@ fn write(
             settings: live::Settings::read(&home)?,
         };
         let survey = live::survey(&terms)?;
-        let plan = plan(&candidate.changes, &survey.facts, &|path| index.of(path)).map_err(|conflicts| conflict(&id, &refused(&conflicts)))?;
+        let plan = plan(&candidate.changes, &survey.facts, &|path| index.of(path))
+            .map_err(|conflicts| conflict(&id, &refused(&conflicts)))?;
         if options.write == Write::DryRun {
             return Ok(Written::Preview(apply::preview(&plan)));
         }
@@ -165,12 +191,17 @@ fn write(
         let delivery = Delivery { id: &id, top, outcome: Outcome::Applied };
         let blobs = session.blobs();
         let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
-        apply::execute(cleared, materials, delivery, &mut journal, keeper).map(Written::Receipt).map_err(|failure| conflict(&id, &failure))
+        apply::execute(cleared, materials, delivery, &mut journal, keeper)
+            .map(Written::Receipt)
+            .map_err(|failure| conflict(&id, &failure))
     })();
     match outcome {
         Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(&id, TaskState::Completed, &receipt)),
         Ok(Written::Preview(paths)) => {
-            action.succeed(&mut task.ledger, &Record::Done { text: "compared with the live tree; nothing was written".to_owned() })?;
+            action.succeed(
+                &mut task.ledger,
+                &Record::Done { text: "compared with the live tree; nothing was written".to_owned() },
+            )?;
             let paths = paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect();
             Ok(DeliveryObject {
                 schema: "git-tender/delivery/v1".to_owned(),
@@ -198,7 +229,10 @@ fn journal_end(failure: Failure, journal: &mut LedgerJournal<'_>) -> Failure {
 fn conflict(task: &str, failure: &Failure) -> Failure {
     let failure = failure.clone();
     if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
-        return failure.remedy("Your files are as they were, and the patch is kept. Look at what it would change.", ["git", "tender", "diff", task]);
+        return failure.remedy(
+            "Your files are as they were, and the patch is kept. Look at what it would change.",
+            ["git", "tender", "diff", task],
+        );
     }
     failure
 }

@@ -18,7 +18,10 @@ pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
     if !top.is_dir() {
         return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
             .subject(opened.home.top.clone())
-            .remedy("Put it back, or take the patch elsewhere.", ["git", "tender", "diff", &opened.contract.task_id]));
+            .remedy(
+                "Put it back, or take the patch elsewhere.",
+                ["git", "tender", "diff", &opened.contract.task_id],
+            ));
     }
     Repository::at(environment, Path::new(&opened.home.git_dir), top, None)
 }
@@ -40,8 +43,10 @@ impl IndexAtBase {
                 (change.path.clone(), state)
             })
             .collect();
-        let stored: Vec<IndexDifference> = serde_json::from_slice(&blobs.get(&opened.index)?)
-            .map_err(|e| Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}")))?;
+        let stored: Vec<IndexDifference> =
+            serde_json::from_slice(&blobs.get(&opened.index)?).map_err(|e| {
+                Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}"))
+            })?;
         for difference in stored {
             if let Some(state) = states.get_mut(&difference.path) {
                 *state = difference.state;
@@ -94,7 +99,9 @@ impl Journal for LedgerJournal<'_> {
                 self.open = true;
                 Ok(())
             }
-            apply::Record::Staged(staged) => self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone()))),
+            apply::Record::Staged(staged) => {
+                self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone())))
+            }
             apply::Record::TakingBack => self.action.note(self.ledger, &Record::TakingBack),
             apply::Record::TakenBack(later) => {
                 self.action.note(self.ledger, &Record::TakenBack { later: later.to_vec() })?;
@@ -102,7 +109,10 @@ impl Journal for LedgerJournal<'_> {
                 Ok(())
             }
             apply::Record::Done(receipt) => {
-                let planned = self.planned.as_ref().ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
+                let planned = self
+                    .planned
+                    .as_ref()
+                    .ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
                 self.action.succeed(self.ledger, &planned.done((*receipt).clone()))?;
                 self.open = false;
                 Ok(())
@@ -114,6 +124,10 @@ impl Journal for LedgerJournal<'_> {
 impl LedgerJournal<'_> {
     /// Ends the action after a failed write: without effect where everything was taken back, unknown otherwise.
     pub fn failed(&mut self, failure: Failure) -> Failure {
-        if self.open { self.action.lose(self.ledger, failure) } else { self.action.fail(self.ledger, failure) }
+        if self.open {
+            self.action.lose(self.ledger, failure)
+        } else {
+            self.action.fail(self.ledger, failure)
+        }
     }
 }

@@ -18,13 +18,15 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     let receipt = delivered(&task)?.clone();
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
-    let mut action = RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
+    let mut action =
+        RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
     action.dispatch(&mut task.ledger)?;
     let id = task.view.id.clone();
     let opened = task.view.opened()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
-    let mut journal = LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
+    let mut journal =
+        LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
     let outcome = (|| {
         let home = home(session.repository.environment(), &opened)?;
         let blobs = session.blobs();
@@ -45,7 +47,8 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             settings: live::Settings::read(&home)?,
         };
         let survey = live::survey(&terms)?;
-        let plan = plan(&changes, &survey.facts, &|path| index.of(path)).map_err(|conflicts| refused(&conflicts))?;
+        let plan =
+            plan(&changes, &survey.facts, &|path| index.of(path)).map_err(|conflicts| refused(&conflicts))?;
         let materials = live::prepare(&terms, survey, &plan)?;
         let cleared = plan.clear(&Clearance::to_undo(&receipt))?;
         let delivery = Delivery { id: &id, top, outcome: Outcome::Reverted };
@@ -81,7 +84,10 @@ fn delivered<'a>(task: &'a TaskWrite<'_>) -> Result<&'a Receipt> {
 
 fn explained(task: &str, failure: Failure) -> Failure {
     if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
-        return failure.remedy("Nothing was written. See what the delivery changed, and reverse it by hand.", ["git", "tender", "diff", task]);
+        return failure.remedy(
+            "Nothing was written. See what the delivery changed, and reverse it by hand.",
+            ["git", "tender", "diff", task],
+        );
     }
     failure
 }
