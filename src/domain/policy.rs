@@ -56,8 +56,8 @@ pub struct Policy {
     pub delivery: Option<Vec<DeliveryMode>>,
     /// False where no task may commit.
     pub commit: Option<bool>,
-    /// What flaky counts as.
-    pub flaky: Flaky,
+    /// What flaky counts as; `None` sets nothing, and stands for [`Flaky::Fail`] in the end.
+    pub flaky: Option<Flaky>,
     /// By kind: the most bytes that a candidate may add.
     pub artifact_bytes: BTreeMap<String, u64>,
 }
@@ -121,7 +121,7 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "commit" => policy.commit = problems.boolean(field, node),
         "flaky" => {
             let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
-            policy.flaky = problems.choice(field, node, &words).unwrap_or_default();
+            policy.flaky = problems.choice(field, node, &words);
         }
         // A contract cannot pass variables on in this version; those that a manifest names are its owners' own.
         "env" => drop(problems.texts(field, node)),
@@ -210,7 +210,7 @@ impl Policy {
                 a.iter().filter(|mode| b.contains(mode)).copied().collect()
             }),
             commit: both(&self.commit, &other.commit, |a, b| *a && *b),
-            flaky: if [self.flaky, other.flaky].contains(&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn },
+            flaky: both(&self.flaky, &other.flaky, |a, b| if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }),
             artifact_bytes,
         }
     }
@@ -321,7 +321,7 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         artifact_bytes,
         delivery: contract.delivery,
         commit,
-        flaky: policy.flaky,
+        flaky: policy.flaky.unwrap_or_default(),
         policy_sha256: policy.digest(),
     };
     Ok((effective, narrowings))
@@ -429,7 +429,7 @@ artifactBytes = 1000
         assert_eq!(policy.protected_scope().patterns(), ["secret/", ".tender/"]);
         assert_eq!(policy.require[1].verifier, "lint");
         assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
-        assert_eq!((policy.commit, policy.flaky), (Some(false), Flaky::Warn));
+        assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
         assert_eq!(policy.artifact_bytes.get("repair"), Some(&1000));
     }
 
@@ -516,13 +516,15 @@ artifactBytes = 1000
             assert!(force.is_protected(&path("secret/a")) && force.is_protected(&path("more/a")));
             assert!(!force.is_protected(&path(".github/a")), "both say what is protected");
             assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
-            assert_eq!((policy.commit, policy.flaky), (Some(false), Flaky::Fail));
+            assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Fail)));
             assert_eq!(policy.require.len(), 3);
             assert_eq!(policy.artifact_bytes, BTreeMap::from([("edit".into(), 7), ("repair".into(), 10)]));
         }
         assert_eq!(committed.intersect(&committed), committed);
-        let quiet = committed.intersect(&Policy { flaky: Flaky::Warn, ..Policy::default() });
-        assert_eq!(quiet, committed);
+        assert_eq!(committed.intersect(&Policy::default()), committed, "who says nothing changes nothing");
+        let lenient = Policy { flaky: Some(Flaky::Warn), ..Policy::default() };
+        assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));
+        assert_eq!(committed.intersect(&lenient).flaky, Some(Flaky::Fail), "the stricter of the two");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         protected,
         delivery_notes,
         flaky,
+        warm,
         cut_output,
     ] {
         rule(known, &mut risks);
@@ -112,6 +113,13 @@ fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
                 run.value.verifier
             ),
         );
+    }
+}
+
+fn warm(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for run in resting(known).filter(|e| e.value.warm) {
+        let text = format!("the verifier {} began with what an earlier candidate's run left in its scratch", run.value.verifier);
+        add(risks, &run.action, text);
     }
 }
 

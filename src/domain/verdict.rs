@@ -163,7 +163,7 @@ fn wanted(observation: &Observation, observed: &Observed, records: &[Record], on
                 || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
         }
         (Source::Command, On::Base) => {
-            observation.kind == Kind::Repair && observed.counts && on_base(observed, records).is_none()
+            observation.kind == Kind::Repair && observed.counts && on_base(observation, observed, records).is_none()
         }
         _ => false,
     }
@@ -237,12 +237,18 @@ struct Current<'a> {
     record: &'a Record,
 }
 
+/// What a candidate left in the scratch can have judged the next one; the key does not cover it, so such a run counts for
+/// its own task only.
+fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
+    !evidence.warm || evidence.task == observation.task
+}
+
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
 fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
     let key = observed.key.as_ref()?;
     let fresh: Vec<&Record> = records
         .iter()
-        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key)
+        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key && counts_here(observation, e))
         .filter(|(_, e)| {
             observed.reuse == Reuse::SameInputs
                 || (e.task == observation.task && e.candidate == observation.candidate)
@@ -336,11 +342,12 @@ fn some_of(named: &[String], otherwise: &str) -> String {
 }
 
 /// What is known of the same verifier on the base. Errors and runs that counted nothing say nothing.
-fn on_base<'a>(observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
+fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
     let key = observed.base_key.as_ref()?;
     records.iter().rev().find(|(_, e)| {
         e.kind != EvidenceKind::Attestation
             && e.key == *key
+            && counts_here(observation, e)
             && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
     })
 }
@@ -354,7 +361,7 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
     if row.verdict != Verdict::Passed {
         return Strength::Unmeasured;
     }
-    match on_base(observed, records) {
+    match on_base(observation, observed, records) {
         Some((_, base)) if base.flaky => Strength::Unmeasured,
         Some((_, base)) if base.outcome == Verdict::Passed => Strength::NoRegression,
         Some((_, base))
@@ -379,7 +386,7 @@ fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record],
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
-        let why = match on_base(observed, records) {
+        let why = match on_base(observation, observed, records) {
             _ if !observed.counts => "no verifier that counts cases ran on the base",
             None => "it was not run on the base, or that run ended in an error",
             Some((_, base)) if base.outcome == Verdict::Passed => "the case passes on the base already",

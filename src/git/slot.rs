@@ -20,7 +20,7 @@ use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How many slots one verifier has at most: so many of its runs can go on at once.
@@ -59,6 +59,9 @@ struct State {
     index: Option<Sha256>,
     /// What its setup was made from.
     setup: Option<Sha256>,
+    /// The candidates (by their trees) whose runs could write what lies in its scratch.
+    #[serde(default)]
+    makers: BTreeSet<String>,
 }
 
 /// A slot that is held. Dropping it leaves it dirty; [`Slot::give_back`] does not.
@@ -124,6 +127,7 @@ impl Slot {
                 if slot.state.owner != owner {
                     slot.remove_foreign()?;
                     slot.state.setup = None;
+                    slot.state.makers.clear();
                 }
             }
         }
@@ -199,6 +203,12 @@ impl Slot {
     /// The setup was made, from this.
     pub fn set_setup(&mut self, made_from: Option<Sha256>) {
         self.state.setup = made_from;
+    }
+
+    /// A run of this candidate begins. True where the runs of another one may have left something in the scratch.
+    pub fn serves(&mut self, tree: &ObjectId) -> bool {
+        self.state.makers.insert(tree.to_string());
+        self.state.makers.len() > 1
     }
 
     /// The slot is as it was shown, scratch aside.

@@ -129,6 +129,7 @@ fn record(
         reason: (word == Word::Fail).then(|| message.to_owned()),
         checks: None,
         flaky: false,
+        warm: false,
         attempts: Vec::new(),
         outputs: Vec::new(),
         findings: Vec::new(),

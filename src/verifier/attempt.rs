@@ -48,6 +48,8 @@ pub(super) struct Runner<'a> {
     secrets: Vec<Vec<u8>>,
     /// False once anything happened after which the slot cannot be trusted.
     clean: bool,
+    /// True where another candidate's run may have left something in the scratch.
+    warm: bool,
 }
 
 impl<'a> Runner<'a> {
@@ -86,7 +88,13 @@ impl<'a> Runner<'a> {
         slot.show(subject.repository.environment(), &filling, &shown, &progress)?;
         let home = tools::private_home(host, verifier)?;
         let secrets = tools::secrets(host);
-        Ok(Self { subject, verifier, host, rows, ticket, shown, slot, home, secrets, clean: true })
+        let warm = slot.serves(&candidate.tree) && !verifier.manifest.scratch.patterns().is_empty();
+        Ok(Self { subject, verifier, host, rows, ticket, shown, slot, home, secrets, clean: true, warm })
+    }
+
+    /// True where the run began with scratch that another candidate of the task may have written.
+    pub(super) fn warm(&self) -> bool {
+        self.warm
     }
 
     /// Gives the slot back; leaves it dirty where it cannot be trusted.

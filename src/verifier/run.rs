@@ -31,6 +31,7 @@ pub(super) struct Made {
     pub(super) said: BTreeMap<String, Said>,
     pub(super) checks: Option<Checks>,
     pub(super) flaky: bool,
+    pub(super) warm: bool,
     pub(super) attempts: Vec<Attempt>,
     pub(super) outputs: Vec<Produced>,
     pub(super) findings: Vec<Finding>,
@@ -75,6 +76,7 @@ fn command(
         Some(failed) => failed,
         None => tried(&mut runner, verifier.manifest.attempts)?,
     };
+    made.warm = runner.warm();
     runner.finish()?;
     made.findings.truncate(MOST_FINDINGS);
     Ok(made)
@@ -152,6 +154,7 @@ fn record(
         reason,
         checks: made.checks,
         flaky: made.flaky,
+        warm: made.warm,
         attempts: made.attempts.clone(),
         outputs: made.outputs.clone(),
         findings: made.findings.clone(),

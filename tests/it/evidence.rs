@@ -241,3 +241,21 @@ fn the_manifest_and_other_closure_files_are_judged_likewise() {
     repo.json(&["submit", "t1"]).ok();
     assert_eq!(repo.json(&["verify", "t1"]).result(6).row("unit")["judgeChanged"], true);
 }
+
+#[test]
+fn what_a_candidate_left_in_the_scratch_never_judges_for_another_task() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let script = "mkdir -p cache; if grep -q plant src/a.txt; then touch cache/ok; fi\ntest -e cache/ok && case_ok a || case_bad a\nfinish";
+    Verifier::new("unit").script(script).key("scratch = [\"cache/\"]").commit(&repo);
+    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "plant\n"));
+    repo.json(&["verify", "t1"]).ok();
+    task.write("src/a.txt", "clean\n");
+    repo.json(&["submit", "t1"]).ok();
+    if repo.json(&["verify", "t1"]).verdict("unit") == "passed" {
+        assert!(repo.json(&["report", "t1"]).ok().has_risk("scratch"), "the task's own warm start is named");
+    }
+    repo.submitted(&Contract::new("t2").allowed(&["unit"]), |task| task.write("src/a.txt", "clean\n"));
+    let answer = repo.json(&["verify", "t2"]);
+    assert_eq!(answer.verdict("unit"), "failed", "{:#}", answer.json);
+}
