@@ -138,14 +138,15 @@ pub struct Opening<'a> {
 
 /// Makes a task's worktree and gives what it holds. `lock` is taken around the changes of git's worktree registry.
 ///
-/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`.
+/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that it is half made stays until
+/// [`made`]: whoever is cut off before the ledger names the worktree finds its own again.
 pub fn create<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Held> {
     let repository = opening.repository;
-    let marker = opening.quarantine.objects.parent().unwrap_or(&opening.quarantine.objects).join(MARKER);
+    let marker = marker(opening.quarantine);
     let tree_of_commit = match opening.base_commit {
         Some(commit) => repository.resolve(commit.as_str(), "tree")?,
         None => None,
@@ -189,8 +190,20 @@ pub fn create<G>(
         Permissions::Writable,
         progress,
     )?;
-    std::fs::remove_file(&marker).map_err(|e| Failure::io("remove", &marker, &e))?;
     Ok(held)
+}
+
+/// The ledger names the worktree by now: it is no longer half made.
+pub fn made(quarantine: &Quarantine) -> Result<()> {
+    let marker = marker(quarantine);
+    match std::fs::remove_file(&marker) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", &marker, &e)),
+        _ => Ok(()),
+    }
+}
+
+fn marker(quarantine: &Quarantine) -> PathBuf {
+    quarantine.objects.parent().unwrap_or(&quarantine.objects).join(MARKER)
 }
 
 fn write_marker(marker: &Path, path: &Path) -> Result<()> {
@@ -360,13 +373,13 @@ mod tests {
         made.create(Some(&made.head()), &tree).expect("made");
         assert_eq!(made.inside(&["status", "--porcelain"]), "");
         assert_eq!(made.inside(&["rev-parse", "HEAD"]), made.head().as_str());
-        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
-        assert_eq!(again.code(), Code::StateInvalid);
-        // A crash in the middle leaves the marker; then the next call starts anew.
-        write_marker(&made.home.outside().join("task").join(MARKER), &made.path).expect("written");
+        // Until the ledger names it, a crash leaves it half made; then the next call starts anew.
         std::fs::remove_file(made.path.join("a/b")).expect("removed");
         made.create(Some(&made.head()), &tree).expect("made anew");
         assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        super::made(&made.quarantine).expect("finished");
+        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
+        assert_eq!(again.code(), Code::StateInvalid);
         made.stays_whole();
         remove(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
         std::os::unix::fs::symlink(made.home.top(), made.path.join("link")).expect("made");

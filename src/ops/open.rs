@@ -76,6 +76,7 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
         Err(failure) => return Err(action.fail(&mut ledger, failure)),
     };
     action.succeed(&mut ledger, &Record::Opened(Box::new(opened.clone())))?;
+    worktree::made(&session.quarantine(&contract.task_id))?;
     Ok(object(&contract.task_id, TaskState::Open, &opened, manual, notes))
 }
 
