@@ -14,6 +14,7 @@ impl Note {
             }
             Self::NotExchanged => format!("the file system cannot exchange two names: {path} was absent for a moment"),
             Self::AttributeLost(name) => format!("the extended attribute {name} of {path} could not be carried over"),
+            Self::OwnerLost => format!("{path} could not be given back to its former owner and group"),
             Self::LaterEditKept => format!("{path} was edited after it was written; that version was kept"),
             Self::EarlierEditStored(digest) => {
                 format!("{path} was edited twice meanwhile; the earlier version is stored as sha256:{digest}")
