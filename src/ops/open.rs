@@ -229,6 +229,10 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     let quarantine = session.quarantine(&id);
     create_private_dir(&quarantine.objects)?;
     if opened.base.live {
+        // A delivery that is under way is not the user's work, nor are its temporary files. Whoever holds this lock waits for no task that is
+        // not open yet, so the order of the two locks does no harm.
+        let delivery = LockGuard::acquire(&session.layout.delivery_lock())?;
+        recover::before_capturing(session, &delivery)?;
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
     let differences = user_index::differences(repository, &quarantine, &opened.base.tree)?;
