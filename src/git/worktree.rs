@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 const NOTE: &str = ".repository";
 const MARKER: &str = "making-worktree";
 
+/// How often a worktree is registered anew that somebody's gc got in the way of.
+const RETRIES: usize = 10;
+
 /// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would make.
 pub fn worktree_root(repository: &Repository) -> Result<PathBuf> {
     let (folder, name) = wanted_root(repository)?;
@@ -234,16 +237,23 @@ fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Resul
 }
 
 fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
-    let cwd = repository.common_dir();
-    let output = repository
-        .git()
-        .cwd(cwd)
-        .setting("core.sparseCheckout=false")
-        .setting("worktree.guessRemote=false")
-        .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
-        .arg(path)
-        .arg(head.as_str())
-        .run()?;
+    let add = || {
+        let git = repository.git().cwd(repository.common_dir());
+        git.setting("core.sparseCheckout=false")
+            .setting("worktree.guessRemote=false")
+            .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
+            .arg(path)
+            .arg(head.as_str())
+            .run()
+    };
+    let mut output = add()?;
+    // Git's gc removes the folder of its records while it is empty, also from under whoever makes the first one.
+    for _ in 0..RETRIES {
+        if output.success() || !output.stderr.contains("could not create directory of") {
+            break;
+        }
+        output = add()?;
+    }
     if !output.success() {
         return Err(output.failure().subject(path.display().to_string()));
     }
