@@ -20,6 +20,7 @@ impl Note {
             Self::AttributeLost(name) => {
                 format!("the extended attribute {name} of {path} could not be carried over")
             }
+            Self::OwnerLost => format!("{path} could not be given back to its former owner and group"),
             Self::LaterEditKept => format!("{path} was edited after it was written; that version was kept"),
             Self::EarlierEditStored(digest) => {
                 format!("{path} was edited twice meanwhile; the earlier version is stored as sha256:{digest}")

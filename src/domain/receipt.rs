@@ -91,6 +91,9 @@ pub struct Staged {
     pub objects: Vec<Option<Inode>>,
     /// Each step's preimage, kept for `undo`; `None` where there is none.
     pub kept: Vec<Option<Kept>>,
+    /// What came up while each step's object was staged; empty where nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Vec<Note>>,
 }
 
 /// Where the bytes of a preimage lie: a part of a stored blob.
@@ -103,6 +106,22 @@ pub struct Kept {
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
+    /// What belonged to the file beside its bytes, where no file takes its place that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Attributes>,
+}
+
+/// Owner and extended attributes (among them ACLs) of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attributes {
+    /// Number of the user.
+    pub user: u32,
+    /// Number of the group.
+    pub group: u32,
+    /// Names and values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// What came of a path.
@@ -131,6 +150,8 @@ pub enum Note {
     NotExchanged,
     /// This extended attribute could not be carried over.
     AttributeLost(String),
+    /// The file was another user's or group's, and could not be given back to them.
+    OwnerLost,
     /// The user changed the path after it was written; that version was kept.
     LaterEditKept,
     /// Bytes of the user's that had to make way for a still later version of theirs.
@@ -183,7 +204,7 @@ impl Receipt {
                 before: step.before.clone(),
                 after: step.after.clone(),
                 kept: staged.kept.get(at).cloned().flatten(),
-                notes: step.notes.iter().chain(notes.get(at).into_iter().flatten()).cloned().collect(),
+                notes: [Some(&step.notes), staged.notes.get(at), notes.get(at)].into_iter().flatten().flatten().cloned().collect(),
             })
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));

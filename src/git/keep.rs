@@ -49,7 +49,7 @@ pub fn copy_into_repository(
     let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
     let new = git().args(reach).ok()?;
     let pack = git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).ok()?;
-    let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, pack)?) };
+    let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, &pack)?) };
     let reference = task_ref(task, kept);
     let updated = repository
         .git()
@@ -104,13 +104,23 @@ fn make_commit(
     if output.success() { output.line().parse() } else { Err(output.failure()) }
 }
 
+/// How often a pack is written anew that somebody's gc has swept away.
+const RETRIES: usize = 10;
+
 /// Stores a pack that gc must leave alone; gives the file whose removal ends that.
-fn take_in(repository: &Repository, pack: Vec<u8>) -> Result<std::path::PathBuf> {
-    let output = repository
-        .git()
-        .args(["index-pack", "--stdin", "--fix-thin", "--keep=git-tender"])
-        .stdin(pack)
-        .run()?;
+fn take_in(repository: &Repository, pack: &[u8]) -> Result<std::path::PathBuf> {
+    let index = || {
+        let git = repository.git().args(["index-pack", "--stdin", "--fix-thin", "--keep=git-tender"]);
+        git.stdin(pack.to_vec()).run()
+    };
+    let mut output = index()?;
+    // `git gc --prune=now` sweeps away the temporary files of whoever writes a pack at that moment.
+    for _ in 0..RETRIES {
+        if output.success() || !output.stderr.contains("No such file or directory") {
+            break;
+        }
+        output = index()?;
+    }
     if !output.success() {
         return Err(output.failure());
     }

@@ -16,7 +16,7 @@ pub use content::{Body, Permissions};
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::digest::{Mode, ObjectId, Sha256};
 use crate::domain::patch::Change;
-use crate::domain::receipt::{Kept, Outcome, Raw, Receipt};
+use crate::domain::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::fsops::Top;
@@ -91,6 +91,7 @@ struct FormerPath {
     written: Option<Raw>,
     found: Option<Raw>,
     bytes: Option<Vec<u8>>,
+    attributes: Option<Attributes>,
 }
 
 impl Former {
@@ -106,7 +107,8 @@ impl Former {
                 }
                 bytes = last.as_ref().and_then(|(_, all)| part(all, kept));
             }
-            let former = FormerPath { written: path.after.clone(), found: path.before.clone(), bytes };
+            let attributes = path.kept.as_ref().and_then(|kept| kept.attributes.clone());
+            let former = FormerPath { written: path.after.clone(), found: path.before.clone(), bytes, attributes };
             paths.insert(path.change.path.clone(), former);
         }
         Ok(Self(paths))
@@ -122,6 +124,10 @@ impl Former {
 
     fn bytes(&self, path: &RepoPath) -> Option<&[u8]> {
         self.0.get(path)?.bytes.as_deref()
+    }
+
+    fn attributes(&self, path: &RepoPath) -> Option<&Attributes> {
+        self.0.get(path)?.attributes.as_ref()
     }
 
     fn permissions(&self, path: &RepoPath) -> Option<u32> {

@@ -89,7 +89,7 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
     }
     work.refuse_unmerged()?;
     work.look_at_everything()?;
-    work.add()?;
+    work.add_patiently()?;
     work.put_submodules_back()?;
     let output = work.git().arg("write-tree").run()?;
     if output.success() { output.line().parse() } else { Err(output.failure()) }
@@ -102,6 +102,9 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
     let file = std::fs::File::options().write(true).open(to)?;
     file.set_times(std::fs::FileTimes::new().set_modified(modified))
 }
+
+/// How often the live tree is read anew because it changed while it was read.
+const PATIENCE: usize = 5;
 
 struct Live<'a> {
     repository: &'a Repository,
@@ -164,6 +167,17 @@ impl Live<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The user may be saving just now: a file that is cut short or gone while git reads it is listed and read anew.
+    fn add_patiently(&self) -> Result<()> {
+        for _ in 0..PATIENCE {
+            match self.add() {
+                Err(e) if e.code() == Code::Io => std::thread::sleep(std::time::Duration::from_millis(20)),
+                other => return other,
+            }
+        }
+        self.add()
     }
 
     fn add(&self) -> Result<()> {

@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 const NOTE: &str = ".repository";
 const MARKER: &str = "making-worktree";
 
+/// How often a worktree is registered anew that somebody's gc got in the way of.
+const RETRIES: usize = 10;
+
 /// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would make.
 pub fn worktree_root(repository: &Repository) -> Result<PathBuf> {
     let (folder, name) = wanted_root(repository)?;
@@ -138,14 +141,15 @@ pub struct Opening<'a> {
 
 /// Makes a task's worktree and gives what it holds. `lock` is taken around the changes of git's worktree registry.
 ///
-/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`.
+/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that it is half made stays until
+/// [`made`]: whoever is cut off before the ledger names the worktree finds its own again.
 pub fn create<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Held> {
     let repository = opening.repository;
-    let marker = opening.quarantine.objects.parent().unwrap_or(&opening.quarantine.objects).join(MARKER);
+    let marker = marker(opening.quarantine);
     let tree_of_commit = match opening.base_commit {
         Some(commit) => repository.resolve(commit.as_str(), "tree")?,
         None => None,
@@ -189,8 +193,20 @@ pub fn create<G>(
         Permissions::Writable,
         progress,
     )?;
-    std::fs::remove_file(&marker).map_err(|e| Failure::io("remove", &marker, &e))?;
     Ok(held)
+}
+
+/// The ledger names the worktree by now: it is no longer half made.
+pub fn made(quarantine: &Quarantine) -> Result<()> {
+    let marker = marker(quarantine);
+    match std::fs::remove_file(&marker) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", &marker, &e)),
+        _ => Ok(()),
+    }
+}
+
+fn marker(quarantine: &Quarantine) -> PathBuf {
+    quarantine.objects.parent().unwrap_or(&quarantine.objects).join(MARKER)
 }
 
 fn write_marker(marker: &Path, path: &Path) -> Result<()> {
@@ -221,16 +237,23 @@ fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Resul
 }
 
 fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
-    let cwd = repository.common_dir();
-    let output = repository
-        .git()
-        .cwd(cwd)
-        .setting("core.sparseCheckout=false")
-        .setting("worktree.guessRemote=false")
-        .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
-        .arg(path)
-        .arg(head.as_str())
-        .run()?;
+    let add = || {
+        let git = repository.git().cwd(repository.common_dir());
+        git.setting("core.sparseCheckout=false")
+            .setting("worktree.guessRemote=false")
+            .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
+            .arg(path)
+            .arg(head.as_str())
+            .run()
+    };
+    let mut output = add()?;
+    // Git's gc removes the folder of its records while it is empty, also from under whoever makes the first one.
+    for _ in 0..RETRIES {
+        if output.success() || !output.stderr.contains("could not create directory of") {
+            break;
+        }
+        output = add()?;
+    }
     if !output.success() {
         return Err(output.failure().subject(path.display().to_string()));
     }
@@ -360,13 +383,13 @@ mod tests {
         made.create(Some(&made.head()), &tree).expect("made");
         assert_eq!(made.inside(&["status", "--porcelain"]), "");
         assert_eq!(made.inside(&["rev-parse", "HEAD"]), made.head().as_str());
-        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
-        assert_eq!(again.code(), Code::StateInvalid);
-        // A crash in the middle leaves the marker; then the next call starts anew.
-        write_marker(&made.home.outside().join("task").join(MARKER), &made.path).expect("written");
+        // Until the ledger names it, a crash leaves it half made; then the next call starts anew.
         std::fs::remove_file(made.path.join("a/b")).expect("removed");
         made.create(Some(&made.head()), &tree).expect("made anew");
         assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        super::made(&made.quarantine).expect("finished");
+        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
+        assert_eq!(again.code(), Code::StateInvalid);
         made.stays_whole();
         remove(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
         std::os::unix::fs::symlink(made.home.top(), made.path.join("link")).expect("made");

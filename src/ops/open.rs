@@ -77,6 +77,7 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
         Err(failure) => return Err(action.fail(&mut ledger, failure)),
     };
     action.succeed(&mut ledger, &Record::Opened(Box::new(opened.clone())))?;
+    worktree::made(&session.quarantine(&contract.task_id))?;
     Ok(object(&contract.task_id, TaskState::Open, &opened, manual, notes))
 }
 
@@ -276,6 +277,10 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     let quarantine = session.quarantine(&id);
     create_private_dir(&quarantine.objects)?;
     if opened.base.live {
+        // A delivery that is under way is not the user's work, nor are its temporary files. Whoever holds this lock waits for no task that is
+        // not open yet, so the order of the two locks does no harm.
+        let delivery = LockGuard::acquire(&session.layout.delivery_lock())?;
+        recover::before_capturing(session, &delivery)?;
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
     let differences = user_index::differences(repository, &quarantine, &opened.base.tree)?;

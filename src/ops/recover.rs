@@ -92,6 +92,16 @@ pub fn before_delivering(session: &Session, task: &str, _delivery: &LockGuard) -
     Ok(())
 }
 
+/// Before the live tree is taken as a base: what a crashed delivery left in it is no work of the user's. Other actions are left alone.
+pub fn before_capturing(session: &Session, _delivery: &LockGuard) -> Result<()> {
+    let Some(ledger) = session.ledger()? else { return Ok(()) };
+    for (action, of, tool) in ledger.unfinished()?.into_iter().filter(|(.., tool)| is_live(tool)) {
+        let nobody = "";
+        settle(session, nobody, true, (&action, of.as_deref(), &tool))?;
+    }
+    Ok(())
+}
+
 /// Reconciles one unfinished action if it is nobody's: a delivery of whichever task, anything else of the own task only.
 fn settle(
     session: &Session,

@@ -293,3 +293,29 @@ fn filling_the_worktree_runs_nothing() {
     }
     assert!(!marker.exists(), "something of the tree, or a hook, was run");
 }
+
+#[test]
+fn a_live_base_never_holds_half_a_delivery_or_its_temporary_files() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.submitted(&Contract::new("t1"), |task| {
+        for number in 0..400 {
+            task.write(format!("docs/new{number}.md"), "new\n");
+        }
+    });
+    let live: Vec<_> = (0..4).map(|n| Contract::new(&format!("live{n}")).set("base", "live".into())).collect();
+    let opened = std::thread::scope(|scope| {
+        let delivery = scope.spawn(|| repo.json(&["deliver", "t1"]).ok());
+        let opened: Vec<_> = live.iter().map(|contract| repo.open(contract)).collect();
+        delivery.join().expect("delivered");
+        opened
+    });
+    for task in opened {
+        let names = std::fs::read_dir(task.worktree.join("docs")).expect("lists");
+        let names: Vec<String> =
+            names.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        assert!(!names.iter().any(|name| name.starts_with(".tender-")), "{names:?}");
+        let delivered = names.iter().filter(|name| name.starts_with("new")).count();
+        assert!(delivered == 0 || delivered == 400, "{delivered} of 400");
+    }
+}

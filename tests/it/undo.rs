@@ -122,3 +122,21 @@ fn what_was_already_there_is_not_taken_away() {
     // AMBIGUOUS: cli.md only says "the delivery reversed". Taken: an `already` path was not written by the delivery, so it stays.
     same_tree(&before.files, &repo.snapshot().files);
 }
+
+#[test]
+fn a_deleted_file_comes_back_with_its_attributes() {
+    let lab = Lab::new();
+    let repo = delivered(&lab);
+    let (path, name) = (repo.join("gone/deep/x.txt"), "user.tender-test");
+    let set = rustix::fs::setxattr(&path, name, b"mine", rustix::fs::XattrFlags::empty());
+    if let Err(e) = set {
+        eprintln!("no extended attributes here: {e}");
+        return;
+    }
+    repo.json(&["deliver", "t1"]).ok();
+    assert!(!path.exists());
+    repo.json(&["undo", "t1"]).ok();
+    let mut buffer = [0u8; 16];
+    let length = rustix::fs::getxattr(&path, name, &mut buffer[..]).expect("it is there again");
+    assert_eq!(&buffer[..length], b"mine");
+}

@@ -1,42 +1,66 @@
 //! Makes a staged file like the one that it will replace: owner, extended attributes (among them ACLs), permissions.
 
-use crate::domain::receipt::Note;
+use crate::domain::receipt::{Attributes, Note};
 use crate::git::fsops::Entry;
 use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 
 /// Carries over what belongs to the file but not to its bytes. Owner first: a change of owner clears permission bits.
 pub(super) fn carry_over(from: &File, to: &File) -> io::Result<Vec<Note>> {
-    let old = rustix::fs::fstat(from)?;
-    let new = rustix::fs::fstat(to)?;
-    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) {
-        let (user, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
-        rustix::fs::fchown(to, Some(user), Some(group))?;
-    }
-    let notes = extended(from, to)?;
-    rustix::fs::fchmod(to, Mode::from_raw_mode(Entry::of(&old).permissions))?;
+    let old = read(from)?;
+    own(&old, to)?;
+    let notes = extended(&old, to)?;
+    rustix::fs::fchmod(to, Mode::from_raw_mode(Entry::of(&rustix::fs::fstat(from)?).permissions))?;
     Ok(notes)
 }
 
+/// Gives a file what a former one had, as far as the user may: what they may not is noted.
+pub(super) fn restore(former: &Attributes, to: &File) -> io::Result<Vec<Note>> {
+    let owned = own(former, to);
+    let mut notes = extended(former, to)?;
+    match owned {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => notes.push(Note::OwnerLost),
+        other => other?,
+    }
+    Ok(notes)
+}
+
+/// What belongs to a file beside its bytes and its permissions.
+pub(super) fn read(file: &File) -> io::Result<Attributes> {
+    let stat = rustix::fs::fstat(file)?;
+    let extended = names(file)?.into_iter().map(|name| Ok((name.to_bytes().to_vec(), value(file, &name)?)));
+    Ok(Attributes { user: stat.st_uid, group: stat.st_gid, extended: extended.collect::<io::Result<_>>()? })
+}
+
+fn own(wanted: &Attributes, to: &File) -> io::Result<()> {
+    let now = rustix::fs::fstat(to)?;
+    if (wanted.user, wanted.group) != (now.st_uid, now.st_gid) {
+        let (user, group) = (rustix::fs::Uid::from_raw(wanted.user), rustix::fs::Gid::from_raw(wanted.group));
+        rustix::fs::fchown(to, Some(user), Some(group))?;
+    }
+    Ok(())
+}
+
 /// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted where they do not.
-fn extended(from: &File, to: &File) -> io::Result<Vec<Note>> {
-    let (wanted, present) = (names(from)?, names(to)?);
+fn extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
+    let present = names(to)?;
+    let wanted: BTreeMap<CString, &Vec<u8>> =
+        wanted.extended.iter().filter_map(|(name, value)| Some((CString::new(name.clone()).ok()?, value))).collect();
     let mut notes = Vec::new();
-    for name in present.difference(&wanted) {
+    for name in present.iter().filter(|name| !wanted.contains_key(*name)) {
         if let Err(e) = rustix::fs::fremovexattr(to, name.as_c_str()) {
             refused(name, e, &mut notes)?;
         }
     }
-    for name in &wanted {
-        let value = value(from, name)?;
-        if Some(&value) == present.get(name).map(|n| self::value(to, n)).transpose()?.as_ref() {
+    for (name, value) in &wanted {
+        if Some(*value) == present.get(name).map(|n| self::value(to, n)).transpose()?.as_ref() {
             continue;
         }
-        if let Err(e) = rustix::fs::fsetxattr(to, name.as_c_str(), &value, XattrFlags::empty()) {
+        if let Err(e) = rustix::fs::fsetxattr(to, name.as_c_str(), value, XattrFlags::empty()) {
             refused(name, e, &mut notes)?;
         }
     }

@@ -191,6 +191,8 @@ impl Run<'_> {
                 file.write_all(&bytes).map_err(fail)?;
                 if let Ok(now) = names.folder.open(names.name()) {
                     super::attributes::carry_over(&now, &file).map_err(fail)?;
+                } else if let Some(former) = &kept.attributes {
+                    super::attributes::restore(former, &file).map_err(fail)?;
                 }
                 let bits = rustix::fs::Mode::from_raw_mode(permissions.unwrap_or(0o600));
                 rustix::fs::fchmod(&file, bits).map_err(|e| fail(e.into()))?;

@@ -106,6 +106,6 @@ fn progress(unfinished: &Unfinished) -> Progress {
 }
 
 fn staged(unfinished: &Unfinished) -> Staged {
-    let none = Staged { objects: Vec::new(), kept: Vec::new() };
+    let none = Staged { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() };
     unfinished.staged.clone().unwrap_or(none)
 }

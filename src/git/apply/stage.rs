@@ -3,12 +3,13 @@
 use super::{Delivery, Keeper, MANY, attributes, failed, folder};
 use crate::domain::delivery::{ClearedPlan, Item, LiveKind, Step};
 use crate::domain::digest::Sha256;
-use crate::domain::receipt::{DeliveryPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged};
+use crate::domain::receipt::{Attributes, DeliveryPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder, Top};
 use crate::git::live::{Body, Materials, Permissions};
 use std::collections::HashSet;
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
 use std::rc::Rc;
@@ -118,7 +119,7 @@ fn before(item: &Item) -> Option<Raw> {
 
 fn raw_of(body: &Body) -> Raw {
     match body {
-        Body::File { bytes, permissions } => Raw::File {
+        Body::File { bytes, permissions, .. } => Raw::File {
             sha256: Sha256::of(bytes),
             permissions: match permissions {
                 Permissions::New { .. } => None,
@@ -136,7 +137,7 @@ pub(super) fn stage(
     keeper: Keeper<'_>,
 ) -> std::result::Result<Staged, (Staged, Failure)> {
     let none = plan.steps.iter().map(|_| None).collect();
-    let mut staged = Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect() };
+    let mut staged = Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect(), notes: Vec::new() };
     match write_all(plan, materials, &mut staged).and_then(|()| keep(plan, materials, keeper, &mut staged)) {
         Ok(()) => Ok(staged),
         Err(e) => Err((staged, e)),
@@ -152,7 +153,12 @@ fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) ->
         let Some(spot) = &step.temporary else { continue };
         let body = body_of(step, materials)?;
         let room = folder(&materials.top, spot.folder.as_ref())?;
-        staged.objects[at] = Some(write_one(&room, spot.name.as_bytes(), step, body, each)?);
+        let (inode, notes) = write_one(&room, spot.name.as_bytes(), step, body, each)?;
+        staged.objects[at] = Some(inode);
+        if !notes.is_empty() {
+            staged.notes.resize(plan.steps.len(), Vec::new());
+            staged.notes[at] = notes;
+        }
         if !rooms.iter().any(|r| if each { r.inode == room.inode } else { r.inode.dev == room.inode.dev }) {
             rooms.push(room);
         }
@@ -171,12 +177,19 @@ fn body_of<'a>(step: &PlannedStep, materials: &'a Materials) -> Result<&'a Body>
     body.ok_or_else(|| Failure::internal(format!("there are no bytes for {}", step.change.path)))
 }
 
-fn write_one(room: &Folder, name: &[u8], step: &PlannedStep, body: &Body, sync: bool) -> Result<Inode> {
+fn write_one(
+    room: &Folder,
+    name: &[u8],
+    step: &PlannedStep,
+    body: &Body,
+    sync: bool,
+) -> Result<(Inode, Vec<Note>)> {
+    let mut notes = Vec::new();
     let path = &step.change.path;
     let fail = |e: std::io::Error| failed("stage the new version of", path, &e);
     match body {
         Body::Link { target } => room.symlink(name, target).map_err(fail)?,
-        Body::File { bytes, permissions } => {
+        Body::File { bytes, permissions, attributes } => {
             let new = match permissions {
                 Permissions::New { executable: true } => 0o777,
                 Permissions::New { executable: false } => 0o666,
@@ -185,7 +198,7 @@ fn write_one(room: &Folder, name: &[u8], step: &PlannedStep, body: &Body, sync: 
             let mut file = room.create(name, new).map_err(fail)?;
             file.write_all(bytes).map_err(fail)?;
             if let Permissions::Exactly(bits) = permissions {
-                like_the_old(room, step, &file, *bits).map_err(fail)?;
+                notes = like_the_old(room, step, &file, attributes.as_ref(), *bits).map_err(fail)?;
             }
             if sync {
                 file.sync_all().map_err(fail)?;
@@ -193,31 +206,50 @@ fn write_one(room: &Folder, name: &[u8], step: &PlannedStep, body: &Body, sync: 
         }
     }
     let entry = room.entry(name).map_err(fail)?;
-    entry.map(|e| e.inode).ok_or_else(|| fail(std::io::ErrorKind::NotFound.into()))
+    let inode = entry.map(|e| e.inode).ok_or_else(|| fail(std::io::ErrorKind::NotFound.into()))?;
+    Ok((inode, notes))
 }
 
-/// Owner, attributes and ACL of the file that will be replaced, then exactly the wanted bits.
-fn like_the_old(room: &Folder, step: &PlannedStep, file: &std::fs::File, bits: u32) -> std::io::Result<()> {
+/// Owner, attributes and ACL of the file that will be replaced, or of the one that an undo brings back; then exactly the wanted bits.
+fn like_the_old(
+    room: &Folder,
+    step: &PlannedStep,
+    file: &File,
+    former: Option<&Attributes>,
+    bits: u32,
+) -> std::io::Result<Vec<Note>> {
+    let mut notes = Vec::new();
     if let (Step::Replace, Some(Raw::File { .. })) = (step.step, &step.before) {
         // If it is gone or changed by now, the commit step finds out.
         if let Ok(old) = room.open(step.change.path.file_name()) {
-            attributes::carry_over(&old, file)?;
+            notes = attributes::carry_over(&old, file)?;
         }
+    } else if let Some(former) = former {
+        notes = attributes::restore(former, file)?;
     }
-    Ok(rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(bits))?)
+    rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(bits))?;
+    Ok(notes)
+}
+
+/// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now, the commit step finds out.
+fn attributes_of(top: &Top, step: &PlannedStep) -> Option<Attributes> {
+    let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
+    let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;
+    let folder = gone.then(|| top.folder(step.change.path.parent().as_ref()).ok()).flatten()?;
+    attributes::read(&folder.open(step.change.path.file_name()).ok()?).ok()
 }
 
 /// Stores the old bytes, many small ones in one blob.
 fn keep(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>, staged: &mut Staged) -> Result<()> {
     let mut chunk: Vec<u8> = Vec::new();
-    let mut parts: Vec<(usize, u64, u64)> = Vec::new();
-    let mut flush = |chunk: &mut Vec<u8>, parts: &mut Vec<(usize, u64, u64)>| -> Result<()> {
+    let mut parts: Vec<(usize, u64, u64, Option<Attributes>)> = Vec::new();
+    let mut flush = |chunk: &mut Vec<u8>, parts: &mut Vec<(usize, u64, u64, Option<Attributes>)>| -> Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
         let blob = (keeper.put)(chunk)?;
-        for (at, offset, length) in parts.drain(..) {
-            staged.kept[at] = Some(Kept { blob, offset, length });
+        for (at, offset, length, attributes) in parts.drain(..) {
+            staged.kept[at] = Some(Kept { blob, offset, length, attributes });
         }
         chunk.clear();
         Ok(())
@@ -228,7 +260,8 @@ fn keep(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>, staged: 
         if !chunk.is_empty() && chunk.len() + live.bytes.len() > CHUNK {
             flush(&mut chunk, &mut parts)?;
         }
-        parts.push((at, chunk.len() as u64, live.bytes.len() as u64));
+        let attributes = attributes_of(&materials.top, step);
+        parts.push((at, chunk.len() as u64, live.bytes.len() as u64, attributes));
         chunk.extend_from_slice(&live.bytes);
     }
     flush(&mut chunk, &mut parts)

@@ -4,6 +4,7 @@ use super::{Former, LiveBytes, Terms, endings};
 use crate::domain::delivery::{Item, LiveKind, Plan, Step};
 use crate::domain::digest::{FileState, Mode, ObjectId, Sha256};
 use crate::domain::patch::Change;
+use crate::domain::receipt::Attributes;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::Objects;
@@ -27,6 +28,8 @@ pub enum Body {
         bytes: Vec<u8>,
         /// Its permissions.
         permissions: Permissions,
+        /// What an earlier file here had beside its bytes, if it comes back.
+        attributes: Option<Attributes>,
     },
     /// A symbolic link.
     Link {
@@ -292,7 +295,8 @@ impl Writer<'_> {
         }
         let permissions = self.permissions(item, state.mode == Mode::Executable);
         if let Some(bytes) = self.terms.former.and_then(|f| f.bytes(&item.change.path)) {
-            return Ok(Some(Body::File { bytes: bytes.to_vec(), permissions }));
+            let attributes = self.terms.former.and_then(|f| f.attributes(&item.change.path)).cloned();
+            return Ok(Some(Body::File { bytes: bytes.to_vec(), permissions, attributes }));
         }
         let (before, after) = self
             .checked_out
@@ -315,7 +319,7 @@ impl Writer<'_> {
             }
             _ => after,
         };
-        Ok(Some(Body::File { bytes, permissions }))
+        Ok(Some(Body::File { bytes, permissions, attributes: None }))
     }
 
     /// What the user had, but for the executable bits where the change is about them.
