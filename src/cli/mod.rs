@@ -1,4 +1,7 @@
 //! The command line: arguments in, one operation, an object or text out.
+//!
+//! `args` is the grammar, `commands` has a few lines a command, `output` prints. `environment` is the only reader of the environment, `person` the
+//! only way to the terminal; both are passed down as values.
 
 pub mod args;
 pub mod commands;
