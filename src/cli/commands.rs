@@ -80,7 +80,10 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
         Command::Show { reference } => {
             let object = ops::report::show(session, reference)?;
             match (format, object.raw()) {
-                (Format::Text, Some(bytes)) => done(output::write_out(&bytes)),
+                (Format::Text, Some(bytes)) => match ops::report::told(session, &bytes)? {
+                    Some(told) => done(output::write_out(text::evidence(&told.evidence, &told.logs).as_bytes())),
+                    None => done(output::write_out(&bytes)),
+                },
                 _ => done(show(format, &object, || object.text())),
             }
         }
@@ -189,7 +192,7 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
     show(format, &shipped.report, || text::report(&shipped.report))?;
     let Some(failure) = shipped.refused else { return Ok(0) };
     if format == Format::Text {
-        output::write_err(&text::failure(&failure));
+        output::write_err(&text::refusal(&failure));
     }
     Ok(failure.exit_code())
 }

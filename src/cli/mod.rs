@@ -48,7 +48,11 @@ fn bad_arguments(error: &clap::Error) -> Failure {
         None => failure,
     };
     let failure = if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
-    failure.remedy("See what this command takes.", ["git-tender", "--help"])
+    // Git itself answers `git tender --help`, with a manual page that may not be there; the other two forms reach us.
+    match usage.split_whitespace().nth(3).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
+        Some(command) => failure.remedy("See what this command takes.", ["git", "tender", command, "--help"]),
+        None => failure.remedy("See which commands there are.", ["git", "tender", "-h"]),
+    }
 }
 
 /// The session of a command: the repository that is meant, and who asks.

@@ -86,6 +86,9 @@ pub struct Row {
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
 
+/// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
+pub const NOT_COMMITTED: &str = "its manifest is not in the base commit";
+
 /// A record with its digest. Records come in the order of the ledger.
 pub type Record = (Sha256, Evidence);
 
@@ -178,7 +181,7 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             observed.clause.verifier
         )),
         Source::OnlyIn { place } => {
-            not_run(format!("its manifest is not in the base commit, only in {place}"))
+            not_run(format!("{NOT_COMMITTED}, only in {place}"))
         }
         Source::Missing { what } => not_run(what.clone()),
         Source::Manual | Source::Protected => attested(observation, observed, records),

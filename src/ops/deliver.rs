@@ -197,7 +197,7 @@ fn journal_end(failure: Failure, journal: &mut LedgerJournal<'_>) -> Failure {
 /// A conflict gets the command that shows what was to be delivered; nothing was lost, the patch is kept.
 fn conflict(task: &str, failure: &Failure) -> Failure {
     let failure = failure.clone();
-    if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
+    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
         return failure.remedy("Your files are as they were, and the patch is kept. Look at what it would change.", ["git", "tender", "diff", task]);
     }
     failure

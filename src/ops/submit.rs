@@ -64,10 +64,18 @@ fn capture(session: &Session, task: &str, opened: &Opened, quarantine: &Quaranti
         scope: opened.contract.write_scope.patterns(),
         artifact_bytes: Some(opened.effective.artifact_bytes),
     };
-    match patch {
+    let captured = match patch {
         Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),
         None => worktree(session, task, opened, quarantine, limits),
-    }
+    };
+    captured.map_err(|failure| match failure.code() {
+        // Where the scope is looked at, the task's name is not known.
+        Code::ScopeViolation => {
+            let text = failure.next_step().text;
+            failure.remedy(text, ["git", "tender", "report", "--brief", task])
+        }
+        _ => failure,
+    })
 }
 
 /// The worktree as it is now; refused with everything in it that is not allowed.

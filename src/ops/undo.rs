@@ -80,7 +80,7 @@ fn delivered<'a>(task: &'a TaskWrite<'_>) -> Result<&'a Receipt> {
 }
 
 fn explained(task: &str, failure: Failure) -> Failure {
-    if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
+    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
         return failure.remedy("Nothing was written. See what the delivery changed, and reverse it by hand.", ["git", "tender", "diff", task]);
     }
     failure
