@@ -119,11 +119,17 @@ fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
     if !args.command.is_empty() {
         return Err(Failure::new(Code::NotSupported, "running a command in the worktree is not in this version")
             .subject("CMD")
-            .remedy("Leave out what follows `--`, and work in the worktree that is printed.", ["git", "tender", "start", &args.goal]));
+            .remedy("Leave out what follows `--`, and work in the worktree that is printed.", ["git", "tender", "start", "--help"]));
     }
     let wish = ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
     let progress = Progress::start(format, "filling the worktree");
-    let object = ops::open::start(session, &wish, &|done, total| progress.at(done, total))?;
+    let object = ops::open::start(session, &wish, &|done, total| progress.at(done, total)).map_err(|failure| {
+        // The contract was made from these flags: it is them that have to change.
+        match failure.code() == Code::ContractInvalid && !failure.has_remedy() {
+            true => failure.remedy("Correct the goal or the flag that it came from.", ["git", "tender", "start", "--help"]),
+            false => failure,
+        }
+    })?;
     drop(progress);
     done(show(format, &object, || text::task(&object)))
 }

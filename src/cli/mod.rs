@@ -39,12 +39,19 @@ pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
 fn bad_arguments(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let (said, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-    let said = said.trim().trim_start_matches("error: ").replace('\n', " ");
+    // Without any command clap only says what the program is.
+    let nothing = error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let said = if nothing { "no command was given".to_owned() } else { said.trim().trim_start_matches("error: ").replace('\n', " ") };
     let usage = rest.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
+    let tip = rest.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
     let subject = error.get(clap::error::ContextKind::InvalidArg).or_else(|| error.get(clap::error::ContextKind::InvalidSubcommand));
     let failure = Failure::new(Code::ArgumentsInvalid, said.split_whitespace().collect::<Vec<_>>().join(" "));
     let failure = match subject {
         Some(subject) => failure.subject(subject.to_string()),
+        None => failure,
+    };
+    let failure = match tip {
+        Some(tip) => failure.detail("tip", tip),
         None => failure,
     };
     let failure = if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };

@@ -84,7 +84,7 @@ pub fn worktree(session: &Session, task: &str, opened: &Opened, quarantine: &Qua
     if !worktree.is_dir() {
         return Err(Failure::new(Code::NotFound, format!("the worktree {} of task {task} is gone", worktree.display()))
             .subject(opened.worktree.clone())
-            .remedy("Its last candidate is kept. Submit a patch instead, or cancel the task.", ["git", "tender", "diff", task]));
+            .remedy("Cancel the task, or submit a patch instead. A candidate that was captured is kept.", ["git", "tender", "cancel", task]));
     }
     let held = std::fs::read(session.layout.task_held(task)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     capture::capture(&capture::Request {

@@ -317,6 +317,12 @@ fn every_refusal_of_a_beginner_names_a_next_step() {
         // The shape of the answer is looked at in `fails`: a remedy with a command that exists.
         repo.json_in("", &[], Some(stdin.as_bytes()), args).fails(code);
     }
+    let refused = repo.json(&["start", "goal", "--scope", "/etc/"]);
+    assert_eq!(refused.fails("contract.invalid")["remedy"]["command"], json!(["git", "tender", "start", "--help"]));
+    let text = repo.tender(&[]).exits(2).errors();
+    assert!(text.contains("no command was given") && text.contains("git tender -h"), "{text}");
+    let text = repo.tender(&["sho"]).exits(2).errors();
+    assert!(text.contains("show"), "a name that is near is told: {text}");
     let error = repo.json(&["start", "goal"]);
     assert_eq!(error.error()["remedy"]["command"], json!(["git", "tender", "start", "--help"]));
     let (task, _) = (repo.open(&Contract::new("t1").scope(&["docs/"])), repo.open(&Contract::new("t2")));
