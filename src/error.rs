@@ -201,6 +201,45 @@ pub struct Remedy {
     pub command: Vec<String>,
 }
 
+impl Remedy {
+    /// What helps with any failure of this code, where nobody knew better.
+    fn default_for(code: Code) -> Self {
+        let (text, command): (&str, &[&str]) = match code {
+            Code::ArgumentsInvalid => ("See what can be called, and how.", &["git", "tender", "-h"]),
+            Code::NotSupported => {
+                ("Leave it out. The help shows what this version does.", &["git", "tender", "-h"])
+            }
+            Code::ContractInvalid => (
+                "Correct the contract where it says so, then open it again.",
+                &["git", "tender", "open", "--help"],
+            ),
+            Code::ConfigInvalid => (
+                "Correct the file and commit it; a task that is opened then uses it.",
+                &["git", "add", ".tender"],
+            ),
+            Code::PatchInvalid => (
+                "Make the patch anew, against the base of the task.",
+                &["git", "diff", "--binary", "--full-index"],
+            ),
+            _ => match code.category() {
+                Category::Unknown => ("Let recovery look at what took place.", &["git", "tender", "recover"]),
+                Category::Busy => (
+                    "Wait until the other command has ended, then repeat this one.",
+                    &["git", "tender", "status"],
+                ),
+                Category::Environment => {
+                    ("See what this machine and repository offer.", &["git", "tender", "doctor"])
+                }
+                Category::Internal => {
+                    ("Please report it, with the last lines of the log.", &["git", "tender", "log"])
+                }
+                _ => ("See which tasks there are, and their states.", &["git", "tender", "status"]),
+            },
+        };
+        Self { text: text.to_owned(), command: command.iter().map(|word| (*word).to_owned()).collect() }
+    }
+}
+
 /// A failure, as it is shown on the command line, over MCP and in the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure(Box<Inner>);
@@ -328,10 +367,16 @@ impl Failure {
         &self.0.details
     }
 
-    /// The next step, if there is one.
+    /// The next step: the one that was given, else what helps with any failure of this code.
     #[must_use]
-    pub fn next_step(&self) -> Option<&Remedy> {
-        self.0.remedy.as_ref()
+    pub fn next_step(&self) -> Remedy {
+        self.0.remedy.clone().unwrap_or_else(|| Remedy::default_for(self.code()))
+    }
+
+    /// True where a next step was given.
+    #[must_use]
+    pub fn has_remedy(&self) -> bool {
+        self.0.remedy.is_some()
     }
 
     /// The subject, if there is one.
@@ -373,10 +418,7 @@ impl Serialize for Failure {
         map.serialize_entry("subject", &inner.subject)?;
         map.serialize_entry("retry", &inner.retry)?;
         map.serialize_entry("details", &inner.details)?;
-        map.serialize_entry(
-            "remedy",
-            &inner.remedy.clone().unwrap_or(Remedy { text: String::new(), command: Vec::new() }),
-        )?;
+        map.serialize_entry("remedy", &self.next_step())?;
         map.serialize_entry("ref", &inner.reference)?;
         if !inner.also.is_empty() {
             map.serialize_entry("also", &inner.also)?;
@@ -413,7 +455,7 @@ impl<'de> Deserialize<'de> for Failure {
             subject: wire.subject,
             retry: wire.retry,
             details: wire.details,
-            remedy: wire.remedy.filter(|r| !r.text.is_empty()),
+            remedy: wire.remedy.filter(|r| !r.text.is_empty() && *r != Remedy::default_for(code)),
             reference: wire.reference,
             also: wire.also,
         })))

@@ -159,9 +159,10 @@ pub struct VerifyArgs {
 
 /// Arguments of `attest`.
 #[derive(Debug, Args)]
+#[command(override_usage = "git tender attest [OPTIONS] <--pass|--fail> -m <TEXT> [TASK] <REQ>")]
 pub struct AttestArgs {
     /// The task and the requirement; the task may be left out inside its worktree, or where one task is open.
-    #[arg(value_name = "TASK] [REQ", num_args = 1..=2, required = true)]
+    #[arg(value_names = ["TASK", "REQ"], num_args = 1..=2, required = true)]
     pub names: Vec<String>,
     /// It holds.
     #[arg(long, conflicts_with = "fail", required_unless_present = "fail")]

@@ -87,7 +87,12 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
         Command::Show { reference } => {
             let object = ops::report::show(session, reference)?;
             match (format, object.raw()) {
-                (Format::Text, Some(bytes)) => done(output::write_out(&bytes)),
+                (Format::Text, Some(bytes)) => match ops::report::told(session, &bytes)? {
+                    Some(told) => {
+                        done(output::write_out(text::evidence(&told.evidence, &told.logs).as_bytes()))
+                    }
+                    None => done(output::write_out(&bytes)),
+                },
                 _ => done(show(format, &object, || object.text())),
             }
         }
@@ -133,13 +138,23 @@ fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
         .subject("CMD")
         .remedy(
             "Leave out what follows `--`, and work in the worktree that is printed.",
-            ["git", "tender", "start", &args.goal],
+            ["git", "tender", "start", "--help"],
         ));
     }
     let wish =
         ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
     let progress = Progress::start(format, "filling the worktree");
-    let object = ops::open::start(session, &wish, &|done, total| progress.at(done, total))?;
+    let object =
+        ops::open::start(session, &wish, &|done, total| progress.at(done, total)).map_err(|failure| {
+            // The contract was made from these flags: it is them that have to change.
+            match failure.code() == Code::ContractInvalid && !failure.has_remedy() {
+                true => failure.remedy(
+                    "Correct the goal or the flag that it came from.",
+                    ["git", "tender", "start", "--help"],
+                ),
+                false => failure,
+            }
+        })?;
     drop(progress);
     done(show(format, &object, || text::task(&object)))
 }
@@ -219,7 +234,7 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
     show(format, &shipped.report, || text::report(&shipped.report))?;
     let Some(failure) = shipped.refused else { return Ok(0) };
     if format == Format::Text {
-        output::write_err(&text::failure(&failure));
+        output::write_err(&text::refusal(&failure));
     }
     Ok(failure.exit_code())
 }

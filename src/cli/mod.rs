@@ -1,4 +1,7 @@
 //! The command line: arguments in, one operation, an object or text out.
+//!
+//! `args` is the grammar, `commands` has a few lines a command, `output` prints. `environment` is the only reader of the environment, `person` the
+//! only way to the terminal; both are passed down as values.
 
 pub mod args;
 pub mod commands;
@@ -36,8 +39,15 @@ pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
 fn bad_arguments(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let (said, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-    let said = said.trim().trim_start_matches("error: ").replace('\n', " ");
+    // Without any command clap only says what the program is.
+    let nothing = error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let said = if nothing {
+        "no command was given".to_owned()
+    } else {
+        said.trim().trim_start_matches("error: ").replace('\n', " ")
+    };
     let usage = rest.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
+    let tip = rest.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
     let subject = error
         .get(clap::error::ContextKind::InvalidArg)
         .or_else(|| error.get(clap::error::ContextKind::InvalidSubcommand));
@@ -46,9 +56,17 @@ fn bad_arguments(error: &clap::Error) -> Failure {
         Some(subject) => failure.subject(subject.to_string()),
         None => failure,
     };
+    let failure = match tip {
+        Some(tip) => failure.detail("tip", tip),
+        None => failure,
+    };
     let failure =
         if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
-    failure.remedy("See what this command takes.", ["git-tender", "--help"])
+    // Git itself answers `git tender --help`, with a manual page that may not be there; the other two forms reach us.
+    match usage.split_whitespace().nth(3).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
+        Some(command) => failure.remedy("See what this command takes.", ["git", "tender", command, "--help"]),
+        None => failure.remedy("See which commands there are.", ["git", "tender", "-h"]),
+    }
 }
 
 /// The session of a command: the repository that is meant, and who asks.

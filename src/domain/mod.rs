@@ -1,4 +1,10 @@
 //! The pure core: no files, no clock, no processes, no environment, no git library.
+//!
+//! - What a task may do: `contract` (from a `document`), `policy`, `scope` over `repo_path`s.
+//! - What was made: `patch` and `patch_text`, with `digest`s to name it.
+//! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk`, `report`.
+//! - What is done: `delivery` (look, then plan), `receipt`, `recovery`.
+//! - What happened: `entry` (a row of the ledger), `action` and `task` (rows folded to a state).
 
 pub mod action;
 pub mod clause;

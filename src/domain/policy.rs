@@ -210,7 +210,9 @@ impl Policy {
                 a.iter().filter(|mode| b.contains(mode)).copied().collect()
             }),
             commit: both(&self.commit, &other.commit, |a, b| *a && *b),
-            flaky: both(&self.flaky, &other.flaky, |a, b| if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }),
+            flaky: both(&self.flaky, &other.flaky, |a, b| {
+                if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
+            }),
             artifact_bytes,
         }
     }

@@ -204,7 +204,12 @@ impl Receipt {
                 before: step.before.clone(),
                 after: step.after.clone(),
                 kept: staged.kept.get(at).cloned().flatten(),
-                notes: [Some(&step.notes), staged.notes.get(at), notes.get(at)].into_iter().flatten().flatten().cloned().collect(),
+                notes: [Some(&step.notes), staged.notes.get(at), notes.get(at)]
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .cloned()
+                    .collect(),
             })
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));

@@ -118,7 +118,10 @@ fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
 
 fn warm(known: Known<'_>, risks: &mut Vec<Risk>) {
     for run in resting(known).filter(|e| e.value.warm) {
-        let text = format!("the verifier {} began with what an earlier candidate's run left in its scratch", run.value.verifier);
+        let text = format!(
+            "the verifier {} began with what an earlier candidate's run left in its scratch",
+            run.value.verifier
+        );
         add(risks, &run.action, text);
     }
 }

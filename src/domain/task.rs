@@ -398,7 +398,7 @@ impl TaskView {
         if self.cancelled.is_some() {
             return Err(Failure::new(Code::Cancelled, format!("the task {} was cancelled", self.id))
                 .subject(self.id.clone())
-                .remedy("Open a new task.", ["git", "tender", "open", "CONTRACT"]));
+                .remedy("Open a new task.", ["git", "tender", "start", "--help"]));
         }
         if self.has_ended() {
             let state = if self.undone.is_some() { "undone" } else { "completed" };

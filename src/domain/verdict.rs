@@ -86,6 +86,9 @@ pub struct Row {
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
 
+/// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
+pub const NOT_COMMITTED: &str = "its manifest is not in the base commit";
+
 /// A record with its digest. Records come in the order of the ledger.
 pub type Record = (Sha256, Evidence);
 
@@ -163,7 +166,9 @@ fn wanted(observation: &Observation, observed: &Observed, records: &[Record], on
                 || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
         }
         (Source::Command, On::Base) => {
-            observation.kind == Kind::Repair && observed.counts && on_base(observation, observed, records).is_none()
+            observation.kind == Kind::Repair
+                && observed.counts
+                && on_base(observation, observed, records).is_none()
         }
         _ => false,
     }
@@ -178,7 +183,7 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             observed.clause.verifier
         )),
         Source::OnlyIn { place } => not_run(format!(
-            "its manifest .tender/verifiers/{}/verifier.toml is not in the base commit, only in {place}",
+            "{NOT_COMMITTED} (.tender/verifiers/{}/verifier.toml), only in {place}",
             observed.clause.verifier
         )),
         Source::Missing { what } => not_run(what.clone()),

@@ -108,7 +108,8 @@ impl Former {
                 bytes = last.as_ref().and_then(|(_, all)| part(all, kept));
             }
             let attributes = path.kept.as_ref().and_then(|kept| kept.attributes.clone());
-            let former = FormerPath { written: path.after.clone(), found: path.before.clone(), bytes, attributes };
+            let former =
+                FormerPath { written: path.after.clone(), found: path.before.clone(), bytes, attributes };
             paths.insert(path.change.path.clone(), former);
         }
         Ok(Self(paths))

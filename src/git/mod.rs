@@ -1,4 +1,10 @@
 //! Everything that reads or writes git data or a working tree.
+//!
+//! - Running git and reading objects: `command` (the only way to start it), `repository`, `objects`, `tree`, `private_index`, `user_index`.
+//! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
+//! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
+//!   everything by descriptors, no link followed.
 
 pub mod apply;
 pub mod beneath;

@@ -89,7 +89,7 @@ fn apply(
 fn advised(failure: Failure, base: &ObjectId) -> Failure {
     let again = ["git", "diff", "--full-index", "--binary", base.as_str()];
     let text = match failure.code() {
-        _ if failure.next_step().is_some() => return failure,
+        _ if failure.has_remedy() => return failure,
         Code::PatchInvalid if failure.details().contains_key("lineEnds") => {
             "Bring the patch over unchanged, for example as an attachment, or make it again from the base."
         }

@@ -254,15 +254,24 @@ fn way_back(cwd: &Path) -> Option<(PathBuf, String)> {
 
 fn not_a_repository(stderr: &str, asked: &Path) -> Failure {
     let said = stderr.trim();
-    let known = said.contains("not a git repository");
-    let code = if known { Code::NotFound } else { Code::GitUnsupported };
-    let message = if known {
-        format!("{} is not inside a git repository", asked.display())
+    let asked = asked.display();
+    let (failure, remedy, command) = if said.contains("not a git repository") {
+        let failure = Failure::new(Code::NotFound, format!("{asked} is not inside a git repository"));
+        (failure, "Run it inside a repository, name one with -C, or make one here.", vec!["git", "init"])
+    } else if said.contains("cannot use bare repository") {
+        let failure = Failure::new(
+            Code::GitUnsupported,
+            format!("{asked} is a bare repository: it has no working tree to deliver into"),
+        );
+        (
+            failure,
+            "Run it in a clone that has a working tree, or name one with -C.",
+            vec!["git", "worktree", "list"],
+        )
     } else {
-        format!("git cannot open the repository at {}: {said}", asked.display())
+        let failure =
+            Failure::new(Code::GitUnsupported, format!("git cannot open the repository at {asked}: {said}"));
+        (failure, "Mend what git says, until it can open the repository.", vec!["git", "status"])
     };
-    Failure::new(code, message)
-        .subject(asked.display().to_string())
-        .detail("git", said)
-        .remedy("Run it inside a repository, or name one with -C.", ["git", "status"])
+    failure.subject(asked.to_string()).detail("git", said).remedy(remedy, command)
 }

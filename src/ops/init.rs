@@ -50,7 +50,9 @@ pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
     };
     put(&mut done, layer, &dir, Path::new("config.toml"), &config(top)?)?;
     for verifier in fitting {
-        for (name, content) in verifier.files {
+        // A manifest of the owners' own is not to get our explanation beside it.
+        let theirs = dir.join("verifiers").join(verifier.id).join("verifier.toml").exists();
+        for (name, content) in verifier.files.iter().filter(|(name, _)| !theirs || *name == "verifier.toml") {
             let place: PathBuf = ["verifiers", verifier.id, name].iter().collect();
             put(&mut done, layer, &dir, &place, content)?;
         }

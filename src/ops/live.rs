@@ -133,7 +133,7 @@ impl Write<'_> {
 /// A conflict gets the command that shows what was to be written, where it has none of its own.
 #[must_use]
 pub fn explained(task: &str, failure: Failure) -> Failure {
-    if failure.code() == Code::DeliveryConflict && failure.next_step().is_none() {
+    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
         let text = "Nothing was written, and the patch is kept. Look at what it would change.";
         return failure.remedy(text, ["git", "tender", "diff", task]);
     }

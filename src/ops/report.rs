@@ -193,7 +193,9 @@ impl Brief {
         for step in &self.done {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
         }
-        let _ = writeln!(out, "  budget    {}", self.budget);
+        for (key, share) in self.budget.as_object().into_iter().flatten() {
+            let _ = writeln!(out, "  budget    {key}: {} of {} used", share["used"], share["limit"]);
+        }
         out
     }
 }
@@ -367,6 +369,29 @@ pub fn show(session: &Session, reference: &str) -> Result<Shown> {
     }
 }
 
+/// A record of evidence with the logs that it names.
+#[derive(Debug)]
+pub struct Told {
+    /// The record.
+    pub evidence: Evidence,
+    /// Per log its name (`stdout` or `stderr`) and what the verifier wrote.
+    pub logs: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// Reads the logs of a record; `None` where the bytes are no record.
+pub fn told(session: &Session, bytes: &[u8]) -> Result<Option<Told>> {
+    let Ok(evidence) = serde_json::from_slice::<Evidence>(bytes) else { return Ok(None) };
+    let mut logs = Vec::new();
+    for attempt in &evidence.attempts {
+        for (name, log) in [("stdout", attempt.stdout), ("stderr", attempt.stderr)] {
+            if let Some(digest) = log {
+                logs.push((name, session.blobs().get(&digest)?));
+            }
+        }
+    }
+    Ok(Some(Told { evidence, logs }))
+}
+
 fn blob(reference: &str, bytes: Vec<u8>) -> Shown {
     let length = bytes.len();
     let (text, base64) = text_or_base64(bytes);
@@ -417,13 +442,13 @@ impl Status {
                 .ok()
                 .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))
                 .unwrap_or_default();
+            let place = if task.bytes == 0 { "(removed)" } else { task.worktree.as_str() };
             let _ = writeln!(
                 out,
-                "{:<20} {:<20} {:>9} KiB  {}",
+                "{:<20} {:<20} {:>9} KiB  {place}",
                 task.task_id,
                 state,
-                task.bytes.div_ceil(1024),
-                task.worktree
+                task.bytes.div_ceil(1024)
             );
         }
         for left in &self.unfinished {

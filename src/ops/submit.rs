@@ -75,10 +75,18 @@ fn capture(
         scope: opened.contract.write_scope.patterns(),
         artifact_bytes: Some(opened.effective.artifact_bytes),
     };
-    match patch {
+    let captured = match patch {
         Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),
         None => worktree(session, task, opened, quarantine, limits),
-    }
+    };
+    captured.map_err(|failure| match failure.code() {
+        // Where the scope is looked at, the task's name is not known.
+        Code::ScopeViolation => {
+            let text = failure.next_step().text;
+            failure.remedy(text, ["git", "tender", "report", "--brief", task])
+        }
+        _ => failure,
+    })
 }
 
 /// The worktree as it is now; refused with everything in it that is not allowed.
@@ -97,8 +105,8 @@ pub fn worktree(
         )
         .subject(opened.worktree.clone())
         .remedy(
-            "Its last candidate is kept. Submit a patch instead, or cancel the task.",
-            ["git", "tender", "diff", task],
+            "Cancel the task, or submit a patch instead. A candidate that was captured is kept.",
+            ["git", "tender", "cancel", task],
         ));
     }
     let held = std::fs::read(session.layout.task_held(task))

@@ -9,7 +9,7 @@ use crate::domain::evidence::Observation;
 use crate::domain::patch::Candidate;
 use crate::domain::report::{Explanation, VerificationObject};
 use crate::domain::task::Record;
-use crate::domain::verdict::{self, Job, Row, Verdict};
+use crate::domain::verdict::{self, Job, NOT_COMMITTED, Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree;
 use crate::verifier::{self, Host, Subject, Verifiers};
@@ -114,20 +114,28 @@ pub fn refusal(task: &str, rows: &[Row]) -> Option<Failure> {
 #[must_use]
 pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
     let waiting = |row: &&Row| row.required && row.verdict == Verdict::NeedsConfirmation;
+    let failing = |row: &&Row| row.required && matches!(row.verdict, Verdict::Failed | Verdict::Error);
+    let failing = rows.iter().filter(failing).find_map(|row| row.evidence.as_deref());
     match (failure.code(), rows.iter().find(waiting)) {
         (Code::ConfirmationRequired, Some(row)) => failure.remedy(
             "A person has to look at it and attest.",
             ["git", "tender", "attest", task, &row.id, "--pass", "-m", "TEXT"],
         ),
-        (Code::VerificationFailed, _) => failure.remedy(
-            "Read what the verifier said, mend the change, submit it again.",
-            ["git", "tender", "report", task],
+        (Code::VerificationFailed | Code::VerifierProtocol, _) if failing.is_some() => {
+            failure.remedy("Read what the verifier said, mend the change, submit it again.", ["git", "tender", "show", failing.unwrap_or_default()])
+        }
+        (Code::VerificationFailed, _) => failure.remedy("Read what the verifier said, mend the change, submit it again.", ["git", "tender", "report", task]),
+        (Code::EvidenceMissing, _) if rows.iter().any(|row| row.required && is_not_committed(row)) => failure.remedy(
+            "Commit the verifier, then start a task anew: this one keeps the base that it was opened with.",
+            ["git", "add", ".tender"],
         ),
-        _ => failure.remedy(
-            "Run the verifiers for what is there now.",
-            ["git", "tender", "verify", task, "--explain"],
-        ),
+        _ => failure.remedy("Run the verifiers for what is there now.", ["git", "tender", "verify", task, "--explain"]),
     }
+}
+
+fn is_not_committed(row: &Row) -> bool {
+    row.verdict == Verdict::NotRun
+        && row.reason.as_deref().is_some_and(|reason| reason.starts_with(NOT_COMMITTED))
 }
 
 fn allow(task: &TaskWrite<'_>, options: &Options<'_>) -> Result<()> {

@@ -1,3 +1,3 @@
-//! Results as text. Pure: values in, text out.
+//! Results as text. Pure: values in, text out. `--format json` needs nothing of this: there the values are what is shown.
 
 pub mod text;

@@ -1,6 +1,7 @@
 //! Results for people, in plain words. Styles are escape codes that the output strips where they are not wanted.
 
 use crate::domain::entry::Entry;
+use crate::domain::evidence::Evidence;
 use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
@@ -45,13 +46,19 @@ pub fn failure(failure: &Failure) -> String {
         );
         details(&mut out, other);
     }
-    if let Some(remedy) = failure.next_step() {
-        let _ = writeln!(out, "{} {}", styled(BOLD, "next:"), remedy.text);
-        if !remedy.command.is_empty() {
-            let _ = writeln!(out, "  {}", shell_line(&remedy.command));
-        }
+    let remedy = failure.next_step();
+    let _ = writeln!(out, "{} {}", styled(BOLD, "next:"), remedy.text);
+    if !remedy.command.is_empty() {
+        let _ = writeln!(out, "  {}", shell_line(&remedy.command));
     }
     out
+}
+
+/// A failure below a report that has shown its rows already: only what and what next.
+#[must_use]
+pub fn refusal(refused: &Failure) -> String {
+    let remedy = refused.next_step();
+    failure(&Failure::new(refused.code(), refused.message()).remedy(remedy.text, remedy.command))
 }
 
 fn details(out: &mut String, failure: &Failure) {
@@ -150,6 +157,16 @@ pub fn task(task: &TaskObject) -> String {
             let _ = writeln!(out, "  the worktree lacks {what}: {}", path_list(paths));
         }
     }
+    for note in &task.notes {
+        let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
+    }
+    if task.state == TaskState::Open {
+        let _ = writeln!(
+            out,
+            "  next      make the change in the worktree, then: git tender ship {}",
+            task.task_id
+        );
+    }
     out
 }
 
@@ -243,6 +260,43 @@ fn requirement(out: &mut String, row: &Row) {
         styled(style, &format!("{:<18}", word(&row.verdict))),
         row.id
     );
+    if let (Verdict::Failed | Verdict::Error, Some(evidence)) = (row.verdict, &row.evidence) {
+        let _ = writeln!(out, "{:21}{}", "", styled(DIM, &format!("git tender show {evidence}")));
+    }
+}
+
+/// A record of evidence: what ran and came out, then the logs as they are.
+#[must_use]
+pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
+    let reason = record.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let mut out = format!(
+        "{} for task {}, candidate {}: {}{reason}\n",
+        record.requirement,
+        record.task,
+        record.candidate,
+        word(&record.outcome)
+    );
+    let _ = writeln!(out, "  verifier  {}", record.verifier);
+    if !record.identity.argv.is_empty() {
+        let _ = writeln!(out, "  command   {}", shell_line(&record.identity.argv));
+    }
+    if let Some(said) = &record.attestation {
+        let _ = writeln!(out, "  {} says: {}", said.person, said.message);
+    }
+    let _ = writeln!(out, "  made      {} to {} [{}]", record.started_at, record.finished_at, record.run);
+    for finding in &record.findings {
+        let place = finding.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+        let _ = writeln!(out, "  {}: {place}{}", finding.level, finding.message);
+    }
+    for (name, log) in logs {
+        let _ = writeln!(
+            out,
+            "{}\n{}",
+            styled(BOLD, &format!("--- {name}")),
+            String::from_utf8_lossy(log).trim_end()
+        );
+    }
+    out
 }
 
 /// A delivery or its reversal.

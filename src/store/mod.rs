@@ -1,4 +1,7 @@
 //! What git-tender keeps beside the repository: the ledger, blobs, locks and the places of everything else.
+//!
+//! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too large for it, found by digest.
+//! Together they are all that a report needs. `layout` names every path, `lock` makes a held lock a value.
 
 pub mod blobs;
 pub mod layout;

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How long a probe may take.
 const PROBE_TIME: Duration = Duration::from_secs(30);
 
+/// How much of a program's complaint goes into a reason, in characters.
+const LONGEST_COMPLAINT: usize = 200;
+
 /// The programs of one verifier, or what is missing, in a sentence.
 pub(super) type Found = std::result::Result<Vec<Tool>, String>;
 
@@ -116,12 +119,20 @@ fn probe(
     command.env = env.to_vec();
     command.timeout = PROBE_TIME;
     command.output_cap = 64 * 1024;
+    command.secrets = secrets(host);
     let finished = process::run(host.program, &command)?;
     Ok(match finished.end {
         End::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
         End::NotStarted { message, .. } => {
             Err(format!("`{}` could not be asked for its version: {message}", argv.join(" ")))
         }
-        _ => Err(format!("`{}` did not tell its version: it failed", argv.join(" "))),
+        _ => Err(format!("`{}` did not tell its version: {}", argv.join(" "), said(&finished.stderr.bytes))),
     })
+}
+
+/// The first line of what a program complained about, for a sentence.
+fn said(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it failed");
+    line.chars().filter(|c| !c.is_control()).take(LONGEST_COMPLAINT).collect()
 }

@@ -298,3 +298,96 @@ fn progress_is_not_written_to_a_pipe() {
     let answer = repo.json(&["verify", "t1"]).ok();
     assert!(answer.stderr.is_empty(), "{}", answer.stderr);
 }
+
+#[test]
+fn every_refusal_of_a_beginner_names_a_next_step() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for (args, stdin, code) in [
+        (&["open", "nowhere.json"][..], "", "not_found"),
+        (&["open", "docs"], "", "io"),
+        (&["open", "-"], "{", "contract.invalid"),
+        (&["open", "-"], "[]", "contract.invalid"),
+        (&["open", "-"], "{\"gaol\": 1}", "contract.invalid"),
+        (&["start", "", "--scope", "docs/"], "", "contract.invalid"),
+        (&["-C", "/nowhere", "status"], "", "arguments.invalid"),
+        (&["start", "goal"], "", "arguments.invalid"),
+        (&["report"], "", "not_found"),
+    ] {
+        // The shape of the answer is looked at in `fails`: a remedy with a command that exists.
+        repo.json_in("", &[], Some(stdin.as_bytes()), args).fails(code);
+    }
+    let refused = repo.json(&["start", "goal", "--scope", "/etc/"]);
+    assert_eq!(
+        refused.fails("contract.invalid")["remedy"]["command"],
+        json!(["git", "tender", "start", "--help"])
+    );
+    let text = repo.tender(&[]).exits(2).errors();
+    assert!(text.contains("no command was given") && text.contains("git tender -h"), "{text}");
+    let text = repo.tender(&["sho"]).exits(2).errors();
+    assert!(text.contains("show"), "a name that is near is told: {text}");
+    let error = repo.json(&["start", "goal"]);
+    assert_eq!(error.error()["remedy"]["command"], json!(["git", "tender", "start", "--help"]));
+    let (task, _) = (repo.open(&Contract::new("t1").scope(&["docs/"])), repo.open(&Contract::new("t2")));
+    task.write("src/a.txt", "outside\n");
+    let error = repo.json(&["submit", "t1"]);
+    assert_eq!(
+        error.fails("scope.violation")["remedy"]["command"],
+        json!(["git", "tender", "report", "--brief", "t1"])
+    );
+}
+
+#[test]
+fn outside_a_repository_and_in_a_bare_one_the_message_is_a_plain_sentence() {
+    let lab = Lab::new();
+    let nowhere = Repo::at(&lab, lab.path("home"));
+    let error = nowhere.json(&["status"]);
+    assert!(
+        error.fails("not_found")["message"]
+            .as_str()
+            .expect("text")
+            .ends_with("is not inside a git repository")
+    );
+    let bare = lab.repo_with("bare.git", &["--bare"]);
+    for args in [&["status"][..], &["init"], &["start", "goal", "--scope", "docs/"]] {
+        let error = bare.json(args);
+        let message = error.fails("git.unsupported")["message"].as_str().expect("text").to_owned();
+        assert!(message.contains("is a bare repository") && !message.contains("safe."), "{message}");
+    }
+}
+
+#[test]
+fn a_verifier_that_is_not_committed_is_told_at_once_and_the_remedy_is_not_to_try_again() {
+    let lab = Lab::new();
+    let repo = cargo_project(&lab);
+    repo.json(&["init"]).ok();
+    let text = repo.tender(&["start", "goal", "--scope", "src/", "--verify", "clippy"]).ok().text();
+    assert!(text.contains("not committed") && text.contains("git tender ship t1"), "{text}");
+    std::fs::write(lab.path("app.tender/t1/src/a.txt"), "changed\n").expect("writes");
+    repo.json(&["submit"]).ok();
+    let error = repo.json(&["deliver"]);
+    assert_eq!(error.fails("evidence.missing")["remedy"]["command"], json!(["git", "add", ".tender"]));
+}
+
+#[test]
+fn what_a_failed_verifier_wrote_is_one_command_away() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    Verifier::new("unit").script("echo the bolt is loose >&2\nexit 3").commit(&repo);
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    let evidence = answer.row("unit")["evidence"].as_str().expect("text").to_owned();
+    let text = repo.tender(&["report", "t1"]).ok().text();
+    assert!(text.contains(&format!("git tender show {evidence}")), "{text}");
+    let shown = repo.tender(&["show", &evidence]).ok().text();
+    assert!(shown.contains("the bolt is loose") && shown.contains("exit code 3"), "{shown}");
+    let error = repo.json(&["deliver", "t1"]);
+    assert_eq!(
+        error.fails("verification.failed")["remedy"]["command"],
+        json!(["git", "tender", "show", evidence])
+    );
+    // A program still gets the record as it was stored.
+    assert!(
+        repo.json(&["show", &evidence]).ok().json["text"].as_str().is_some_and(|text| text.starts_with('{'))
+    );
+}

@@ -248,7 +248,8 @@ fn what_a_candidate_left_in_the_scratch_never_judges_for_another_task() {
     let repo = lab.repo("app");
     let script = "mkdir -p cache; if grep -q plant src/a.txt; then touch cache/ok; fi\ntest -e cache/ok && case_ok a || case_bad a\nfinish";
     Verifier::new("unit").script(script).key("scratch = [\"cache/\"]").commit(&repo);
-    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "plant\n"));
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "plant\n"));
     repo.json(&["verify", "t1"]).ok();
     task.write("src/a.txt", "clean\n");
     repo.json(&["submit", "t1"]).ok();

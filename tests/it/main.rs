@@ -24,6 +24,7 @@ mod open;
 mod patches;
 mod policy;
 mod race;
+mod readme;
 mod repair;
 mod report;
 mod repositories;

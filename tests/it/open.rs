@@ -303,7 +303,8 @@ fn a_live_base_never_holds_half_a_delivery_or_its_temporary_files() {
             task.write(format!("docs/new{number}.md"), "new\n");
         }
     });
-    let live: Vec<_> = (0..4).map(|n| Contract::new(&format!("live{n}")).set("base", "live".into())).collect();
+    let live: Vec<_> =
+        (0..4).map(|n| Contract::new(&format!("live{n}")).set("base", "live".into())).collect();
     let opened = std::thread::scope(|scope| {
         let delivery = scope.spawn(|| repo.json(&["deliver", "t1"]).ok());
         let opened: Vec<_> = live.iter().map(|contract| repo.open(contract)).collect();

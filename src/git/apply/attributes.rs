@@ -48,8 +48,11 @@ fn own(wanted: &Attributes, to: &File) -> io::Result<()> {
 /// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted where they do not.
 fn extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
     let present = names(to)?;
-    let wanted: BTreeMap<CString, &Vec<u8>> =
-        wanted.extended.iter().filter_map(|(name, value)| Some((CString::new(name.clone()).ok()?, value))).collect();
+    let wanted: BTreeMap<CString, &Vec<u8>> = wanted
+        .extended
+        .iter()
+        .filter_map(|(name, value)| Some((CString::new(name.clone()).ok()?, value)))
+        .collect();
     let mut notes = Vec::new();
     for name in present.iter().filter(|name| !wanted.contains_key(*name)) {
         if let Err(e) = rustix::fs::fremovexattr(to, name.as_c_str()) {

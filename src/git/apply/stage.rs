@@ -137,7 +137,8 @@ pub(super) fn stage(
     keeper: Keeper<'_>,
 ) -> std::result::Result<Staged, (Staged, Failure)> {
     let none = plan.steps.iter().map(|_| None).collect();
-    let mut staged = Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect(), notes: Vec::new() };
+    let mut staged =
+        Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect(), notes: Vec::new() };
     match write_all(plan, materials, &mut staged).and_then(|()| keep(plan, materials, keeper, &mut staged)) {
         Ok(()) => Ok(staged),
         Err(e) => Err((staged, e)),
@@ -243,17 +244,18 @@ fn attributes_of(top: &Top, step: &PlannedStep) -> Option<Attributes> {
 fn keep(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>, staged: &mut Staged) -> Result<()> {
     let mut chunk: Vec<u8> = Vec::new();
     let mut parts: Vec<(usize, u64, u64, Option<Attributes>)> = Vec::new();
-    let mut flush = |chunk: &mut Vec<u8>, parts: &mut Vec<(usize, u64, u64, Option<Attributes>)>| -> Result<()> {
-        if parts.is_empty() {
-            return Ok(());
-        }
-        let blob = (keeper.put)(chunk)?;
-        for (at, offset, length, attributes) in parts.drain(..) {
-            staged.kept[at] = Some(Kept { blob, offset, length, attributes });
-        }
-        chunk.clear();
-        Ok(())
-    };
+    let mut flush =
+        |chunk: &mut Vec<u8>, parts: &mut Vec<(usize, u64, u64, Option<Attributes>)>| -> Result<()> {
+            if parts.is_empty() {
+                return Ok(());
+            }
+            let blob = (keeper.put)(chunk)?;
+            for (at, offset, length, attributes) in parts.drain(..) {
+                staged.kept[at] = Some(Kept { blob, offset, length, attributes });
+            }
+            chunk.clear();
+            Ok(())
+        };
     for (at, step) in plan.steps.iter().enumerate() {
         let old = matches!(step.step, Step::Replace | Step::Delete) && step.before != Some(Raw::Directory);
         let Some(live) = materials.live.get(&step.change.path).filter(|_| old) else { continue };

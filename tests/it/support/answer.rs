@@ -157,7 +157,7 @@ impl Answer {
             error,
             &json!({
                 "code": "$str", "category": "$str", "message": "$text", "subject": "$str?", "retry": "$str",
-                "details": "$object", "remedy": {"text": "$str", "command": ["$str"]}, "ref": "$str?"
+                "details": "$object", "remedy": {"text": "$text", "command": ["$str"]}, "ref": "$str?"
             }),
         );
         let code = error["code"].as_str().expect("checked");
@@ -167,6 +167,11 @@ impl Answer {
         assert_eq!(self.code, *exit, "{}\n{:#}", self.shown, self.json);
         let retries = ["fix_arguments", "reread", "wait", "ask_user", "query_state", "never"];
         assert!(retries.contains(&error["retry"].as_str().expect("checked")), "{:#}", self.json);
+        assert!(
+            can_be_typed(&error["remedy"]["command"]),
+            "no such command as the remedy names: {:#}",
+            self.json
+        );
         error
     }
 
@@ -251,5 +256,17 @@ impl Answer {
         let risks = risks.unwrap_or_else(|| panic!("{}: no risks in {:#}", self.shown, self.json));
         let words = words.to_lowercase();
         risks.iter().any(|risk| risk["text"].as_str().unwrap_or_default().to_lowercase().contains(&words))
+    }
+}
+
+/// A remedy's command is git's own, or one that this version has.
+fn can_be_typed(command: &Value) -> bool {
+    use clap::CommandFactory as _;
+    let words: Vec<&str> = command.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match words.as_slice() {
+        ["git", "tender", "-h"] => true,
+        ["git", "tender", name, ..] => git_tender::cli::args::Cli::command().find_subcommand(name).is_some(),
+        ["git", _, ..] => true,
+        _ => false,
     }
 }
