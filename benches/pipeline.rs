@@ -3,6 +3,9 @@
 //! `cargo bench` prints one line a case: the medians of both and their ratio. Times depend on the machine; the ratio is what to quote.
 //! `BENCH_RUNS` sets the number of counted runs (5), `BENCH_LARGE` the size of the large repository (100000 files; 0 leaves it out).
 
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
+#![expect(clippy::disallowed_methods, reason = "a bench runs programs and makes files of its own")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -62,7 +65,12 @@ impl Lab {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .output()
             .expect("starts");
-        assert!(output.status.success(), "{program} {args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{program} {args:?}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
         output
     }
 
@@ -104,7 +112,9 @@ fn name(n: usize) -> String {
 }
 
 fn content(n: usize, word: &str) -> String {
-    (0..20).map(|line| if line == 10 { format!("{word} {n}\n") } else { format!("line {line} of file {n}\n") }).collect()
+    (0..20)
+        .map(|line| if line == 10 { format!("{word} {n}\n") } else { format!("line {line} of file {n}\n") })
+        .collect()
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -113,7 +123,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn row(case: &str, ours: Vec<Duration>, peer: Vec<Duration>) {
-    let mut ratios: Vec<f64> = ours.iter().zip(&peer).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
+    let mut ratios: Vec<f64> =
+        ours.iter().zip(&peer).map(|(a, b)| a.as_secs_f64() / b.as_secs_f64()).collect();
     ratios.sort_by(f64::total_cmp);
     let ms = |times| median(times).as_secs_f64() * 1e3;
     println!("| {case} | {:.1} ms | {:.1} ms | {:.2} |", ms(ours), ms(peer), ratios[ratios.len() / 2]);
@@ -193,5 +204,11 @@ fn pipeline(files: usize, runs: usize) {
             peer.push(other);
         }
     }
-    row(&format!("open, submit, verify, deliver, report: 100 of {files} files / worktree add, apply, diff, apply"), ours, peer);
+    row(
+        &format!(
+            "open, submit, verify, deliver, report: 100 of {files} files / worktree add, apply, diff, apply"
+        ),
+        ours,
+        peer,
+    );
 }

@@ -206,15 +206,33 @@ impl Remedy {
     fn default_for(code: Code) -> Self {
         let (text, command): (&str, &[&str]) = match code {
             Code::ArgumentsInvalid => ("See what can be called, and how.", &["git", "tender", "-h"]),
-            Code::NotSupported => ("Leave it out. The help shows what this version does.", &["git", "tender", "-h"]),
-            Code::ContractInvalid => ("Correct the contract where it says so, then open it again.", &["git", "tender", "open", "--help"]),
-            Code::ConfigInvalid => ("Correct the file and commit it; a task that is opened then uses it.", &["git", "add", ".tender"]),
-            Code::PatchInvalid => ("Make the patch anew, against the base of the task.", &["git", "diff", "--binary", "--full-index"]),
+            Code::NotSupported => {
+                ("Leave it out. The help shows what this version does.", &["git", "tender", "-h"])
+            }
+            Code::ContractInvalid => (
+                "Correct the contract where it says so, then open it again.",
+                &["git", "tender", "open", "--help"],
+            ),
+            Code::ConfigInvalid => (
+                "Correct the file and commit it; a task that is opened then uses it.",
+                &["git", "add", ".tender"],
+            ),
+            Code::PatchInvalid => (
+                "Make the patch anew, against the base of the task.",
+                &["git", "diff", "--binary", "--full-index"],
+            ),
             _ => match code.category() {
                 Category::Unknown => ("Let recovery look at what took place.", &["git", "tender", "recover"]),
-                Category::Busy => ("Wait until the other command has ended, then repeat this one.", &["git", "tender", "status"]),
-                Category::Environment => ("See what this machine and repository offer.", &["git", "tender", "doctor"]),
-                Category::Internal => ("Please report it, with the last lines of the log.", &["git", "tender", "log"]),
+                Category::Busy => (
+                    "Wait until the other command has ended, then repeat this one.",
+                    &["git", "tender", "status"],
+                ),
+                Category::Environment => {
+                    ("See what this machine and repository offer.", &["git", "tender", "doctor"])
+                }
+                Category::Internal => {
+                    ("Please report it, with the last lines of the log.", &["git", "tender", "log"])
+                }
                 _ => ("See which tasks there are, and their states.", &["git", "tender", "status"]),
             },
         };

@@ -13,7 +13,8 @@ fn main() -> ExitCode {
     // A panic is our fault and is reported like every other failure, so that a script still gets its object and exit code.
     std::panic::set_hook(Box::new(|_| {}));
     let run = || Surroundings::read().and_then(|surroundings| cli::run(&args, &surroundings));
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(fault(panic.as_ref())));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(fault(panic.as_ref())));
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => ExitCode::from(output::show_failure(format, &failure)),
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
 }
 
 fn fault(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Failure::internal(format!("git-tender broke off: {}", text.unwrap_or("no message")))
 }

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 /// only what the contract allows, only with fresh evidence, and never over your own edits.
 #[derive(Debug, Parser)]
 #[command(name = "git-tender", bin_name = "git tender", version, propagate_version = true)]
-#[command(after_help = "A first look: `git tender demo`. A first task: `git tender start \"GOAL\" --scope docs/`,\n\
-edit in the worktree that it prints, then `git tender ship`.")]
+#[command(
+    after_help = "A first look: `git tender demo`. A first task: `git tender start \"GOAL\" --scope docs/`,\n\
+edit in the worktree that it prints, then `git tender ship`."
+)]
 pub struct Cli {
     /// Run as if started in this folder.
     #[arg(short = 'C', value_name = "DIR", global = true)]

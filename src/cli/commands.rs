@@ -1,6 +1,8 @@
 //! Each command: convert the arguments, call one operation, hand its result to the output.
 
-use super::args::{AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs, VerifyArgs};
+use super::args::{
+    AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs, VerifyArgs,
+};
 use super::environment::Surroundings;
 use super::output::{self, Format, Progress, show};
 use super::{is_homeless, session};
@@ -33,7 +35,12 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || format!("task {} is cancelled; its worktree {} stays until gc\n", object.task_id, object.worktree)))
+            done(show(format, &object, || {
+                format!(
+                    "task {} is cancelled; its worktree {} stays until gc\n",
+                    object.task_id, object.worktree
+                )
+            }))
         }
         Command::Recover => {
             let object = ops::recover::recover(&session)?;
@@ -81,7 +88,9 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
             let object = ops::report::show(session, reference)?;
             match (format, object.raw()) {
                 (Format::Text, Some(bytes)) => match ops::report::told(session, &bytes)? {
-                    Some(told) => done(output::write_out(text::evidence(&told.evidence, &told.logs).as_bytes())),
+                    Some(told) => {
+                        done(output::write_out(text::evidence(&told.evidence, &told.logs).as_bytes()))
+                    }
                     None => done(output::write_out(&bytes)),
                 },
                 _ => done(show(format, &object, || object.text())),
@@ -94,11 +103,16 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
 fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
     match &cli.command {
         Command::Demo(args) => {
-            let demo = ops::demo::demo(args.dir.as_deref(), surroundings.caller(None).environment, super::machine(surroundings), &|line| {
-                if cli.format == Format::Text {
-                    let _ = output::write_out(line.as_bytes());
-                }
-            })?;
+            let demo = ops::demo::demo(
+                args.dir.as_deref(),
+                surroundings.caller(None).environment,
+                super::machine(surroundings),
+                &|line| {
+                    if cli.format == Format::Text {
+                        let _ = output::write_out(line.as_bytes());
+                    }
+                },
+            )?;
             done(show(cli.format, &demo, || demo.text()))
         }
         Command::Doctor => {
@@ -117,19 +131,30 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
 
 fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
     if !args.command.is_empty() {
-        return Err(Failure::new(Code::NotSupported, "running a command in the worktree is not in this version")
-            .subject("CMD")
-            .remedy("Leave out what follows `--`, and work in the worktree that is printed.", ["git", "tender", "start", "--help"]));
+        return Err(Failure::new(
+            Code::NotSupported,
+            "running a command in the worktree is not in this version",
+        )
+        .subject("CMD")
+        .remedy(
+            "Leave out what follows `--`, and work in the worktree that is printed.",
+            ["git", "tender", "start", "--help"],
+        ));
     }
-    let wish = ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
+    let wish =
+        ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
     let progress = Progress::start(format, "filling the worktree");
-    let object = ops::open::start(session, &wish, &|done, total| progress.at(done, total)).map_err(|failure| {
-        // The contract was made from these flags: it is them that have to change.
-        match failure.code() == Code::ContractInvalid && !failure.has_remedy() {
-            true => failure.remedy("Correct the goal or the flag that it came from.", ["git", "tender", "start", "--help"]),
-            false => failure,
-        }
-    })?;
+    let object =
+        ops::open::start(session, &wish, &|done, total| progress.at(done, total)).map_err(|failure| {
+            // The contract was made from these flags: it is them that have to change.
+            match failure.code() == Code::ContractInvalid && !failure.has_remedy() {
+                true => failure.remedy(
+                    "Correct the goal or the flag that it came from.",
+                    ["git", "tender", "start", "--help"],
+                ),
+                false => failure,
+            }
+        })?;
     drop(progress);
     done(show(format, &object, || text::task(&object)))
 }
@@ -149,9 +174,15 @@ fn submit(session: &Session, format: Format, cwd: &Path, args: &SubmitArgs) -> R
 }
 
 fn verify(session: &Session, format: Format, args: &VerifyArgs) -> Result<u8> {
-    let options = ops::verify::Options { only: &args.only, explain: args.explain.into(), sandbox: args.no_sandbox.into() };
+    let options = ops::verify::Options {
+        only: &args.only,
+        explain: args.explain.into(),
+        sandbox: args.no_sandbox.into(),
+    };
     let progress = Progress::start(format, "running verifiers");
-    let object = ops::verify::verify(session, args.task.as_deref(), &options, &|done, total| progress.at(done, total))?;
+    let object = ops::verify::verify(session, args.task.as_deref(), &options, &|done, total| {
+        progress.at(done, total)
+    })?;
     drop(progress);
     verification(format, &object)
 }
@@ -176,7 +207,9 @@ fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
 fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
     let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
     let progress = Progress::start(format, "writing files");
-    let object = ops::deliver::deliver(session, args.task.as_deref(), &options, &|done, total| progress.at(done, total))?;
+    let object = ops::deliver::deliver(session, args.task.as_deref(), &options, &|done, total| {
+        progress.at(done, total)
+    })?;
     drop(progress);
     done(show(format, &object, || text::delivery(&object)))
 }
@@ -193,7 +226,10 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
         (None, None) => ops::ship::Subject::Task(None),
     };
     let progress = Progress::start(format, "shipping");
-    let shipped = ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| progress.at(done, total))?;
+    let shipped =
+        ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| {
+            progress.at(done, total)
+        })?;
     drop(progress);
     show(format, &shipped.report, || text::report(&shipped.report))?;
     let Some(failure) = shipped.refused else { return Ok(0) };
@@ -229,9 +265,12 @@ fn read_input(cwd: &Path, file: &Path) -> Result<Vec<u8>> {
     };
     read.map_err(failed)?;
     if bytes.len() as u64 > LARGEST_INPUT {
-        return Err(Failure::new(Code::ArgumentsInvalid, format!("{} is larger than {LARGEST_INPUT} bytes", file.display()))
-            .subject(file.display().to_string())
-            .expected(LARGEST_INPUT, "more"));
+        return Err(Failure::new(
+            Code::ArgumentsInvalid,
+            format!("{} is larger than {LARGEST_INPUT} bytes", file.display()),
+        )
+        .subject(file.display().to_string())
+        .expected(LARGEST_INPUT, "more"));
     }
     Ok(bytes)
 }

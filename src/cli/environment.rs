@@ -23,14 +23,19 @@ impl Surroundings {
         Ok(Self {
             vars: std::env::vars_os().collect(),
             cwd: std::env::current_dir().map_err(|e| Failure::io("find the current folder", here, &e))?,
-            program: std::env::current_exe().map_err(|e| Failure::io("find the program's own file", here, &e))?,
+            program: std::env::current_exe()
+                .map_err(|e| Failure::io("find the program's own file", here, &e))?,
         })
     }
 
     /// The value of a variable; an empty one counts as not set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsString> {
-        self.vars.iter().find(|(key, _)| key == name).map(|(_, value)| value).filter(|value| !value.is_empty())
+        self.vars
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_empty())
     }
 
     /// The folder that a call works from, by `-C`, `GIT_DIR` and the current folder in this order.

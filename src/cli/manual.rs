@@ -21,7 +21,11 @@ impl Written {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("{} pages in {}; `git tender --help` finds them there if `man` does\n", self.pages.len(), self.dir)
+        format!(
+            "{} pages in {}; `git tender --help` finds them there if `man` does\n",
+            self.pages.len(),
+            self.dir
+        )
     }
 }
 
@@ -35,10 +39,15 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 
 /// Writes one page a command. Without a folder they go where `man` looks for what is installed beside the program.
 pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<Written> {
-    let beside = program.parent().and_then(Path::parent).map(|prefix| prefix.join("share").join("man").join("man1"));
-    let dir = dir.map(Path::to_path_buf).or(beside).ok_or_else(|| Failure::internal("the program lies in no folder"))?;
+    let beside =
+        program.parent().and_then(Path::parent).map(|prefix| prefix.join("share").join("man").join("man1"));
+    let dir = dir
+        .map(Path::to_path_buf)
+        .or(beside)
+        .ok_or_else(|| Failure::internal("the program lies in no folder"))?;
     std::fs::create_dir_all(&dir).map_err(|e| Failure::io("create", &dir, &e))?;
-    let mut written = Written { schema: "git-tender/man/v1", dir: dir.display().to_string(), pages: Vec::new() };
+    let mut written =
+        Written { schema: "git-tender/man/v1", dir: dir.display().to_string(), pages: Vec::new() };
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
     page(&root, "git-tender", &dir, &mut written)?;
@@ -52,7 +61,10 @@ fn page(command: &clap::Command, name: &str, dir: &Path, written: &mut Written) 
     let file = format!("{name}.1");
     let path = dir.join(&file);
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).title(name).render(&mut text).map_err(|e| Failure::io("make", &path, &e))?;
+    clap_mangen::Man::new(command.clone())
+        .title(name)
+        .render(&mut text)
+        .map_err(|e| Failure::io("make", &path, &e))?;
     write_shared(&path, &text)?;
     written.pages.push(file);
     Ok(())

@@ -41,10 +41,16 @@ fn bad_arguments(error: &clap::Error) -> Failure {
     let (said, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     // Without any command clap only says what the program is.
     let nothing = error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    let said = if nothing { "no command was given".to_owned() } else { said.trim().trim_start_matches("error: ").replace('\n', " ") };
+    let said = if nothing {
+        "no command was given".to_owned()
+    } else {
+        said.trim().trim_start_matches("error: ").replace('\n', " ")
+    };
     let usage = rest.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
     let tip = rest.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
-    let subject = error.get(clap::error::ContextKind::InvalidArg).or_else(|| error.get(clap::error::ContextKind::InvalidSubcommand));
+    let subject = error
+        .get(clap::error::ContextKind::InvalidArg)
+        .or_else(|| error.get(clap::error::ContextKind::InvalidSubcommand));
     let failure = Failure::new(Code::ArgumentsInvalid, said.split_whitespace().collect::<Vec<_>>().join(" "));
     let failure = match subject {
         Some(subject) => failure.subject(subject.to_string()),
@@ -54,7 +60,8 @@ fn bad_arguments(error: &clap::Error) -> Failure {
         Some(tip) => failure.detail("tip", tip),
         None => failure,
     };
-    let failure = if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
+    let failure =
+        if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
     // Git itself answers `git tender --help`, with a manual page that may not be there; the other two forms reach us.
     match usage.split_whitespace().nth(3).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
         Some(command) => failure.remedy("See what this command takes.", ["git", "tender", command, "--help"]),
@@ -71,7 +78,11 @@ pub fn session(cli: &Cli, surroundings: &Surroundings) -> Result<Session> {
 pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
     let caller = surroundings.caller(folder);
     if folder.is_some() && !caller.cwd.is_dir() {
-        return Err(Failure::new(Code::ArgumentsInvalid, format!("{} is not a folder", caller.cwd.display())).subject("-C"));
+        return Err(Failure::new(
+            Code::ArgumentsInvalid,
+            format!("{} is not a folder", caller.cwd.display()),
+        )
+        .subject("-C"));
     }
     let repository = Repository::discover(&caller)?;
     let layout = Layout::new(repository.common_dir());
@@ -82,7 +93,10 @@ pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<
 
 fn machine(surroundings: &Surroundings) -> Machine {
     let home = surroundings.get("HOME").map(PathBuf::from);
-    let cache = surroundings.get("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(".cache")));
+    let cache = surroundings
+        .get("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| home.as_ref().map(|home| home.join(".cache")));
     Machine { program: surroundings.program.clone(), vars: surroundings.vars.clone(), home, cache }
 }
 

@@ -22,7 +22,8 @@ pub fn show(format: Format, object: &impl Serialize, text: impl FnOnce() -> Stri
     match format {
         Format::Text => write_out(text().as_bytes()),
         Format::Json => {
-            let mut line = serde_json::to_vec(object).map_err(|e| Failure::internal(format!("cannot write JSON: {e}")))?;
+            let mut line = serde_json::to_vec(object)
+                .map_err(|e| Failure::internal(format!("cannot write JSON: {e}")))?;
             line.push(b'\n');
             write_out(&line)
         }
@@ -102,6 +103,7 @@ impl Drop for Progress {
 #[must_use]
 pub fn wanted(args: &[std::ffi::OsString]) -> Format {
     let words: Vec<_> = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
-    let json = words.iter().any(|word| word == "--format=json") || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    let json = words.iter().any(|word| word == "--format=json")
+        || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
     if json { Format::Json } else { Format::Text }
 }

@@ -10,10 +10,16 @@ impl Note {
         match self {
             Self::HardLinkBroken => format!("{path} had further hard links; they keep the old content"),
             Self::LeaseNotChecked => {
-                format!("whether {path} was open for writing elsewhere could not be asked; it was hashed twice instead")
+                format!(
+                    "whether {path} was open for writing elsewhere could not be asked; it was hashed twice instead"
+                )
             }
-            Self::NotExchanged => format!("the file system cannot exchange two names: {path} was absent for a moment"),
-            Self::AttributeLost(name) => format!("the extended attribute {name} of {path} could not be carried over"),
+            Self::NotExchanged => {
+                format!("the file system cannot exchange two names: {path} was absent for a moment")
+            }
+            Self::AttributeLost(name) => {
+                format!("the extended attribute {name} of {path} could not be carried over")
+            }
             Self::LaterEditKept => format!("{path} was edited after it was written; that version was kept"),
             Self::EarlierEditStored(digest) => {
                 format!("{path} was edited twice meanwhile; the earlier version is stored as sha256:{digest}")
@@ -27,6 +33,9 @@ impl Receipt {
     /// All notes as sentences, in path order.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        self.paths.iter().flat_map(|path| path.notes.iter().map(|note| note.sentence(&path.change.path))).collect()
+        self.paths
+            .iter()
+            .flat_map(|path| path.notes.iter().map(|note| note.sentence(&path.change.path)))
+            .collect()
     }
 }

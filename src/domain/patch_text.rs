@@ -1,203 +1,177 @@
-//! Reading a patch as text: which files, which hunks, where in the bytes. Git patches and plain unified diffs.
+//! Reading the text of a patch: which files it names, what it does to each, and its hunks, as ranges of the text.
 //!
-//! Nothing is applied here and nothing guessed: counts must be right, a hunk ends where its header says, a last line without its newline
-//! means that the patch was cut off. What stands between sections (a commit message, a diffstat, a mail's signature) is skipped, as git does.
+//! The reader finds what `git apply` finds, and refuses what git would drop without a word: a line that the counts of a hunk
+//! leave out, a header without its file, content that cannot be in the text. It judges the text alone; whether the patch fits
+//! a base is for [`exact`] and for git.
 
-mod name;
-mod section;
+mod body;
+mod cursor;
+pub mod exact;
+mod header;
+pub mod names;
 
-pub use name::Name;
+pub use body::{BinaryHunk, BinaryKind, Body, Hunk, Side};
+pub use names::Strip;
 
-use super::repo_path::display;
-use crate::error::{Code, Failure, Result};
+use crate::error::Result;
+use cursor::{Cursor, broken};
 use std::ops::Range;
 
-/// One file of a patch.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Its content or mode changes.
+    Modify,
+    /// It appears.
+    Create,
+    /// It goes.
+    Delete,
+    /// It moves, with or without a change.
+    Rename,
+    /// Another appears with its content, with or without a change.
+    Copy,
+}
+
+/// The ids of an `index` line, as they stand there: perhaps abbreviated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexLine {
+    /// Of the preimage; zeros for none.
+    pub old: String,
+    /// Of the postimage; zeros for none.
+    pub new: String,
+}
+
+/// One file of the patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Its bytes in the patch, from its first header line to the end of its last hunk.
+    /// All its lines.
     pub range: Range<usize>,
-    /// Number of its first line in the patch, from 1.
+    /// Its first line in the text, from 1.
     pub line: usize,
-    /// True for `diff --git`.
-    pub git: bool,
-    /// What it starts from; `None` where it makes a file.
-    pub old: Option<Name>,
-    /// What it ends at; `None` where it removes a file.
-    pub new: Option<Name>,
-    /// The mode before, where told.
+    /// True for a section that begins with `diff --git`.
+    pub is_git: bool,
+    /// What happens.
+    pub operation: Operation,
+    /// The path before; `None` for a created file. A copy only reads it.
+    pub old: Option<Vec<u8>>,
+    /// The path after; `None` for a deleted file.
+    pub new: Option<Vec<u8>>,
+    /// What was taken off the two names, where that can be told.
+    pub prefixes: Option<(Vec<u8>, Vec<u8>)>,
+    /// The mode before, in octal, where the patch names it.
     pub old_mode: Option<String>,
-    /// The mode after, where told.
+    /// The mode after, likewise.
     pub new_mode: Option<String>,
-    /// Told to be a rename or a copy.
-    pub moved: Option<Moved>,
-    /// The blob ids of the `index` line, perhaps abbreviated.
-    pub index: Option<(String, String)>,
-    /// A change of bytes that are no text.
-    pub binary: Binary,
-    /// The hunks, in the order of the patch.
-    pub hunks: Vec<Hunk>,
+    /// The ids, where the patch names them.
+    pub index: Option<IndexLine>,
+    /// The change of the content.
+    pub body: Body,
 }
 
-/// A file that gets another name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moved {
-    /// The old name goes away.
-    Renamed,
-    /// The old name stays.
-    Copied,
-}
-
-/// Whether a section holds binary content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Binary {
-    /// It is text.
-    #[default]
-    No,
-    /// With its data.
-    Data,
-    /// Only told to differ.
-    Missing,
-}
-
-/// One hunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunk {
-    /// Number of its header line in the patch, from 1.
-    pub line: usize,
-    /// The `@@ … @@` part of its header.
-    pub header: String,
-    /// First line of the old file, from 1; with no old lines the line before.
-    pub old_start: usize,
-    /// Number of old lines.
-    pub old_count: usize,
-    /// First line of the new file, likewise.
-    pub new_start: usize,
-    /// Number of new lines.
-    pub new_count: usize,
-    /// Its lines.
-    pub lines: Vec<Line>,
-}
-
-/// What a line of a hunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// In both files.
-    Context,
-    /// Only in the old file.
-    Removed,
-    /// Only in the new file.
-    Added,
-}
-
-/// A line of a hunk: its bytes with the newline, where it has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What it is.
-    pub kind: Kind,
-    /// The bytes as they stand in the file.
-    pub bytes: Vec<u8>,
-}
-
-impl Hunk {
-    /// The lines that the old file must have.
-    pub fn old_lines(&self) -> impl Iterator<Item = &[u8]> {
-        self.lines.iter().filter(|l| l.kind != Kind::Added).map(|l| l.bytes.as_slice())
+impl Section {
+    /// The name that a message shows.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
     }
 
-    /// The lines that the new file gets.
-    pub fn new_lines(&self) -> impl Iterator<Item = &[u8]> {
-        self.lines.iter().filter(|l| l.kind != Kind::Removed).map(|l| l.bytes.as_slice())
-    }
-}
-
-/// All sections of a patch. A patch without any is `patch.invalid`.
-pub fn parse(text: &[u8]) -> Result<Vec<Section>> {
-    let mut reader = Reader { text, at: 0, line: 1 };
-    let mut sections = Vec::new();
-    while let Some(line) = reader.peek() {
-        if line.starts_with(b"diff --git ") {
-            sections.push(section::git(&mut reader)?);
-        } else if line.starts_with(b"--- ") && reader.looks_plain() {
-            sections.push(section::plain(&mut reader)?);
-        } else if line.starts_with(b"@@@ ")
-            || line.starts_with(b"diff --cc ")
-            || line.starts_with(b"diff --combined ")
-        {
-            return Err(reader.invalid("it is a merge's combined diff, which no tool can apply"));
-        } else if line.starts_with(b"@@ -") {
-            return Err(reader.invalid("a hunk stands without the name of its file"));
-        } else {
-            reader.skip();
+    /// The hunks; none for a binary patch.
+    #[must_use]
+    pub fn hunks(&self) -> &[Hunk] {
+        match &self.body {
+            Body::Text(hunks) => hunks,
+            _ => &[],
         }
     }
-    if sections.is_empty() {
-        return Err(Failure::new(Code::PatchInvalid, "there is no change in the patch").remedy(
-            "Give the output of `git diff`, `git format-patch` or `diff -u`.",
-            ["git", "diff", "--binary", "--full-index"],
+
+    /// A plain diff cannot say that a file is new except by having no old lines: then it may be.
+    #[must_use]
+    pub fn may_create(&self) -> bool {
+        let nothing_before = matches!(self.hunks(), [only] if only.old_count == 0);
+        !self.is_git && self.operation == Operation::Modify && nothing_before
+    }
+}
+
+/// Reads every section of a text. Text between sections is left out. An empty result is no failure.
+pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
+    let mut cursor = Cursor::new(text);
+    let mut sections = Vec::new();
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") || text.starts_with(b"\xef\xbb\xbf") {
+        return Err(broken(
+            1,
+            "it begins with a byte order mark; write it as plain bytes, without an encoding",
         ));
+    }
+    while !cursor.is_at_end() {
+        let line = cursor.peek();
+        let found = sections.len();
+        if line.starts_with(b"diff --git ") {
+            sections.push(header::git_section(&mut cursor, strip)?);
+        } else if is_plain_header(&cursor)? {
+            sections.push(header::plain_section(&mut cursor, strip)?);
+        } else {
+            no_part_of_a_diff(line, cursor.line(), !sections.is_empty())?;
+            cursor.skip();
+        }
+        if sections.len() > found {
+            whole_line_follows(cursor.peek(), cursor.line())?;
+        }
     }
     Ok(sections)
 }
 
-/// Goes through the lines and knows where it is.
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-    line: usize,
+/// `--- `, `+++ ` and a hunk. The first two without the third are a header whose hunks git would not see.
+fn is_plain_header(cursor: &Cursor) -> Result<bool> {
+    if !cursor.peek().starts_with(b"--- ") {
+        return Ok(false);
+    }
+    let mut ahead = cursor.clone();
+    ahead.skip();
+    if !ahead.peek().starts_with(b"+++ ") {
+        return Ok(false);
+    }
+    ahead.skip();
+    if ahead.peek().starts_with(b"@@ -") {
+        return Ok(true);
+    }
+    Err(broken(
+        ahead.line(),
+        "a hunk header (`@@ -START,COUNT +START,COUNT @@`) is missing after `---` and `+++`",
+    ))
 }
 
-impl<'a> Reader<'a> {
-    /// The line at hand with its newline; `None` at the end.
-    fn peek(&self) -> Option<&'a [u8]> {
-        line_at(self.text, self.at)
+/// Half a line right after a section is the rest of it, or of the next one; a signature may end as it likes.
+fn whole_line_follows(line: &[u8], number: usize) -> Result<()> {
+    if line.is_empty() || line.ends_with(b"\n") || line == b"-- " || line == b"--" {
+        return Ok(());
     }
-
-    fn skip(&mut self) {
-        self.at += self.peek().map_or(0, <[u8]>::len);
-        self.line += 1;
-    }
-
-    /// The three lines that begin a file in a plain unified diff.
-    fn looks_plain(&self) -> bool {
-        let second = self.at + self.peek().map_or(0, <[u8]>::len);
-        let Some(plus) = line_at(self.text, second) else { return false };
-        let third = line_at(self.text, second + plus.len());
-        plus.starts_with(b"+++ ") && third.is_some_and(|l| l.starts_with(b"@@ -"))
-    }
-
-    /// A header line without its newline.
-    fn header(&mut self) -> Result<&'a [u8]> {
-        let line = self.peek().unwrap_or_default();
-        if line.ends_with(b"\r\n") {
-            return Err(self
-                .invalid(
-                    "its own header lines end in CRLF: an editor or a mail program converted the line ends",
-                )
-                .remedy(
-                    "Send the patch as it was made, as a file or an attachment.",
-                    ["git", "format-patch", "--stdout"],
-                ));
-        }
-        let Some(text) = line.strip_suffix(b"\n") else {
-            return Err(self.invalid("it ends in the middle of a line: its last bytes are missing"));
-        };
-        self.skip();
-        Ok(text)
-    }
-
-    fn invalid(&self, why: &str) -> Failure {
-        Failure::new(Code::PatchInvalid, format!("the patch is not usable at line {}: {why}", self.line))
-            .subject(format!("line {}", self.line))
-            .detail("line", self.line)
-            .detail("text", display(self.peek().unwrap_or_default().trim_ascii_end()))
-    }
+    Err(broken(number, "the text ends within a line: the patch was cut off").detail("truncated", true))
 }
 
-fn line_at(text: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-    let end = rest.iter().position(|b| *b == b'\n').map_or(rest.len(), |n| n + 1);
-    Some(&rest[..end])
+/// Lines outside a section that belong to one: something before them was lost.
+fn no_part_of_a_diff(line: &[u8], number: usize, inside: bool) -> Result<()> {
+    let content = line.trim_ascii_end();
+    if inside && b"diff --git ".starts_with(line) {
+        return whole_line_follows(line, number);
+    }
+    if line.starts_with(b"diff --cc ") || line.starts_with(b"diff --combined ") {
+        return Err(broken(number, "it is the combined diff of a merge, which says nothing of one base"));
+    }
+    if content.starts_with(b"Binary files ") && content.ends_with(b" differ") {
+        return Err(broken(number, "the content of a binary file is missing; make the patch with --binary"));
+    }
+    let stray = body::is_hunk_header(line) || inside && line.starts_with(b"@@ ");
+    let lost = [
+        b"old mode 1".as_slice(),
+        b"new mode 1",
+        b"new file mode ",
+        b"deleted file mode ",
+        b"GIT binary patch",
+    ];
+    if stray || lost.iter().any(|start| line.starts_with(start)) {
+        return Err(broken(number, "this line belongs to a file, but no file's header stands before it"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

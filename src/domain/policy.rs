@@ -123,10 +123,8 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
             let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
             policy.flaky = problems.choice(field, node, &words).unwrap_or_default();
         }
-        "env" => {
-            drop(problems.texts(field, node));
-            problems.later(field, "passing the environment on");
-        }
+        // A contract cannot pass variables on in this version; those that a manifest names are its owners' own.
+        "env" => drop(problems.texts(field, node)),
         "accept" => {
             problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
             problems.later(field, "accepting bundles");
@@ -486,7 +484,6 @@ artifactBytes = 1000
     #[test]
     fn what_comes_later_is_refused_by_name() {
         for (text, subject) in [
-            ("[policy]\nenv = [\"NPM_TOKEN\"]", "policy.env"),
             ("[policy]\naccept = \"signed\"", "policy.accept"),
             ("[policy.budget.repair]\nwallSeconds = 3600", "policy.budget.repair.wallSeconds"),
             ("[policy.budget.explore]\nturns = 1", "policy.budget.explore.turns"),
@@ -499,7 +496,7 @@ artifactBytes = 1000
                 "{failure}"
             );
         }
-        let both = refused("[policy]\nenv = []\nwrites = []");
+        let both = refused("[policy]\naccept = \"signed\"\nwrites = []");
         assert_eq!(both.code(), Code::ConfigInvalid);
         assert_eq!(both.others()[0].code(), Code::NotSupported);
     }

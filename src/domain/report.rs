@@ -1,9 +1,9 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
-use super::receipt::{Outcome, Receipt};
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
+use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
 use super::verdict::{Row, Verdict};
@@ -153,8 +153,25 @@ impl DeliveryObject {
             task_id: task.to_owned(),
             state,
             mode: "local_files".to_owned(),
-            paths: receipt.paths.iter().map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome }).collect(),
+            paths: receipt
+                .paths
+                .iter()
+                .map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome })
+                .collect(),
             notes: receipt.sentences(),
+        }
+    }
+
+    /// What a delivery would do (`--dry-run`).
+    #[must_use]
+    pub fn preview(task: &str, paths: Vec<(RepoPath, Outcome)>) -> Self {
+        Self {
+            schema: "git-tender/delivery/v1".to_owned(),
+            task_id: task.to_owned(),
+            state: TaskState::Verified,
+            mode: "local_files".to_owned(),
+            paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
+            notes: Vec::new(),
         }
     }
 

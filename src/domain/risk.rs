@@ -1,15 +1,25 @@
 //! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action it rests on.
 
 use super::evidence::shown;
-use super::report::{Known, Risk};
 use super::repo_path::RepoPath;
+use super::report::{Known, Risk};
 use super::verdict::Verdict;
 
 /// Every risk that holds, in a fixed order.
 #[must_use]
 pub fn all(known: Known<'_>) -> Vec<Risk> {
     let mut risks = Vec::new();
-    for rule in [empty_change, optional_rows, unseen_work, moved_head, confinement, protected, delivery_notes, flaky, cut_output] {
+    for rule in [
+        empty_change,
+        optional_rows,
+        unseen_work,
+        moved_head,
+        confinement,
+        protected,
+        delivery_notes,
+        flaky,
+        cut_output,
+    ] {
         rule(known, &mut risks);
     }
     risks
@@ -46,7 +56,10 @@ fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(delivered) = &known.view.delivered else { return };
     let base = &known.opened.base;
     if let Some(head) = delivered.value.head.as_ref().filter(|head| **head != base.commit) {
-        let text = format!("HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs", base.commit);
+        let text = format!(
+            "HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs",
+            base.commit
+        );
         add(risks, &delivered.action, text);
     }
 }
@@ -75,7 +88,8 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
         let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
         Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
     });
-    let (action, who) = confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
+    let (action, who) =
+        confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
     add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
 }
 
@@ -90,18 +104,31 @@ fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
 
 fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
     for run in resting(known).filter(|e| e.value.flaky) {
-        add(risks, &run.action, format!("the verifier {} failed and then passed on the same bytes", run.value.verifier));
+        add(
+            risks,
+            &run.action,
+            format!(
+                "the verifier {} is flaky: it failed and then passed on the same bytes",
+                run.value.verifier
+            ),
+        );
     }
 }
 
 fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
     for run in resting(known).filter(|e| e.value.truncated()) {
-        add(risks, &run.action, format!("the output of the verifier {} was cut at its limit", run.value.verifier));
+        add(
+            risks,
+            &run.action,
+            format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
+        );
     }
 }
 
 /// The evidence that the rows rest on.
-fn resting<'a>(known: Known<'a>) -> impl Iterator<Item = &'a super::task::Recorded<super::evidence::Evidence>> {
+fn resting<'a>(
+    known: Known<'a>,
+) -> impl Iterator<Item = &'a super::task::Recorded<super::evidence::Evidence>> {
     known.evidence.iter().filter(move |e| {
         let reference = shown(&e.value.digest());
         known.rows.iter().any(|row| row.evidence.as_deref() == Some(reference.as_str()))

@@ -312,8 +312,11 @@ impl TaskView {
             return Ok(());
         }
         let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
-            Failure::new(Code::StoreCorrupt, format!("row {} of the ledger holds a record that cannot be read: {e}", entry.seq))
-                .subject(entry.action.clone())
+            Failure::new(
+                Code::StoreCorrupt,
+                format!("row {} of the ledger holds a record that cannot be read: {e}", entry.seq),
+            )
+            .subject(entry.action.clone())
         })?;
         self.take(entry, record);
         Ok(())
@@ -348,10 +351,9 @@ impl TaskView {
 
     /// What `open` fixed.
     pub fn opened(&self) -> Result<&Opened> {
-        self.opened
-            .as_ref()
-            .map(|o| &o.value)
-            .ok_or_else(|| Failure::new(Code::NotFound, format!("there is no task {:?}", self.id)).subject(self.id.clone()))
+        self.opened.as_ref().map(|o| &o.value).ok_or_else(|| {
+            Failure::new(Code::NotFound, format!("there is no task {:?}", self.id)).subject(self.id.clone())
+        })
     }
 
     /// The last candidate, or `state.invalid` with the command that makes one.
@@ -366,7 +368,10 @@ impl TaskView {
 
     /// The number that a capture of `tree` gets: that of the same tree under the same contract version, or the next one.
     pub fn candidate_number(&self, tree: &ObjectId, contract_version: u32) -> u32 {
-        let same = self.candidates.iter().find(|c| c.value.tree == *tree && c.value.contract_version == contract_version);
+        let same = self
+            .candidates
+            .iter()
+            .find(|c| c.value.tree == *tree && c.value.contract_version == contract_version);
         let next = self.candidates.iter().map(|c| c.value.candidate).max().unwrap_or(0) + 1;
         same.map_or(next, |known| known.value.candidate)
     }
@@ -400,7 +405,10 @@ impl TaskView {
             return Err(Failure::new(Code::StateInvalid, format!("the task {} is {state}", self.id))
                 .subject(self.id.clone())
                 .expected("a task that has not ended", state)
-                .remedy("See what it delivered, or open a new task.", ["git", "tender", "report", &self.id]));
+                .remedy(
+                    "See what it delivered, or open a new task.",
+                    ["git", "tender", "report", &self.id],
+                ));
         }
         Ok(())
     }
@@ -408,7 +416,9 @@ impl TaskView {
     /// The state, given the requirement rows of the last candidate.
     #[must_use]
     pub fn state(&self, rows: &[Row]) -> TaskState {
-        let delivering = |u: &Unfinished| matches!(u.tool.as_str(), "deliver" | "undo") && u.state == ActionState::Dispatched;
+        let delivering = |u: &Unfinished| {
+            matches!(u.tool.as_str(), "deliver" | "undo") && u.state == ActionState::Dispatched
+        };
         if self.cancelled.is_some() {
             TaskState::Cancelled
         } else if self.undone.is_some() {

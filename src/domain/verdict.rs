@@ -86,8 +86,8 @@ pub struct Row {
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
 
-/// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
-pub const NOT_COMMITTED: &str = "its manifest is not in the base commit";
+/// What the reason of a row says whose verifier is not in the base commit, but elsewhere.
+pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
 /// A record with its digest. Records come in the order of the ledger.
 pub type Record = (Sha256, Evidence);
@@ -180,9 +180,10 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             "{} is not among the verifiers that the contract allows",
             observed.clause.verifier
         )),
-        Source::OnlyIn { place } => {
-            not_run(format!("{NOT_COMMITTED}, only in {place}"))
-        }
+        Source::OnlyIn { place } => not_run(format!(
+            "its manifest .tender/verifiers/{}/verifier.toml {NOT_COMMITTED} {place}",
+            observed.clause.verifier
+        )),
         Source::Missing { what } => not_run(what.clone()),
         Source::Manual | Source::Protected => attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),

@@ -199,11 +199,7 @@ pub fn walk(root: &Dir, visit: &mut Visit<'_>) -> Result<()> {
     walk_in(root, &mut Vec::new(), visit)
 }
 
-fn walk_in(
-    dir: &Dir,
-    path: &mut Vec<u8>,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
+fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>) -> Result<()> {
     let length = path.len();
     for name in dir.names().map_err(|e| failed("list", path, e))? {
         if length > 0 {

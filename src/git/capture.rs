@@ -7,10 +7,10 @@
 use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
 use super::convert::{Attributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
-use super::private_index::{Entry, PrivateIndex};
 use super::limits::{Limits, refusal, violations};
 use super::materialise::{Held, covers};
 use super::objects::Quarantine;
+use super::private_index::{Entry, PrivateIndex};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::digest::{Mode, ObjectId};

@@ -8,17 +8,23 @@
 //! Git runs in an empty private directory, so neither a driver nor git itself meets a file of the tree by a relative name. What a driver
 //! reads comes through a pipe; only built-in conversions read a staged file, with every driver switched off.
 
-use super::command::{Conversation, Git, Output};
-use super::drivers::{Driver, configured_drivers};
+mod rules;
+mod talk;
+
+pub use talk::quoted;
+
+use super::command::{Conversation, Git};
+use super::drivers::configured_drivers;
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::digest::ObjectId;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use rules::{Rules, Way};
 use std::collections::BTreeMap;
-use std::io::BufRead;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use talk::{complain, failed, filtered, hash_staged, started};
 
 /// Which filter drivers may run.
 #[derive(Debug, Clone, Copy)]
@@ -55,25 +61,6 @@ pub struct Conversions<'a> {
     pub repository: &'a Repository,
     /// Where new blobs go.
     pub quarantine: Option<&'a Quarantine>,
-}
-
-/// How a path gets from one form to the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// The bytes are the same.
-    Plain,
-    /// Git converts, no driver runs.
-    BuiltIn,
-    /// Git converts and may run the driver.
-    Driver,
-}
-
-/// What configuration and attributes say of the paths at hand.
-struct Rules {
-    autocrlf: bool,
-    crlf_out: bool,
-    drivers: BTreeMap<String, Driver>,
-    paths: Vec<(Attributes, bool)>,
 }
 
 impl Conversions<'_> {
@@ -347,189 +334,6 @@ impl Attributes {
             (None, None) => self.eol.is_some() || autocrlf,
         }
     }
-}
-
-impl Rules {
-    fn driven(&self, at: usize, acts: impl Fn(&Driver) -> bool) -> bool {
-        let (attributes, allowed) = &self.paths[at];
-        let driver = attributes.filter.as_ref().and_then(|name| self.drivers.get(name));
-        *allowed && driver.is_some_and(acts)
-    }
-
-    fn inward(&self, at: usize, bytes: &[u8]) -> Way {
-        let attributes = &self.paths[at].0;
-        if self.driven(at, Driver::cleans) {
-            Way::Driver
-        } else if attributes.encoding.is_some()
-            || (attributes.ident && has_ident(bytes))
-            || (attributes.line_ends(self.autocrlf) && bytes.contains(&b'\r'))
-        {
-            Way::BuiltIn
-        } else {
-            Way::Plain
-        }
-    }
-
-    fn outward(&self, at: usize, bytes: &[u8]) -> Way {
-        let attributes = &self.paths[at].0;
-        if self.driven(at, Driver::smudges) {
-            Way::Driver
-        } else if attributes.encoding.is_some()
-            || (attributes.ident && has_ident(bytes))
-            || (self.writes_crlf(attributes) && bytes.contains(&b'\n'))
-        {
-            Way::BuiltIn
-        } else {
-            Way::Plain
-        }
-    }
-
-    fn writes_crlf(&self, attributes: &Attributes) -> bool {
-        let crlf = attributes.eol.as_deref().map_or(self.crlf_out, |eol| eol == "crlf");
-        crlf && attributes.line_ends(self.autocrlf)
-    }
-
-    fn kind(&self, at: usize) -> String {
-        let attributes = &self.paths[at].0;
-        let mut parts = Vec::new();
-        if self.driven(at, Driver::smudges) {
-            parts.push(format!("filter={}", attributes.filter.as_deref().unwrap_or_default()));
-        }
-        if let Some(encoding) = &attributes.encoding {
-            parts.push(format!("encoding={encoding}"));
-        }
-        if attributes.ident {
-            parts.push("ident".to_owned());
-        }
-        if self.writes_crlf(attributes) {
-            parts.push(format!("crlf,text={}", attributes.text.as_deref().unwrap_or("auto")));
-        }
-        parts.join(" ")
-    }
-
-    /// A call in which no driver runs.
-    fn silenced(&self, mut git: Git) -> Git {
-        for name in self.drivers.keys() {
-            for key in ["clean", "smudge", "process", "required"] {
-                git = git.empty_setting(&format!("filter.{name}.{key}"));
-            }
-        }
-        git
-    }
-}
-
-fn has_ident(bytes: &[u8]) -> bool {
-    bytes.windows(3).any(|w| w == b"$Id")
-}
-
-fn started(
-    slot: &mut Option<Conversation>,
-    start: impl FnOnce() -> Result<Conversation>,
-) -> Result<&mut Conversation> {
-    match slot {
-        Some(git) => Ok(git),
-        None => Ok(slot.insert(start()?)),
-    }
-}
-
-fn hash_staged(git: &mut Conversation, path: &RepoPath) -> Result<ObjectId> {
-    let mut request = quoted(path.as_bytes());
-    request.push(b'\n');
-    let sent = git.send(&request);
-    let mut answer = String::new();
-    let read = sent.and_then(|()| git.output.read_line(&mut answer));
-    complain(&git.complaints(), path)?;
-    read.map_err(|e| broke_off(path, &e.to_string()))?;
-    answer.trim_end().parse().map_err(|_| broke_off(path, &git.complaints()))
-}
-
-/// One blob through `cat-file --batch --filters`. Its header tells the size before conversion only, so the end is found by the
-/// answer to a second question, for a name that no content can hold by chance.
-fn filtered(git: &mut Conversation, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>> {
-    let mark = format!("end-{:032x}", rand_mark());
-    let request = [id.as_str().as_bytes(), b" ", path.as_bytes(), b"\0", mark.as_bytes(), b"\0"].concat();
-    let end = format!("\n{mark} missing\n");
-    let sent = git.send(&request);
-    let mut header = String::new();
-    let read = sent.and_then(|()| git.output.read_line(&mut header));
-    let mut bytes = Vec::new();
-    let read = read.and_then(|_| read_until(&mut git.output, end.as_bytes(), &mut bytes));
-    complain(&git.complaints(), path)?;
-    read.map_err(|e| broke_off(path, &e.to_string()))?;
-    if !header.trim_end().contains(" blob ") {
-        return Err(Failure::new(Code::NotFound, format!("the repository has no blob {id} for {path}"))
-            .subject(path.to_string())
-            .detail("gitBlob", id.as_str()));
-    }
-    Ok(bytes)
-}
-
-fn read_until(from: &mut impl BufRead, end: &[u8], into: &mut Vec<u8>) -> std::io::Result<()> {
-    loop {
-        // The mark ends in a newline, so whole lines are enough to look at.
-        if from.by_ref().read_until(b'\n', into)? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        if into.ends_with(end) {
-            into.truncate(into.len() - end.len());
-            return Ok(());
-        }
-    }
-}
-
-fn rand_mark() -> u128 {
-    use std::hash::{BuildHasher, Hasher};
-    let word = || u128::from(std::collections::hash_map::RandomState::new().build_hasher().finish());
-    (word() << 64) | word()
-}
-
-/// Git goes on with the unconverted bytes where a driver that is not `required` fails; here that is a failure.
-fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
-    const TELLING: &[&str] = &[
-        "external filter",
-        "failed to encode",
-        "BOM is",
-        "cannot fork to run",
-        "unexpected filter type",
-        "filter '",
-    ];
-    let line = stderr.lines().find(|l| {
-        (l.starts_with("error: ") || l.starts_with("fatal: ")) && TELLING.iter().any(|t| l.contains(t))
-    });
-    match line {
-        None => Ok(()),
-        Some(line) => Err(Failure::new(Code::Io, format!("git cannot convert {path}: {line}"))
-            .subject(path.to_string())
-            .detail("git", stderr.trim())
-            .remedy(
-                "Check the filter driver and the attributes of this path.",
-                ["git", "check-attr", "-a", "--"],
-            )),
-    }
-}
-
-fn failed(output: &Output, path: &RepoPath) -> Failure {
-    broke_off(path, output.stderr.trim())
-}
-
-fn broke_off(path: &RepoPath, said: &str) -> Failure {
-    Failure::new(Code::Io, format!("git broke off while it converted {path}: {said}"))
-        .subject(path.to_string())
-}
-
-/// A path as one line that git reads: quoted the way C does, which covers newlines and carriage returns.
-#[must_use]
-pub fn quoted(path: &[u8]) -> Vec<u8> {
-    let mut out = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' => out.extend([b'\\', *byte]),
-            0x20..=0x7e => out.push(*byte),
-            _ => out.extend(format!("\\{byte:03o}").bytes()),
-        }
-    }
-    out.push(b'"');
-    out
 }
 
 /// The private directory in which one file at a time stands for git to read.

@@ -254,9 +254,9 @@ impl Job<'_> {
                 done += 1;
                 progress(done, total);
             }
-            workers
-                .into_iter()
-                .try_for_each(|w| w.join().unwrap_or_else(|_| Err(Failure::internal("a writing thread panicked"))))
+            workers.into_iter().try_for_each(|w| {
+                w.join().unwrap_or_else(|_| Err(Failure::internal("a writing thread panicked")))
+            })
         });
         outcome?;
         stamps.into_iter().map(|s| s.ok_or_else(|| Failure::internal("a file was not written"))).collect()

@@ -75,6 +75,18 @@ impl Objects {
         self.read(id, "blob")
     }
 
+    /// The length of a blob in bytes.
+    pub fn size(&self, id: &ObjectId) -> Result<u64> {
+        let header = self.fast.as_ref().and_then(|odb| {
+            let oid = git2::Oid::from_str(id.as_str()).ok()?;
+            odb.read_header(oid).ok().filter(|(_, kind)| *kind == git2::ObjectType::Blob)
+        });
+        match header {
+            Some((size, _)) => Ok(size as u64),
+            None => Ok(self.blob(id)?.len() as u64),
+        }
+    }
+
     /// The entries of a tree, in git's order.
     pub fn tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
         parse_tree(&self.read(id, "tree")?, self.format.hex_len() / 2)

@@ -86,9 +86,15 @@ impl Repository {
             return Err(not_a_repository(&answer.stderr, asked));
         };
         if rest.len() > 2 || !git_dir.starts_with(b"/") {
-            return Err(Failure::new(Code::GitUnsupported, "the path of the repository holds a line break, which cannot be worked with")
-                .subject(asked.display().to_string())
-                .remedy("Move the repository to a folder without one in its name.", ["git", "rev-parse", "--show-toplevel"]));
+            return Err(Failure::new(
+                Code::GitUnsupported,
+                "the path of the repository holds a line break, which cannot be worked with",
+            )
+            .subject(asked.display().to_string())
+            .remedy(
+                "Move the repository to a folder without one in its name.",
+                ["git", "rev-parse", "--show-toplevel"],
+            ));
         }
         let format = match *format {
             b"sha1" => ObjectFormat::Sha1,
@@ -253,10 +259,18 @@ fn not_a_repository(stderr: &str, asked: &Path) -> Failure {
         let failure = Failure::new(Code::NotFound, format!("{asked} is not inside a git repository"));
         (failure, "Run it inside a repository, name one with -C, or make one here.", vec!["git", "init"])
     } else if said.contains("cannot use bare repository") {
-        let failure = Failure::new(Code::GitUnsupported, format!("{asked} is a bare repository: it has no working tree to deliver into"));
-        (failure, "Run it in a clone that has a working tree, or name one with -C.", vec!["git", "worktree", "list"])
+        let failure = Failure::new(
+            Code::GitUnsupported,
+            format!("{asked} is a bare repository: it has no working tree to deliver into"),
+        );
+        (
+            failure,
+            "Run it in a clone that has a working tree, or name one with -C.",
+            vec!["git", "worktree", "list"],
+        )
     } else {
-        let failure = Failure::new(Code::GitUnsupported, format!("git cannot open the repository at {asked}: {said}"));
+        let failure =
+            Failure::new(Code::GitUnsupported, format!("git cannot open the repository at {asked}: {said}"));
         (failure, "Mend what git says, until it can open the repository.", vec!["git", "status"])
     };
     failure.subject(asked.to_string()).detail("git", said).remedy(remedy, command)

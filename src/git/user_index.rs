@@ -10,11 +10,25 @@ use crate::error::{Failure, Result};
 
 /// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by path bytes. Entries that are only intended to be added do
 /// not count as entries.
-pub fn differences(repository: &Repository, quarantine: &Quarantine, tree: &ObjectId) -> Result<Vec<IndexDifference>> {
+pub fn differences(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<Vec<IndexDifference>> {
     let raw = repository
         .git_in_top()?
         .objects(quarantine)
-        .args(["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none", tree.as_str(), "--"])
+        .args([
+            "diff-index",
+            "--cached",
+            "--raw",
+            "-z",
+            "--no-renames",
+            "--no-abbrev",
+            "--ignore-submodules=none",
+            tree.as_str(),
+            "--",
+        ])
         .ok()?;
     let damaged = || Failure::internal("git diff-index answered in a form that is not known");
     let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());

@@ -19,19 +19,33 @@ pub enum Word {
 }
 
 /// Asks the person, then records what they say. Refused (`permission.denied`) where no person can be reached.
-pub fn attest(session: &Session, named: Option<&str>, requirement: &str, word: Word, message: &str) -> Result<VerificationObject> {
+pub fn attest(
+    session: &Session,
+    named: Option<&str>,
+    requirement: &str,
+    word: Word,
+    message: &str,
+) -> Result<VerificationObject> {
     let mut task = session.write(named)?;
     task.require_active()?;
     if message.trim().is_empty() {
-        return Err(Failure::new(Code::ArgumentsInvalid, "an attestation needs words: what was looked at, and why it holds").subject("-m"));
+        return Err(Failure::new(
+            Code::ArgumentsInvalid,
+            "an attestation needs words: what was looked at, and why it holds",
+        )
+        .subject("-m"));
     }
     let observation = verify::observe(&mut task)?;
     let observed = manual_row(&task.view.id, &observation, requirement)?.clone();
     let params = json!({"requirement": requirement, "pass": word == Word::Pass, "message": message, "manifestSha256": observation.manifest_sha256});
-    let mut action = RunningAction::new(session.actor, Some(&task.view.id), "attest", &params, task.view.basis());
+    let mut action =
+        RunningAction::new(session.actor, Some(&task.view.id), "attest", &params, task.view.basis());
     let verb = if word == Word::Pass { "passes" } else { "fails" };
     let changes = task.view.last_candidate()?.value.changes.len();
-    let question = format!("Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?", observation.candidate, task.view.id);
+    let question = format!(
+        "Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?",
+        observation.candidate, task.view.id
+    );
     if session.person.confirm(&question) != Some(true) {
         return Err(denied(&task.view.id, requirement, action, &mut task.ledger));
     }
@@ -57,14 +71,21 @@ fn manual_row<'a>(task: &str, observation: &'a Observation, requirement: &str) -
         .subject(requirement)
         .expected(names, requirement)
         .remedy("Let the verifier show it.", ["git", "tender", "verify", task])),
-        None => Err(Failure::new(Code::NotFound, format!("the task {task} has no requirement {requirement:?}"))
-            .subject(requirement)
-            .detail("manual", names)
-            .remedy("See its requirements.", ["git", "tender", "report", task])),
+        None => {
+            Err(Failure::new(Code::NotFound, format!("the task {task} has no requirement {requirement:?}"))
+                .subject(requirement)
+                .detail("manual", names)
+                .remedy("See its requirements.", ["git", "tender", "report", task]))
+        }
     }
 }
 
-fn denied(task: &str, requirement: &str, mut action: RunningAction, ledger: &mut crate::store::Ledger) -> Failure {
+fn denied(
+    task: &str,
+    requirement: &str,
+    mut action: RunningAction,
+    ledger: &mut crate::store::Ledger,
+) -> Failure {
     let failure = Failure::new(Code::PermissionDenied, format!("attesting {requirement:?} is a person's call, and no person confirmed it"))
         .subject(requirement)
         .remedy(

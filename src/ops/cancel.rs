@@ -25,5 +25,10 @@ pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
         task.act("cancel", &serde_json::json!({}), |_| Ok((Record::Cancelled, ())))?;
     }
     let worktree = task.view.opened()?.worktree.clone();
-    Ok(Cancelled { schema: "git-tender/cancelled/v1", task_id: task.view.id.clone(), state: "cancelled", worktree })
+    Ok(Cancelled {
+        schema: "git-tender/cancelled/v1",
+        task_id: task.view.id.clone(),
+        state: "cancelled",
+        worktree,
+    })
 }

@@ -38,7 +38,10 @@ impl Demo {
     /// The closing lines; the steps were told as they happened.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("The repository lies in {}\nLook around: git -C {} tender status\n", self.repository, self.repository)
+        format!(
+            "The repository lies in {}\nLook around: git -C {} tender status\n",
+            self.repository, self.repository
+        )
     }
 }
 
@@ -59,7 +62,12 @@ struct Walk<'a> {
 }
 
 /// Makes the repository and walks through it; `tell` hears each step as it happens.
-pub fn demo(dir: Option<&Path>, environment: Environment, machine: Machine, tell: &dyn Fn(&str)) -> Result<Demo> {
+pub fn demo(
+    dir: Option<&Path>,
+    environment: Environment,
+    machine: Machine,
+    tell: &dyn Fn(&str),
+) -> Result<Demo> {
     let place = match dir {
         Some(dir) => fresh(dir)?,
         None => tempfile::Builder::new()
@@ -84,7 +92,9 @@ fn fresh(dir: &Path) -> Result<PathBuf> {
     let dir = dir.canonicalize().map_err(|e| Failure::io("find", dir, &e))?;
     let mut entries = std::fs::read_dir(&dir).map_err(|e| Failure::io("read", &dir, &e))?;
     if entries.next().is_some() {
-        return Err(Failure::new(Code::ArgumentsInvalid, format!("{} is not empty", dir.display())).subject("--dir"));
+        return Err(
+            Failure::new(Code::ArgumentsInvalid, format!("{} is not empty", dir.display())).subject("--dir")
+        );
     }
     Ok(dir)
 }
@@ -136,7 +146,10 @@ impl Walk<'_> {
         self.change(&worktree, "Say hello to the world.")?;
         self.prove("hello")?;
         put(&self.top, "docs/notes.md", "my own unfinished notes\n")?;
-        self.step("echo … > docs/notes.md", "you go on working meanwhile: an unrelated file of yours\n".to_owned());
+        self.step(
+            "echo … > docs/notes.md",
+            "you go on working meanwhile: an unrelated file of yours\n".to_owned(),
+        );
         self.deliver("hello")?;
         let worktree = self.open("again", "Greet everybody")?;
         self.change(&worktree, "Say hello to everybody.")?;
@@ -165,7 +178,11 @@ impl Walk<'_> {
     fn prove(&mut self, task: &str) -> Result<()> {
         let candidate = submit::submit(&self.session, Some(task), None)?;
         self.step(&format!("git tender submit {task}"), text::candidate(&candidate));
-        let options = verify::Options { only: &[], explain: verify::Explain::No, sandbox: verify::Sandbox::AsContracted };
+        let options = verify::Options {
+            only: &[],
+            explain: verify::Explain::No,
+            sandbox: verify::Sandbox::AsContracted,
+        };
         let verification = verify::verify(&self.session, Some(task), &options, &|_, _| {})?;
         self.step(&format!("git tender verify {task}"), text::verification(&verification));
         match verify::refusal(task, &verification.requirements) {

@@ -52,13 +52,19 @@ pub fn diagnose(caller: &Caller, machine: &Machine) -> Diagnosis {
             checks.push(Check::new("repository", Err((failure.message().to_owned(), remedy))));
         }
     }
-    checks.push(Check::new("sandbox", Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned())));
+    checks.push(Check::new(
+        "sandbox",
+        Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned()),
+    ));
     Diagnosis { schema: "git-tender/doctor/v1", ok: checks.iter().all(|c| c.ok), checks }
 }
 
 fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static str)> {
     const REMEDY: &str = "install git 2.41 or newer and put it first on PATH";
-    let output = Git::new(&caller.environment, None).arg("version").run().map_err(|e| (e.message().to_owned(), REMEDY))?;
+    let output = Git::new(&caller.environment, None)
+        .arg("version")
+        .run()
+        .map_err(|e| (e.message().to_owned(), REMEDY))?;
     let said = output.line();
     match version(&said) {
         Some(found) if found >= OLDEST_GIT => Ok(said),
@@ -92,7 +98,8 @@ fn in_repository(repository: &Repository, machine: &Machine, checks: &mut Vec<Ch
             checks.push(Check::new("worktree", Ok(top.display().to_string())));
             checks.push(Check::new("exchange", exchange(top)));
         }
-        Err(failure) => checks.push(Check::new("worktree", Err((failure.message().to_owned(), "use a clone that has files")))),
+        Err(failure) => checks
+            .push(Check::new("worktree", Err((failure.message().to_owned(), "use a clone that has files")))),
     }
     checks.push(Check::new("ledger", ledger(&Layout::new(repository.common_dir()))));
 }
@@ -134,7 +141,8 @@ impl Diagnosis {
     pub fn text(&self) -> String {
         let line = |check: &Check| {
             let mark = if check.ok { "ok     " } else { "missing" };
-            let remedy = if check.remedy.is_empty() { String::new() } else { format!("\n          {}", check.remedy) };
+            let remedy =
+                if check.remedy.is_empty() { String::new() } else { format!("\n          {}", check.remedy) };
             format!("{mark}  {}: {}{remedy}\n", check.id, check.text)
         };
         self.checks.iter().map(line).collect()

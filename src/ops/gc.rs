@@ -75,7 +75,8 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let session = task.session;
     let opened = task.view.opened()?;
     let known = |tree: &crate::domain::digest::ObjectId| {
-        *tree == opened.base.tree || task.view.candidates.iter().any(|candidate| candidate.value.tree == *tree)
+        *tree == opened.base.tree
+            || task.view.candidates.iter().any(|candidate| candidate.value.tree == *tree)
     };
     let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
@@ -91,7 +92,9 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;
     let scratch = &opened.contract.scratch;
     match ignored.iter().find(|path| !scratch.matches(path) && !materialise::covers(scratch, path)) {
-        Some(path) => Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display()))),
+        Some(path) => {
+            Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display())))
+        }
         None => Ok(()),
     }
 }
@@ -104,7 +107,10 @@ fn nobody_works_there(worktree: &Path) -> Result<()> {
         let inside = std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&real));
         if inside {
             let pid = process.file_name().to_string_lossy().into_owned();
-            return Err(Failure::new(Code::StateInvalid, format!("the process {pid} works in {}", worktree.display())));
+            return Err(Failure::new(
+                Code::StateInvalid,
+                format!("the process {pid} works in {}", worktree.display()),
+            ));
         }
     }
     Ok(())

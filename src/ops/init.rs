@@ -117,7 +117,9 @@ impl Initialised {
             out.push_str(&format!("  kept  {name}\n"));
         }
         if self.verifiers.is_empty() {
-            out.push_str("  no tools were recognised; write verifiers of your own under verifiers/ID/verifier.toml\n");
+            out.push_str(
+                "  no tools were recognised; write verifiers of your own under verifiers/ID/verifier.toml\n",
+            );
         }
         if self.layer == "committed" && !self.written.is_empty() {
             out.push_str("Commit it: only what the base commit holds counts.\n");

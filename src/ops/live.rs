@@ -1,13 +1,16 @@
 //! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write to it.
 
+use super::Session;
 use super::session::RunningAction;
-use crate::domain::delivery::IndexState;
-use crate::domain::patch::Change;
+use crate::domain::delivery::{Clearance, IndexState, plan, refused};
+use crate::domain::digest::ObjectId;
+use crate::domain::patch::{Candidate, Change};
+use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::repo_path::RepoPath;
 use crate::domain::task::{IndexDifference, Opened, Planned, Record};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::{self, Journal};
-use crate::git::{Environment, Repository};
+use crate::git::apply::{self, Delivery, Journal, Keeper};
+use crate::git::{Environment, Repository, live};
 use crate::store::{Blobs, Ledger};
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +21,10 @@ pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
     if !top.is_dir() {
         return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
             .subject(opened.home.top.clone())
-            .remedy("Put it back, or take the patch elsewhere.", ["git", "tender", "diff", &opened.contract.task_id]));
+            .remedy(
+                "Put it back, or take the patch elsewhere.",
+                ["git", "tender", "diff", &opened.contract.task_id],
+            ));
     }
     Repository::at(environment, Path::new(&opened.home.git_dir), top, None)
 }
@@ -40,8 +46,10 @@ impl IndexAtBase {
                 (change.path.clone(), state)
             })
             .collect();
-        let stored: Vec<IndexDifference> = serde_json::from_slice(&blobs.get(&opened.index)?)
-            .map_err(|e| Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}")))?;
+        let stored: Vec<IndexDifference> =
+            serde_json::from_slice(&blobs.get(&opened.index)?).map_err(|e| {
+                Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}"))
+            })?;
         for difference in stored {
             if let Some(state) = states.get_mut(&difference.path) {
                 *state = difference.state;
@@ -55,6 +63,81 @@ impl IndexAtBase {
     pub fn of(&self, path: &RepoPath) -> IndexState {
         self.0.get(path).cloned().unwrap_or(IndexState::Absent)
     }
+}
+
+/// A write to the live tree: from one tree of a candidate to the other.
+#[derive(Debug)]
+pub struct Write<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The task, as it was opened.
+    pub opened: &'a Opened,
+    /// Its candidate.
+    pub candidate: &'a Candidate,
+    /// What changes, from what lies there to what will.
+    pub changes: &'a [Change],
+    /// The tree whose attributes count for what lies there.
+    pub before_tree: &'a ObjectId,
+    /// The tree whose attributes count for what is written.
+    pub after_tree: &'a ObjectId,
+    /// What the delivery that is undone found and wrote.
+    pub former: Option<&'a live::Former>,
+    /// How the receipt calls a written path.
+    pub outcome: Outcome,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Written {
+    /// Nothing was written; this is what would be.
+    Preview(Vec<(RepoPath, Outcome)>),
+    /// Everything was written.
+    Receipt(Receipt),
+}
+
+impl Write<'_> {
+    /// Compares with the live tree, and writes where that is cleared. All conflicts are in the failure.
+    pub fn run(
+        &self,
+        home: &Repository,
+        clearance: Option<&Clearance>,
+        journal: &mut LedgerJournal<'_>,
+    ) -> Result<Written> {
+        let id = &self.opened.contract.task_id;
+        let blobs = self.session.blobs();
+        let quarantine = self.session.quarantine(id);
+        let index = IndexAtBase::read(&blobs, self.opened, &self.candidate.changes)?;
+        let top = Path::new(&self.opened.home.top);
+        let terms = live::Terms {
+            repository: home,
+            quarantine: Some(&quarantine),
+            top,
+            changes: self.changes,
+            before_tree: self.before_tree,
+            after_tree: self.after_tree,
+            drivers: &self.candidate.base_tree,
+            former: self.former,
+            settings: live::Settings::read(home)?,
+        };
+        let survey = live::survey(&terms)?;
+        let plan = plan(self.changes, &survey.facts, &|path| index.of(path))
+            .map_err(|conflicts| refused(&conflicts))?;
+        let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
+        let materials = live::prepare(&terms, survey, &plan)?;
+        let delivery = Delivery { id, top, outcome: self.outcome };
+        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
+        apply::execute(plan.clear(clearance)?, materials, delivery, journal, keeper).map(Written::Receipt)
+    }
+}
+
+/// A conflict gets the command that shows what was to be written, where it has none of its own.
+#[must_use]
+pub fn explained(task: &str, failure: Failure) -> Failure {
+    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
+        let text = "Nothing was written, and the patch is kept. Look at what it would change.";
+        return failure.remedy(text, ["git", "tender", "diff", task]);
+    }
+    failure
 }
 
 /// Writes the steps of a delivery to the ledger.
@@ -76,7 +159,7 @@ pub struct LedgerJournal<'a> {
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// HEAD of the live tree.
-    pub head: Option<crate::domain::digest::ObjectId>,
+    pub head: Option<ObjectId>,
     /// `sha256:…` of the evidence.
     pub evidence: Vec<String>,
     /// True where it reverses a delivery.
@@ -94,7 +177,9 @@ impl Journal for LedgerJournal<'_> {
                 self.open = true;
                 Ok(())
             }
-            apply::Record::Staged(staged) => self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone()))),
+            apply::Record::Staged(staged) => {
+                self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone())))
+            }
             apply::Record::TakingBack => self.action.note(self.ledger, &Record::TakingBack),
             apply::Record::TakenBack(later) => {
                 self.action.note(self.ledger, &Record::TakenBack { later: later.to_vec() })?;
@@ -102,7 +187,10 @@ impl Journal for LedgerJournal<'_> {
                 Ok(())
             }
             apply::Record::Done(receipt) => {
-                let planned = self.planned.as_ref().ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
+                let planned = self
+                    .planned
+                    .as_ref()
+                    .ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
                 self.action.succeed(self.ledger, &planned.done((*receipt).clone()))?;
                 self.open = false;
                 Ok(())
@@ -114,6 +202,10 @@ impl Journal for LedgerJournal<'_> {
 impl LedgerJournal<'_> {
     /// Ends the action after a failed write: without effect where everything was taken back, unknown otherwise.
     pub fn failed(&mut self, failure: Failure) -> Failure {
-        if self.open { self.action.lose(self.ledger, failure) } else { self.action.fail(self.ledger, failure) }
+        if self.open {
+            self.action.lose(self.ledger, failure)
+        } else {
+            self.action.fail(self.ledger, failure)
+        }
     }
 }

@@ -9,9 +9,9 @@ use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
-use crate::store::lock::LockGuard;
 use crate::store::Ledger;
 use crate::store::layout::{create_private_dir, write_private};
+use crate::store::lock::LockGuard;
 use crate::verifier::Verifiers;
 use serde_json::json;
 
@@ -36,7 +36,8 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
         None => Vec::new(),
     };
     let id = (1u32..).map(|n| format!("t{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
-    let tools: Vec<&str> = crate::domain::contract::TOOLS.iter().copied().filter(|tool| *tool != "shell").collect();
+    let tools: Vec<&str> =
+        crate::domain::contract::TOOLS.iter().copied().filter(|tool| *tool != "shell").collect();
     let mut document = json!({
         "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
     });
@@ -83,10 +84,13 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
 fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> {
     let opened = view.opened()?;
     if opened.seal.sha256 != seal.sha256 {
-        return Err(Failure::new(Code::StateInvalid, format!("the task {} exists already, with another contract", view.id))
-            .subject(view.id.clone())
-            .expected(opened.seal.sha256, seal.sha256)
-            .remedy("Choose another taskId, or cancel the task first.", ["git", "tender", "report", &view.id]));
+        return Err(Failure::new(
+            Code::StateInvalid,
+            format!("the task {} exists already, with another contract", view.id),
+        )
+        .subject(view.id.clone())
+        .expected(opened.seal.sha256, seal.sha256)
+        .remedy("Choose another taskId, or cancel the task first.", ["git", "tender", "report", &view.id]));
     }
     let ledger = session.ledger()?.ok_or_else(|| Failure::internal("the ledger went away"))?;
     let evidence = super::report::evidence(&ledger, view)?;
@@ -96,7 +100,13 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
     Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
 }
 
-fn object(task: &str, state: TaskState, opened: &Opened, manual: Vec<String>, notes: Vec<String>) -> TaskObject {
+fn object(
+    task: &str,
+    state: TaskState,
+    opened: &Opened,
+    manual: Vec<String>,
+    notes: Vec<String>,
+) -> TaskObject {
     TaskObject {
         schema: "git-tender/task/v1".to_owned(),
         task_id: task.to_owned(),
@@ -125,6 +135,12 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let config = configuration(session, &base)?;
     let (effective, narrowings) = effective(contract, &config.policy)?;
     let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
+    let forbidden = &contract.verification.forbidden;
+    for requirement in
+        contract.requirements.iter().filter(|requirement| !forbidden.contains(&requirement.verifier))
+    {
+        verifiers.get(&requirement.verifier)?;
+    }
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -151,10 +167,13 @@ fn repair_can_be_shown(contract: &Contract) -> Result<()> {
     if contract.kind != Kind::Repair || contract.requirements.iter().any(|requirement| requirement.required) {
         return Ok(());
     }
-    Err(Failure::new(Code::ContractInvalid, "a repair needs a required requirement that fails on the base and passes on the candidate")
-        .subject("requirements")
-        .expected("a required requirement", "none")
-        .remedy("Name the verifier that runs the case under verification.allowed.", ["git", "tender", "doctor"]))
+    Err(Failure::new(
+        Code::ContractInvalid,
+        "a repair needs a required requirement that fails on the base and passes on the candidate",
+    )
+    .subject("requirements")
+    .expected("a required requirement", "none")
+    .remedy("Name the verifier that runs the case under verification.allowed.", ["git", "tender", "doctor"]))
 }
 
 /// Requirements that only a person can attest, because nobody has a verifier for them.
@@ -174,12 +193,24 @@ fn base(session: &Session, contract: &Contract) -> Result<BaseState> {
     let Some(commit) = repository.resolve(revision, "commit")? else {
         let unborn = revision == "HEAD";
         let why = if unborn { "the branch has no commit yet" } else { "the repository has no such commit" };
-        return Err(Failure::new(Code::NotFound, format!("the base {revision:?} cannot be found: {why}")).subject("base").remedy(
-            if unborn { "Make a first commit; an empty one will do." } else { "Name a commit, a tag or a branch." },
-            if unborn { vec!["git", "commit", "--allow-empty", "-m", "Start"] } else { vec!["git", "log", "--oneline"] },
-        ));
+        return Err(Failure::new(Code::NotFound, format!("the base {revision:?} cannot be found: {why}"))
+            .subject("base")
+            .remedy(
+                if unborn {
+                    "Make a first commit; an empty one will do."
+                } else {
+                    "Name a commit, a tag or a branch."
+                },
+                if unborn {
+                    vec!["git", "commit", "--allow-empty", "-m", "Start"]
+                } else {
+                    vec!["git", "log", "--oneline"]
+                },
+            ));
     };
-    let commit_tree = repository.resolve(commit.as_str(), "tree")?.ok_or_else(|| Failure::internal("a commit without a tree"))?;
+    let commit_tree = repository
+        .resolve(commit.as_str(), "tree")?
+        .ok_or_else(|| Failure::internal("a commit without a tree"))?;
     Ok(BaseState { tree: commit_tree.clone(), commit_tree, commit, live })
 }
 
@@ -197,15 +228,19 @@ fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(Failure::io("read", &private, &e)),
     };
-    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Config> {
-        let config = bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))?;
-        Ok(config.unwrap_or_default())
+    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Option<Config>> {
+        bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))
     };
     let committed = parse(committed, ".tender/config.toml in the base commit")?;
     let private = parse(private_bytes, &private.display().to_string())?;
-    let mut filters = committed.filters;
-    filters.extend(private.filters);
-    Ok(Config { policy: Policy::intersect(&committed.policy, &private.policy), filters })
+    // Only what is there takes part: the defaults of a missing file are no ceiling of anybody's.
+    Ok(match (committed, private) {
+        (Some(mut committed), Some(private)) => {
+            committed.filters.extend(private.filters);
+            Config { policy: Policy::intersect(&committed.policy, &private.policy), ..committed }
+        }
+        (one, other) => one.or(other).unwrap_or_default(),
+    })
 }
 
 /// Files under `.tender/` that are not committed count for nothing; whoever made them should hear it.
@@ -213,10 +248,23 @@ fn uncommitted_configuration(session: &Session) -> Result<Vec<String>> {
     let raw = session
         .repository
         .git_in_top()?
-        .args(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all", "--", ":(top,literal).tender"])
+        .args([
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=all",
+            "--",
+            ":(top,literal).tender",
+        ])
         .ok()?;
     let count = raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count();
-    let note = || format!("{count} files under .tender/ are not committed as they are: only what the base commit holds counts");
+    let note = || {
+        format!(
+            "{count} files under .tender/ are not committed as they are: only what the base commit holds counts"
+        )
+    };
     Ok((count > 0).then(note).into_iter().collect())
 }
 
@@ -243,7 +291,8 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     };
     let held = worktree::create(&opening, || LockGuard::acquire(&session.layout.worktrees_lock()), progress)?;
     opened.worktree = path_text(&path)?;
-    let held = serde_json::to_vec(&held).map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
+    let held = serde_json::to_vec(&held)
+        .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
     write_private(&session.layout.task_held(&id), &held)?;
     opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
     Ok(prepared)
@@ -252,8 +301,10 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
 /// A path as text; one that is no UTF-8 cannot stand in JSON that other people read.
 fn path_text(path: &std::path::Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(Code::GitUnsupported, format!("the folder {} has a name that is not UTF-8", path.display()))
-            .subject(path.display().to_string())
+        Failure::new(
+            Code::GitUnsupported,
+            format!("the folder {} has a name that is not UTF-8", path.display()),
+        )
+        .subject(path.display().to_string())
     })
 }
-

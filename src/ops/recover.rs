@@ -50,7 +50,14 @@ pub fn recover(session: &Session) -> Result<Recovery> {
     recovery.rows = ledger.check_chain()?;
     let delivery = LockGuard::try_acquire(&session.layout.delivery_lock())?;
     for (action, task, tool) in ledger.unfinished()? {
-        let busy = || Reconciled { action: action.clone(), task: task.clone(), tool: tool.clone(), outcome: "busy", kept: Vec::new(), notes: Vec::new() };
+        let busy = || Reconciled {
+            action: action.clone(),
+            task: task.clone(),
+            tool: tool.clone(),
+            outcome: "busy",
+            kept: Vec::new(),
+            notes: Vec::new(),
+        };
         let free = !is_live(&tool) || delivery.is_some();
         let lock = match &task {
             Some(task) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
@@ -86,7 +93,12 @@ pub fn before_delivering(session: &Session, task: &str, _delivery: &LockGuard) -
 }
 
 /// Reconciles one unfinished action if it is nobody's: a delivery of whichever task, anything else of the own task only.
-fn settle(session: &Session, own: &str, delivery_is_ours: bool, (action, task, tool): (&str, Option<&str>, &str)) -> Result<()> {
+fn settle(
+    session: &Session,
+    own: &str,
+    delivery_is_ours: bool,
+    (action, task, tool): (&str, Option<&str>, &str),
+) -> Result<()> {
     let mine = task == Some(own);
     let other = match task {
         Some(task) if !mine && is_live(tool) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
@@ -107,7 +119,10 @@ fn is_live(tool: &str) -> bool {
 fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;
-    let last = entries.last().ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?.clone();
+    let last = entries
+        .last()
+        .ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?
+        .clone();
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled {
         action: action.to_owned(),
@@ -124,7 +139,9 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
             let text = "it was cut off before it changed anything".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
-        Some(unfinished) => finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?,
+        Some(unfinished) => {
+            finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?
+        }
     }
     Ok(reconciled)
 }
@@ -133,8 +150,12 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
 fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
     let (mut planned, mut staged, mut taking_back): (Option<Planned>, _, _) = (None, None, false);
     for entry in entries.iter().filter(|entry| entry.result.get("record").is_some()) {
-        let record: Record = serde_json::from_value(entry.result.clone())
-            .map_err(|e| Failure::new(crate::error::Code::StoreCorrupt, format!("row {} holds a record that cannot be read: {e}", entry.seq)))?;
+        let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
+            Failure::new(
+                crate::error::Code::StoreCorrupt,
+                format!("row {} holds a record that cannot be read: {e}", entry.seq),
+            )
+        })?;
         match record {
             Record::Planned(found) => planned = Some(*found),
             Record::Staged(found) => staged = Some(*found),
@@ -171,7 +192,10 @@ fn finish(
         }
         Recovered::TakenBack { later, notes, because } => {
             reconciled.outcome = "taken_back";
-            reconciled.notes = notes.iter().flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence(path))).collect();
+            reconciled.notes = notes
+                .iter()
+                .flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence(path)))
+                .collect();
             reconciled.notes.extend(because.map(|failure| failure.message().to_owned()));
             reconciled.kept.clone_from(&later);
             action.safe_to_retry(ledger, &Record::TakenBack { later })?;
@@ -190,7 +214,12 @@ impl Recovery {
         }
         for action in &self.actions {
             let task = action.task.as_deref().unwrap_or("-");
-            out.push_str(&format!("{} of task {task} ({}): {}\n", action.tool, action.action, action.outcome.replace('_', " ")));
+            out.push_str(&format!(
+                "{} of task {task} ({}): {}\n",
+                action.tool,
+                action.action,
+                action.outcome.replace('_', " ")
+            ));
             for path in &action.kept {
                 out.push_str(&format!("  your later edit of {path} was kept\n"));
             }

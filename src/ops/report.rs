@@ -31,8 +31,11 @@ pub fn evidence(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidenc
     let Some(observation) = &view.observation else { return Ok(found) };
     for key in observation.value.rows.iter().flat_map(|row| row.key.iter().chain(&row.base_key)) {
         for entry in ledger.entries_with_key(&key.digest())? {
-            let known = entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.action == entry.action);
-            if let (false, Ok(Record::Evidence(record))) = (known, serde_json::from_value(entry.result.clone())) {
+            let known = entry.task.as_deref() == Some(view.id.as_str())
+                || found.iter().any(|e| e.action == entry.action);
+            if let (false, Ok(Record::Evidence(record))) =
+                (known, serde_json::from_value(entry.result.clone()))
+            {
                 found.push(Recorded { seq: entry.seq, action: entry.action, at: entry.at, value: *record });
             }
         }
@@ -125,7 +128,11 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
     let (ledger, view) = session.view(named)?;
     let report = of_view(session, &ledger, &view)?;
     let opened = view.opened()?;
-    let open = report.requirements.into_iter().filter(|row| row.required && row.verdict != Verdict::Passed).collect();
+    let open = report
+        .requirements
+        .into_iter()
+        .filter(|row| row.required && row.verdict != Verdict::Passed)
+        .collect();
     Ok(Brief {
         schema: "git-tender/brief/v1",
         task_id: view.id.clone(),
@@ -144,13 +151,22 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
 
 fn steps(view: &TaskView) -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut add = |at: &str, reference: &str, text: String| steps.push((at.to_owned(), Step { text, reference: reference.to_owned() }));
+    let mut add = |at: &str, reference: &str, text: String| {
+        steps.push((at.to_owned(), Step { text, reference: reference.to_owned() }))
+    };
     for captured in &view.candidates {
         let Candidate { candidate, changes, .. } = &captured.value;
-        add(&captured.at, &captured.action, format!("captured candidate {candidate} with {} changed paths", changes.len()));
+        add(
+            &captured.at,
+            &captured.action,
+            format!("captured candidate {candidate} with {} changed paths", changes.len()),
+        );
     }
     for run in &view.evidence {
-        let outcome = serde_json::to_value(run.value.outcome).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        let outcome = serde_json::to_value(run.value.outcome)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default();
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
     if let Some(receipt) = &view.delivered {
@@ -171,7 +187,8 @@ impl Brief {
         let mut out = format!("task {}: {}\n", self.task_id, self.goal);
         let _ = writeln!(out, "  worktree  {}\n  may write {}", self.worktree, self.write_scope.join(", "));
         for row in &self.open {
-            let _ = writeln!(out, "  open      {}: {}", row.id, row.reason.as_deref().unwrap_or("not shown yet"));
+            let _ =
+                writeln!(out, "  open      {}: {}", row.id, row.reason.as_deref().unwrap_or("not shown yet"));
         }
         for step in &self.done {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
@@ -190,6 +207,7 @@ pub struct Status {
     /// One a task, in the order in which they were opened.
     pub tasks: Vec<StatusRow>,
     /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<UnfinishedRow>,
 }
 
@@ -230,7 +248,8 @@ pub fn status(session: &Session) -> Result<Status> {
         status.tasks.push(StatusRow { state: view.state(&rows), task_id: id, worktree, bytes });
     }
     let unfinished = ledger.unfinished()?;
-    status.unfinished = unfinished.into_iter().map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect();
+    status.unfinished =
+        unfinished.into_iter().map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect();
     Ok(status)
 }
 
@@ -251,7 +270,10 @@ fn size(folder: &std::path::Path) -> u64 {
 pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::entry::Entry>> {
     let Some(ledger) = session.ledger()? else {
         return match named {
-            Some(id) => Err(Failure::new(Code::NotFound, format!("there is no task {id:?} in this repository")).subject(id)),
+            Some(id) => {
+                Err(Failure::new(Code::NotFound, format!("there is no task {id:?} in this repository"))
+                    .subject(id))
+            }
             None => Ok(Vec::new()),
         };
     };
@@ -316,7 +338,15 @@ pub fn diff(session: &Session, named: Option<&str>) -> Result<Diff> {
     let patch = session.blobs().get(&candidate.patch.sha256)?;
     let (text, base64) = text_or_base64(patch.clone());
     let sha256 = candidate.patch.sha256;
-    Ok(Diff { schema: "git-tender/diff/v1", task_id: view.id.clone(), candidate: candidate.candidate, sha256, text, base64, patch })
+    Ok(Diff {
+        schema: "git-tender/diff/v1",
+        task_id: view.id.clone(),
+        candidate: candidate.candidate,
+        sha256,
+        text,
+        base64,
+        patch,
+    })
 }
 
 /// Finds what a reference names: an action, or a stored blob.
@@ -332,7 +362,11 @@ pub fn show(session: &Session, reference: &str) -> Result<Shown> {
         return Ok(blob(reference, bytes));
     }
     let entries = ledger.action(reference)?;
-    if entries.is_empty() { Err(unknown()) } else { Ok(Shown::Action { action: reference.to_owned(), entries }) }
+    if entries.is_empty() {
+        Err(unknown())
+    } else {
+        Ok(Shown::Action { action: reference.to_owned(), entries })
+    }
 }
 
 /// A record of evidence with the logs that it names.
@@ -380,7 +414,9 @@ impl Shown {
         use base64::Engine;
         match self {
             Self::Blob { text: Some(text), .. } => Some(text.clone().into_bytes()),
-            Self::Blob { base64: Some(code), .. } => base64::engine::general_purpose::STANDARD.decode(code).ok(),
+            Self::Blob { base64: Some(code), .. } => {
+                base64::engine::general_purpose::STANDARD.decode(code).ok()
+            }
             _ => None,
         }
     }
@@ -402,12 +438,27 @@ impl Status {
             out.push_str("no tasks; begin with `git tender start`, or look at `git tender demo`\n");
         }
         for task in &self.tasks {
-            let state = serde_json::to_value(task.state).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default();
+            let state = serde_json::to_value(task.state)
+                .ok()
+                .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))
+                .unwrap_or_default();
             let place = if task.bytes == 0 { "(removed)" } else { task.worktree.as_str() };
-            let _ = writeln!(out, "{:<20} {:<20} {:>9} KiB  {place}", task.task_id, state, task.bytes.div_ceil(1024));
+            let _ = writeln!(
+                out,
+                "{:<20} {:<20} {:>9} KiB  {place}",
+                task.task_id,
+                state,
+                task.bytes.div_ceil(1024)
+            );
         }
         for left in &self.unfinished {
-            let _ = writeln!(out, "unfinished: {} of {} ({}); `git tender recover` brings it to an end", left.tool, left.task.as_deref().unwrap_or("-"), left.action);
+            let _ = writeln!(
+                out,
+                "unfinished: {} of {} ({}); `git tender recover` brings it to an end",
+                left.tool,
+                left.task.as_deref().unwrap_or("-"),
+                left.action
+            );
         }
         out
     }

@@ -76,7 +76,10 @@ impl Session {
     /// A task's quarantine.
     #[must_use]
     pub fn quarantine(&self, task: &str) -> Quarantine {
-        Quarantine { objects: self.layout.task_objects(task), repository_objects: self.repository.objects_dir() }
+        Quarantine {
+            objects: self.layout.task_objects(task),
+            repository_objects: self.repository.objects_dir(),
+        }
     }
 
     /// The ledger, if the repository has one.
@@ -96,14 +99,15 @@ impl Session {
         };
         match open.as_slice() {
             [one] => Ok(one.clone()),
-            [] => Err(Failure::new(Code::NotFound, "no task is open here").remedy(
-                "Open one, or name a task that has ended.",
-                ["git", "tender", "status"],
-            )),
-            several => Err(Failure::new(Code::ArgumentsInvalid, format!("{} tasks are open; name one", several.len()))
-                .subject("TASK")
-                .detail("open", several)
-                .remedy("Name the task.", ["git", "tender", "status"])),
+            [] => Err(Failure::new(Code::NotFound, "no task is open here")
+                .remedy("Open one, or name a task that has ended.", ["git", "tender", "status"])),
+            several => Err(Failure::new(
+                Code::ArgumentsInvalid,
+                format!("{} tasks are open; name one", several.len()),
+            )
+            .subject("TASK")
+            .detail("open", several)
+            .remedy("Name the task.", ["git", "tender", "status"])),
         }
     }
 
@@ -148,7 +152,8 @@ impl TaskWrite<'_> {
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
     pub fn begin(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
-        let mut action = RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis());
+        let mut action =
+            RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis());
         action.dispatch(&mut self.ledger)?;
         Ok(action)
     }
@@ -242,8 +247,15 @@ impl RunningAction {
         Ok(Draft { state, result, ..self.template.clone() })
     }
 
-    fn write(&mut self, ledger: &mut Ledger, rows: impl IntoIterator<Item = (ActionState, Value)>) -> Result<Vec<Entry>> {
-        let drafts = rows.into_iter().map(|(state, result)| self.advance(state, result)).collect::<Result<Vec<_>>>()?;
+    fn write(
+        &mut self,
+        ledger: &mut Ledger,
+        rows: impl IntoIterator<Item = (ActionState, Value)>,
+    ) -> Result<Vec<Entry>> {
+        let drafts = rows
+            .into_iter()
+            .map(|(state, result)| self.advance(state, result))
+            .collect::<Result<Vec<_>>>()?;
         ledger.append(&drafts)
     }
 
@@ -268,10 +280,15 @@ impl RunningAction {
     }
 
     /// The effect took place and left several records: all but the last are notes.
-    pub fn succeed_with(&mut self, ledger: &mut Ledger, records: impl IntoIterator<Item = Record>) -> Result<Vec<Entry>> {
+    pub fn succeed_with(
+        &mut self,
+        ledger: &mut Ledger,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Vec<Entry>> {
         let mut rows = Vec::new();
         for record in records {
-            let row = Draft { key: record.evidence_key(), result: record.to_value()?, ..self.template.clone() };
+            let row =
+                Draft { key: record.evidence_key(), result: record.to_value()?, ..self.template.clone() };
             rows.push(row);
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
@@ -313,9 +330,16 @@ impl RunningAction {
             Some(ActionState::Dispatched) => vec![ActionState::OutcomeUnknown, ActionState::Reconcile],
             Some(ActionState::OutcomeUnknown) => vec![ActionState::Reconcile],
             Some(ActionState::Planned) => {
-                vec![ActionState::Authorized, ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile]
+                vec![
+                    ActionState::Authorized,
+                    ActionState::Dispatched,
+                    ActionState::OutcomeUnknown,
+                    ActionState::Reconcile,
+                ]
             }
-            Some(ActionState::Authorized) => vec![ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile],
+            Some(ActionState::Authorized) => {
+                vec![ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile]
+            }
             _ => vec![],
         };
         self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())

@@ -22,7 +22,8 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     let candidate = task.act("submit", &params, |task| {
         let candidate = take(task, patch)?;
         let observation = verify::take_observation(task, &candidate)?;
-        let record = Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
+        let record =
+            Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
     })?;
     let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
@@ -46,7 +47,11 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
         base_tree: base.clone(),
         tree: captured.tree,
         artifact_bytes,
-        patch: BoundPatch { manifest_sha256: manifest_sha256(&captured.changes), sha256, bytes: text.len() as u64 },
+        patch: BoundPatch {
+            manifest_sha256: manifest_sha256(&captured.changes),
+            sha256,
+            bytes: text.len() as u64,
+        },
         changes: captured.changes,
     })
 }
@@ -58,7 +63,13 @@ fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture
 }
 
 /// The content of a candidate, within what the contract and the policy allow.
-fn capture(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, patch: Option<&[u8]>) -> Result<Capture> {
+fn capture(
+    session: &Session,
+    task: &str,
+    opened: &Opened,
+    quarantine: &Quarantine,
+    patch: Option<&[u8]>,
+) -> Result<Capture> {
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: opened.contract.write_scope.patterns(),
@@ -79,14 +90,28 @@ fn capture(session: &Session, task: &str, opened: &Opened, quarantine: &Quaranti
 }
 
 /// The worktree as it is now; refused with everything in it that is not allowed.
-pub fn worktree(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, limits: Limits<'_>) -> Result<Capture> {
+pub fn worktree(
+    session: &Session,
+    task: &str,
+    opened: &Opened,
+    quarantine: &Quarantine,
+    limits: Limits<'_>,
+) -> Result<Capture> {
     let worktree = Path::new(&opened.worktree);
     if !worktree.is_dir() {
-        return Err(Failure::new(Code::NotFound, format!("the worktree {} of task {task} is gone", worktree.display()))
-            .subject(opened.worktree.clone())
-            .remedy("Cancel the task, or submit a patch instead. A candidate that was captured is kept.", ["git", "tender", "cancel", task]));
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("the worktree {} of task {task} is gone", worktree.display()),
+        )
+        .subject(opened.worktree.clone())
+        .remedy(
+            "Cancel the task, or submit a patch instead. A candidate that was captured is kept.",
+            ["git", "tender", "cancel", task],
+        ));
     }
-    let held = std::fs::read(session.layout.task_held(task)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let held = std::fs::read(session.layout.task_held(task))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     capture::capture(&capture::Request {
         repository: &session.repository,
         quarantine,
@@ -100,6 +125,20 @@ pub fn worktree(session: &Session, task: &str, opened: &Opened, quarantine: &Qua
 }
 
 /// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens to its private files.
-fn keep_last(session: &Session, task: &str, opened: &Opened, quarantine: &Quarantine, tree: &ObjectId) -> Result<()> {
-    keep::copy_into_repository(&session.repository, quarantine, task, Kept::Last, tree, Some(&opened.base.commit)).map(|_| ())
+fn keep_last(
+    session: &Session,
+    task: &str,
+    opened: &Opened,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<()> {
+    keep::copy_into_repository(
+        &session.repository,
+        quarantine,
+        task,
+        Kept::Last,
+        tree,
+        Some(&opened.base.commit),
+    )
+    .map(|_| ())
 }

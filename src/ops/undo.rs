@@ -1,59 +1,49 @@
 //! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing is written.
 
 use super::Session;
-use super::live::{Facts, IndexAtBase, LedgerJournal, home};
+use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use crate::domain::delivery::{Clearance, plan, refused};
+use crate::domain::delivery::Clearance;
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::TaskState;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::{self, Delivery, Keeper};
-use crate::git::live;
+use crate::git;
 use serde_json::json;
-use std::path::Path;
 
 /// Reverses the delivery of a completed task.
 pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     let receipt = delivered(&task)?.clone();
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
-    let mut action = RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
+    let mut action =
+        RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
     action.dispatch(&mut task.ledger)?;
     let id = task.view.id.clone();
     let opened = task.view.opened()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
-    let mut journal = LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let outcome = (|| {
-        let home = home(session.repository.environment(), &opened)?;
+    let mut journal =
+        LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
+    let written = home(session.repository.environment(), &opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
-        let former = live::Former::of(&receipt, &|digest| blobs.get(digest))?;
-        let quarantine = session.quarantine(&id);
-        let index = IndexAtBase::read(&blobs, &opened, &candidate.changes)?;
-        let top = Path::new(&opened.home.top);
-        let terms = live::Terms {
-            repository: &home,
-            quarantine: Some(&quarantine),
-            top,
+        let former = git::live::Former::of(&receipt, &|digest| blobs.get(digest))?;
+        let write = live::Write {
+            session,
+            opened: &opened,
+            candidate: &candidate,
             changes: &changes,
             before_tree: &candidate.tree,
             after_tree: &candidate.base_tree,
-            drivers: &candidate.base_tree,
             former: Some(&former),
-            settings: live::Settings::read(&home)?,
+            outcome: Outcome::Reverted,
         };
-        let survey = live::survey(&terms)?;
-        let plan = plan(&changes, &survey.facts, &|path| index.of(path)).map_err(|conflicts| refused(&conflicts))?;
-        let materials = live::prepare(&terms, survey, &plan)?;
-        let cleared = plan.clear(&Clearance::to_undo(&receipt))?;
-        let delivery = Delivery { id: &id, top, outcome: Outcome::Reverted };
-        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
-        apply::execute(cleared, materials, delivery, &mut journal, keeper)
-    })();
-    match outcome {
-        Ok(reverted) => Ok(DeliveryObject::new(&id, TaskState::Undone, &reverted)),
+        write.run(&home, Some(&Clearance::to_undo(&receipt)), &mut journal)
+    });
+    match written {
+        Ok(Written::Receipt(reverted)) => Ok(DeliveryObject::new(&id, TaskState::Undone, &reverted)),
+        Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
         Err(failure) => Err(journal.failed(explained(&id, failure))),
     }
 }
@@ -77,11 +67,4 @@ fn delivered<'a>(task: &'a TaskWrite<'_>) -> Result<&'a Receipt> {
                 .remedy("See what is known of it.", ["git", "tender", "report", &view.id]))
         }
     }
-}
-
-fn explained(task: &str, failure: Failure) -> Failure {
-    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
-        return failure.remedy("Nothing was written. See what the delivery changed, and reverse it by hand.", ["git", "tender", "diff", task]);
-    }
-    failure
 }

@@ -57,16 +57,26 @@ impl From<bool> for Sandbox {
 }
 
 /// Produces the missing evidence for the last candidate.
-pub fn verify(session: &Session, named: Option<&str>, options: &Options<'_>, progress: Progress<'_>) -> Result<VerificationObject> {
+pub fn verify(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<VerificationObject> {
     let mut task = session.write(named)?;
     task.require_active()?;
     let candidate = task.view.last_candidate()?.value.clone();
     allow(&task, options)?;
-    let observation = observe(&mut task)?;
+    let observation = take_observation(&task, &candidate)?;
     known_ids(&observation, options.only)?;
+    let params = json!({ "candidate": candidate.candidate, "only": options.only });
+    task.act("verify", &params, |_| Ok((Record::Observed(Box::new(observation.clone())), ())))?;
     let mut made = Vec::new();
     let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
-    let jobs: Vec<Job> = verdict::missing(&observation, &before).into_iter().filter(|job| wanted(&observation, job, options.only)).collect();
+    let jobs: Vec<Job> = verdict::missing(&observation, &before)
+        .into_iter()
+        .filter(|job| wanted(&observation, job, options.only))
+        .collect();
     let total = jobs.len() as u64;
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
@@ -124,29 +134,37 @@ pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
 }
 
 fn is_not_committed(row: &Row) -> bool {
-    row.verdict == Verdict::NotRun && row.reason.as_deref().is_some_and(|reason| reason.starts_with(NOT_COMMITTED))
+    row.verdict == Verdict::NotRun
+        && row.reason.as_deref().is_some_and(|reason| reason.contains(NOT_COMMITTED))
 }
 
 fn allow(task: &TaskWrite<'_>, options: &Options<'_>) -> Result<()> {
     let contract = &task.view.opened()?.contract;
     if options.sandbox == Sandbox::Without && contract.sandbox == SandboxWish::Required {
-        return Err(Failure::new(Code::PermissionDenied, "the contract requires the sandbox, so --no-sandbox is not let through")
-            .subject("--no-sandbox")
-            .expected("sandbox: optional", "sandbox: required")
-            .remedy("Leave the option out.", ["git", "tender", "verify", &task.view.id]));
+        return Err(Failure::new(
+            Code::PermissionDenied,
+            "the contract requires the sandbox, so --no-sandbox is not let through",
+        )
+        .subject("--no-sandbox")
+        .expected("sandbox: optional", "sandbox: required")
+        .remedy("Leave the option out.", ["git", "tender", "verify", &task.view.id]));
     }
     let forbidden = &contract.verification.forbidden;
     match options.only.iter().find(|id| forbidden.contains(id)) {
         None => Ok(()),
-        Some(id) => Err(Failure::new(Code::CheckForbidden, format!("the contract forbids the verifier {id:?}"))
-            .subject(id.clone())
-            .detail("forbidden", forbidden)
-            .remedy("Leave it out.", ["git", "tender", "verify", &task.view.id])),
+        Some(id) => {
+            Err(Failure::new(Code::CheckForbidden, format!("the contract forbids the verifier {id:?}"))
+                .subject(id.clone())
+                .detail("forbidden", forbidden)
+                .remedy("Leave it out.", ["git", "tender", "verify", &task.view.id]))
+        }
     }
 }
 
 fn known_ids(observation: &Observation, only: &[String]) -> Result<()> {
-    let known = |id: &&String| observation.rows.iter().any(|row| row.clause.verifier == **id || row.clause.id == **id);
+    let known = |id: &&String| {
+        observation.rows.iter().any(|row| row.clause.verifier == **id || row.clause.id == **id)
+    };
     match only.iter().find(|id| !known(id)) {
         None => Ok(()),
         Some(id) => {
@@ -181,7 +199,7 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
 
 /// Takes the digests of tree and tools.
 pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
-    with_subject(task, candidate, |subject, verifiers, host| verifier::observe(subject, verifiers, host))
+    with_subject(task, candidate, verifier::observe)
 }
 
 fn with_subject<T>(
@@ -219,15 +237,28 @@ fn with_subject<T>(
 }
 
 /// One run of one verifier, as an action of the harness. Gives the digests of the records that it made.
-fn run(task: &mut TaskWrite<'_>, candidate: &Candidate, observation: &Observation, job: &Job) -> Result<Vec<Sha256>> {
+fn run(
+    task: &mut TaskWrite<'_>,
+    candidate: &Candidate,
+    observation: &Observation,
+    job: &Job,
+) -> Result<Vec<Sha256>> {
     let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
     let id = task.view.id.clone();
-    let mut action = RunningAction::new(crate::domain::action::Actor::Harness, Some(&id), "verifier", &params, task.view.basis());
+    let mut action = RunningAction::new(
+        crate::domain::action::Actor::Harness,
+        Some(&id),
+        "verifier",
+        &params,
+        task.view.basis(),
+    );
     action.dispatch(&mut task.ledger)?;
     let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
-    let ran = with_subject(task, candidate, |subject, verifiers, host| verifier::run(subject, verifiers, host, observation, job, &ticket));
+    let ran = with_subject(task, candidate, |subject, verifiers, host| {
+        verifier::run(subject, verifiers, host, observation, job, &ticket)
+    });
     let made = match ran {
         Ok(made) => made,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
@@ -237,7 +268,9 @@ fn run(task: &mut TaskWrite<'_>, candidate: &Candidate, observation: &Observatio
     for record in &made {
         digests.push(blobs.put(&canonical_json(record))?);
     }
-    for entry in action.succeed_with(&mut task.ledger, made.into_iter().map(|record| Record::Evidence(Box::new(record))))? {
+    for entry in action
+        .succeed_with(&mut task.ledger, made.into_iter().map(|record| Record::Evidence(Box::new(record))))?
+    {
         task.view.apply(&entry)?;
     }
     Ok(digests)
@@ -248,7 +281,9 @@ fn explain(row: &Row) -> Explanation {
     let evidence = row.evidence.as_deref().unwrap_or("no record");
     let reason = row.reason.as_deref().unwrap_or("no reason recorded");
     let text = match row.verdict {
-        Verdict::Passed if row.reused => format!("fresh: every digest is as it was when {evidence} was made; nothing ran"),
+        Verdict::Passed if row.reused => {
+            format!("fresh: every digest is as it was when {evidence} was made; nothing ran")
+        }
         Verdict::Passed => format!("ran now: {evidence}"),
         Verdict::Stale => format!("not fresh: {reason}"),
         _ => format!("{reason} ({evidence})"),

@@ -4,8 +4,8 @@ use crate::domain::entry::Entry;
 use crate::domain::evidence::Evidence;
 use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
-use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
 use crate::domain::repo_path::RepoPath;
+use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
 use crate::domain::task::TaskState;
 use crate::domain::verdict::{Row, Strength, Verdict};
 use crate::error::Failure;
@@ -34,10 +34,16 @@ fn word(value: &impl Serialize) -> String {
 /// A failure: what, where, expected and actual, and the next command.
 #[must_use]
 pub fn failure(failure: &Failure) -> String {
-    let mut out = format!("{} {}\n", styled(BAD, &format!("error[{}]:", failure.code().as_str())), failure.message());
+    let mut out =
+        format!("{} {}\n", styled(BAD, &format!("error[{}]:", failure.code().as_str())), failure.message());
     details(&mut out, failure);
     for other in failure.others() {
-        let _ = writeln!(out, "{} {}", styled(BAD, &format!("also[{}]:", other.code().as_str())), other.message());
+        let _ = writeln!(
+            out,
+            "{} {}",
+            styled(BAD, &format!("also[{}]:", other.code().as_str())),
+            other.message()
+        );
         details(&mut out, other);
     }
     let remedy = failure.next_step();
@@ -58,7 +64,9 @@ pub fn refusal(refused: &Failure) -> String {
 fn details(out: &mut String, failure: &Failure) {
     for (key, value) in failure.details() {
         match (key.as_str(), value) {
-            ("conflicts", serde_json::Value::Array(conflicts)) => conflicts.iter().for_each(|c| conflict(out, c)),
+            ("conflicts", serde_json::Value::Array(conflicts)) => {
+                conflicts.iter().for_each(|c| conflict(out, c))
+            }
             ("requirements", serde_json::Value::Array(rows)) => {
                 for row in rows.iter().filter_map(|row| serde_json::from_value::<Row>(row.clone()).ok()) {
                     requirement(out, &row);
@@ -77,7 +85,11 @@ fn details(out: &mut String, failure: &Failure) {
 fn conflict(out: &mut String, conflict: &serde_json::Value) {
     let side = |name: &str| {
         let state = &conflict[name];
-        if state.is_null() { "nothing".to_owned() } else { format!("{} {}", text_of(&state["mode"]), short(&text_of(&state["gitBlob"]))) }
+        if state.is_null() {
+            "nothing".to_owned()
+        } else {
+            format!("{} {}", text_of(&state["mode"]), short(&text_of(&state["gitBlob"])))
+        }
     };
     let mergeable = if conflict["mergeable"] == true { ", a three-way merge would be clean" } else { "" };
     let reason = text_of(&conflict["reason"]).replace('_', " ");
@@ -102,9 +114,12 @@ fn short(id: &str) -> String {
 /// An argument vector as one line that a shell takes.
 #[must_use]
 pub fn shell_line(argv: &[String]) -> String {
-    let plain = |arg: &str| !arg.is_empty() && arg.chars().all(|c| c.is_alphanumeric() || "-_./=:@,+%".contains(c));
-    let quoted: Vec<String> =
-        argv.iter().map(|arg| if plain(arg) { arg.clone() } else { format!("'{}'", arg.replace('\'', "'\\''")) }).collect();
+    let plain =
+        |arg: &str| !arg.is_empty() && arg.chars().all(|c| c.is_alphanumeric() || "-_./=:@,+%".contains(c));
+    let quoted: Vec<String> = argv
+        .iter()
+        .map(|arg| if plain(arg) { arg.clone() } else { format!("'{}'", arg.replace('\'', "'\\''")) })
+        .collect();
     quoted.join(" ")
 }
 
@@ -116,12 +131,21 @@ pub fn task(task: &TaskObject) -> String {
     let live = if task.base.live { " with your uncommitted work" } else { "" };
     let _ = writeln!(out, "  base      {base}{live}");
     let _ = writeln!(out, "  worktree  {}", task.worktree);
-    let _ = writeln!(out, "  contract  version {}, sha256 {}", task.contract.version, short(&task.contract.sha256.to_string()));
+    let _ = writeln!(
+        out,
+        "  contract  version {}, sha256 {}",
+        task.contract.version,
+        short(&task.contract.sha256.to_string())
+    );
     for line in &task.narrowed {
         let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed by the policy:"));
     }
     for id in &task.manual {
-        let _ = writeln!(out, "  {} {id} has no verifier here; a person has to attest it", styled(OPEN, "manual:"));
+        let _ = writeln!(
+            out,
+            "  {} {id} has no verifier here; a person has to attest it",
+            styled(OPEN, "manual:")
+        );
     }
     for (what, paths) in [
         ("uncommitted work", &task.lacks.dirty),
@@ -137,7 +161,11 @@ pub fn task(task: &TaskObject) -> String {
         let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
     }
     if task.state == TaskState::Open {
-        let _ = writeln!(out, "  next      make the change in the worktree, then: git tender ship {}", task.task_id);
+        let _ = writeln!(
+            out,
+            "  next      make the change in the worktree, then: git tender ship {}",
+            task.task_id
+        );
     }
     out
 }
@@ -178,13 +206,17 @@ fn changes(out: &mut String, changes: &[Change]) {
 /// The rows of a verification.
 #[must_use]
 pub fn verification(verification: &VerificationObject) -> String {
-    let mut out = format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
+    let mut out =
+        format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
     rows(&mut out, &verification.requirements);
     let passed = |row: &&Row| row.verdict == Verdict::Passed;
-    if verification.requirements.iter().any(|row| row.reused) && verification.requirements.iter().filter(passed).all(|row| row.reused) {
+    if verification.requirements.iter().any(|row| row.reused)
+        && verification.requirements.iter().filter(passed).all(|row| row.reused)
+    {
         let _ = writeln!(out, "  nothing had to run: the evidence is fresh");
         for row in verification.requirements.iter().filter(passed) {
-            let _ = writeln!(out, "    {} rests on {}", row.id, row.evidence.as_deref().unwrap_or("no record"));
+            let _ =
+                writeln!(out, "    {} rests on {}", row.id, row.evidence.as_deref().unwrap_or("no record"));
         }
     }
     for explanation in verification.explanations.iter().flatten() {
@@ -209,7 +241,10 @@ fn requirement(out: &mut String, row: &Row) {
     };
     let mut notes = Vec::new();
     if let Some(checks) = &row.checks {
-        notes.push(format!("{} ran, {} passed, {} failed, {} skipped", checks.ran, checks.passed, checks.failed, checks.skipped));
+        notes.push(format!(
+            "{} ran, {} passed, {} failed, {} skipped",
+            checks.ran, checks.passed, checks.failed, checks.skipped
+        ));
     }
     if row.strength != Strength::Unmeasured {
         notes.push(word(&row.strength));
@@ -219,7 +254,12 @@ fn requirement(out: &mut String, row: &Row) {
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let _ = writeln!(out, "  {} {}{notes}{reason}", styled(style, &format!("{:<18}", word(&row.verdict))), row.id);
+    let _ = writeln!(
+        out,
+        "  {} {}{notes}{reason}",
+        styled(style, &format!("{:<18}", word(&row.verdict))),
+        row.id
+    );
     if let (Verdict::Failed | Verdict::Error, Some(evidence)) = (row.verdict, &row.evidence) {
         let _ = writeln!(out, "{:21}{}", "", styled(DIM, &format!("git tender show {evidence}")));
     }
@@ -229,7 +269,13 @@ fn requirement(out: &mut String, row: &Row) {
 #[must_use]
 pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
     let reason = record.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let mut out = format!("{} for task {}, candidate {}: {}{reason}\n", record.requirement, record.task, record.candidate, word(&record.outcome));
+    let mut out = format!(
+        "{} for task {}, candidate {}: {}{reason}\n",
+        record.requirement,
+        record.task,
+        record.candidate,
+        word(&record.outcome)
+    );
     let _ = writeln!(out, "  verifier  {}", record.verifier);
     if !record.identity.argv.is_empty() {
         let _ = writeln!(out, "  command   {}", shell_line(&record.identity.argv));
@@ -243,7 +289,12 @@ pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
         let _ = writeln!(out, "  {}: {place}{}", finding.level, finding.message);
     }
     for (name, log) in logs {
-        let _ = writeln!(out, "{}\n{}", styled(BOLD, &format!("--- {name}")), String::from_utf8_lossy(log).trim_end());
+        let _ = writeln!(
+            out,
+            "{}\n{}",
+            styled(BOLD, &format!("--- {name}")),
+            String::from_utf8_lossy(log).trim_end()
+        );
     }
     out
 }
@@ -268,10 +319,23 @@ pub fn delivery(delivery: &DeliveryObject) -> String {
 /// A whole report.
 #[must_use]
 pub fn report(report: &Report) -> String {
-    let mut out = format!("task {}: {}\n", styled(BOLD, &report.task_id), styled(state_style(report.state), &word(&report.state)));
+    let mut out = format!(
+        "task {}: {}\n",
+        styled(BOLD, &report.task_id),
+        styled(state_style(report.state), &word(&report.state))
+    );
     let _ = writeln!(out, "  goal      {}", report.goal);
-    let _ = writeln!(out, "  contract  version {}, sha256 {}", report.contract.version, short(&report.contract.sha256.to_string()));
-    let _ = writeln!(out, "  sandbox   {} asked for, {} enforced", report.sandbox.requested, report.sandbox.enforced);
+    let _ = writeln!(
+        out,
+        "  contract  version {}, sha256 {}",
+        report.contract.version,
+        short(&report.contract.sha256.to_string())
+    );
+    let _ = writeln!(
+        out,
+        "  sandbox   {} asked for, {} enforced",
+        report.sandbox.requested, report.sandbox.enforced
+    );
     let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
     rows(&mut out, &report.requirements);
     match report.candidate {
@@ -285,7 +349,14 @@ pub fn report(report: &Report) -> String {
     }
     if let Some(done) = &report.delivery {
         let applied = done.paths.iter().filter(|p| p.outcome != Outcome::Already).count();
-        let _ = writeln!(out, "{} {}: {} of {} paths written", styled(BOLD, "delivery"), done.mode, applied, done.paths.len());
+        let _ = writeln!(
+            out,
+            "{} {}: {} of {} paths written",
+            styled(BOLD, "delivery"),
+            done.mode,
+            applied,
+            done.paths.len()
+        );
     }
     if !report.risks.is_empty() {
         let _ = writeln!(out, "{}", styled(BOLD, "risks"));
@@ -311,5 +382,14 @@ fn state_style(state: TaskState) -> Style {
 #[must_use]
 pub fn entry(entry: &Entry) -> String {
     let task = entry.task.as_deref().unwrap_or("-");
-    format!("{:>5}  {}  {:<16} {:<9} {:<18} {} {}\n", entry.seq, entry.at, task, entry.tool, word(&entry.state), entry.action, word(&entry.actor))
+    format!(
+        "{:>5}  {}  {:<16} {:<9} {:<18} {} {}\n",
+        entry.seq,
+        entry.at,
+        task,
+        entry.tool,
+        word(&entry.state),
+        entry.action,
+        word(&entry.actor)
+    )
 }

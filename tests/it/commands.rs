@@ -318,7 +318,10 @@ fn every_refusal_of_a_beginner_names_a_next_step() {
         repo.json_in("", &[], Some(stdin.as_bytes()), args).fails(code);
     }
     let refused = repo.json(&["start", "goal", "--scope", "/etc/"]);
-    assert_eq!(refused.fails("contract.invalid")["remedy"]["command"], json!(["git", "tender", "start", "--help"]));
+    assert_eq!(
+        refused.fails("contract.invalid")["remedy"]["command"],
+        json!(["git", "tender", "start", "--help"])
+    );
     let text = repo.tender(&[]).exits(2).errors();
     assert!(text.contains("no command was given") && text.contains("git tender -h"), "{text}");
     let text = repo.tender(&["sho"]).exits(2).errors();
@@ -328,7 +331,10 @@ fn every_refusal_of_a_beginner_names_a_next_step() {
     let (task, _) = (repo.open(&Contract::new("t1").scope(&["docs/"])), repo.open(&Contract::new("t2")));
     task.write("src/a.txt", "outside\n");
     let error = repo.json(&["submit", "t1"]);
-    assert_eq!(error.fails("scope.violation")["remedy"]["command"], json!(["git", "tender", "report", "--brief", "t1"]));
+    assert_eq!(
+        error.fails("scope.violation")["remedy"]["command"],
+        json!(["git", "tender", "report", "--brief", "t1"])
+    );
 }
 
 #[test]
@@ -336,7 +342,12 @@ fn outside_a_repository_and_in_a_bare_one_the_message_is_a_plain_sentence() {
     let lab = Lab::new();
     let nowhere = Repo::at(&lab, lab.path("home"));
     let error = nowhere.json(&["status"]);
-    assert!(error.fails("not_found")["message"].as_str().expect("text").ends_with("is not inside a git repository"));
+    assert!(
+        error.fails("not_found")["message"]
+            .as_str()
+            .expect("text")
+            .ends_with("is not inside a git repository")
+    );
     let bare = lab.repo_with("bare.git", &["--bare"]);
     for args in [&["status"][..], &["init"], &["start", "goal", "--scope", "docs/"]] {
         let error = bare.json(args);
@@ -371,7 +382,12 @@ fn what_a_failed_verifier_wrote_is_one_command_away() {
     let shown = repo.tender(&["show", &evidence]).ok().text();
     assert!(shown.contains("the bolt is loose") && shown.contains("exit code 3"), "{shown}");
     let error = repo.json(&["deliver", "t1"]);
-    assert_eq!(error.fails("verification.failed")["remedy"]["command"], json!(["git", "tender", "show", evidence]));
+    assert_eq!(
+        error.fails("verification.failed")["remedy"]["command"],
+        json!(["git", "tender", "show", evidence])
+    );
     // A program still gets the record as it was stored.
-    assert!(repo.json(&["show", &evidence]).ok().json["text"].as_str().is_some_and(|text| text.starts_with('{')));
+    assert!(
+        repo.json(&["show", &evidence]).ok().json["text"].as_str().is_some_and(|text| text.starts_with('{'))
+    );
 }

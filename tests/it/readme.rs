@@ -57,7 +57,8 @@ fn the_exit_codes_in_the_readme_are_those_of_the_program() {
     let readme = std::fs::read_to_string(readme_file()).expect("README.md");
     for code in Code::ALL {
         let start = format!("| {} | `{}` |", code.category().exit_code(), code.category().as_str());
-        let row = readme.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
+        let row =
+            readme.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
         assert!(row.contains(&format!("`{}`", code.as_str())), "{} is not in {row}", code.as_str());
     }
 }
@@ -71,7 +72,9 @@ fn readme_file() -> PathBuf {
 fn shell(repo: &Repo<'_>, line: &str) -> String {
     let mut command = repo.lab.command("setsid", &repo.path);
     let mut path = vec![Path::new(TENDER).parent().expect("a folder").to_path_buf()];
-    path.extend(std::env::split_paths(&std::env::var_os("PATH").expect("PATH is set")).collect::<Vec<PathBuf>>());
+    path.extend(
+        std::env::split_paths(&std::env::var_os("PATH").expect("PATH is set")).collect::<Vec<PathBuf>>(),
+    );
     command.env("PATH", std::env::join_paths(path).expect("joins"));
     command.args(["--wait", "sh", "-c", &format!("exec 2>&1\n{line}")]);
     run(command, None).ok().text()
@@ -84,7 +87,9 @@ fn normalised(lab: &Lab, session: &str) -> String {
     let mut out = String::new();
     for part in session.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
         let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        let id = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit()) && word.contains(|c: char| c.is_ascii_digit());
+        let id = word.len() >= 12
+            && word.chars().all(|c| c.is_ascii_hexdigit())
+            && word.contains(|c: char| c.is_ascii_digit());
         if id {
             let number = names.len() + 1;
             out.push_str(names.entry(word.to_owned()).or_insert_with(|| format!("<id {number}>")));

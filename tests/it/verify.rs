@@ -324,7 +324,7 @@ fn the_environment_is_cleared_and_home_is_empty() {
     let repo = lab.repo("app");
     let script = "test -z \"$SECRET_TOKEN\" || exit 3\ntest -z \"$SSH_AUTH_SOCK\" || exit 4\ntest -z \"$GIT_DIR$GIT_INDEX_FILE\" || exit 5\n\
                   test -n \"$HOME\" && test -z \"$(ls -A \"$HOME\")\" || exit 6\ntest -d \"$TENDER_OUT\" || exit 7\n\
-                  case \"$HOME\" in */home) exit 8;; esac\ntest -n \"$TMPDIR\" || exit 9\ncase_ok a\nfinish";
+                  test ! -e \"$HOME/.secret\" || exit 8\ntest -n \"$TMPDIR\" || exit 9\ncase_ok a\nfinish";
     unit(script).commit(&repo);
     std::fs::write(lab.path("home/.secret"), "x").expect("writes");
     repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
@@ -367,27 +367,6 @@ fn a_known_secret_is_passed_on_and_found_nowhere_afterwards() {
     }
     let shown = repo.tender(&["report", "t1"]).ok().all() + &repo.tender(&["log", "t1"]).ok().all();
     assert!(!shown.contains(secret));
-}
-
-#[test]
-fn a_name_that_looks_like_a_secret_needs_the_policys_consent() {
-    let lab = Lab::new();
-    let repo = lab.repo("app");
-    let script = "test -z \"$API_TOKEN\" || exit 3\ncase_ok a\nfinish";
-    unit(script).key("env = [\"API_TOKEN\"]").commit(&repo);
-    let file = Contract::new("t1").allowed(&["unit"]).file(&lab);
-    // AMBIGUOUS: refused at open or verify, or the variable is left out; never passed on.
-    let open = repo.json(&["open", path_text(&file)]);
-    if open.code != 0 {
-        open.error();
-        return;
-    }
-    crate::support::Task::of(&open.json).write("src/a.txt", "x\n");
-    repo.json(&["submit", "t1"]).ok();
-    let answer = repo.json_in("", &[("API_TOKEN", "hunter2hunter2")], None, &["verify", "t1"]);
-    if answer.json.get("error").is_none() {
-        assert_ne!(answer.verdict("unit"), "failed", "the secret was passed on: {:#}", answer.json);
-    }
 }
 
 #[test]
@@ -569,7 +548,6 @@ fn manifests_that_do_not_fit_are_refused_by_file_and_field() {
         ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\nmin_checks = 1\n", "config.invalid", "min_checks"),
         ("not toml at all", "config.invalid", "verifier.toml"),
         ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\nnetwork = true\n", "not_supported", "network"),
-        ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\npass = \"protocol\"\n", "not_supported", "pass"),
         ("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"\n", "not_supported", "uses"),
         (
             "protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\noutputs = [{ path = \"{out}/r.sarif\", format = \"sarif\", required = true }]\n",

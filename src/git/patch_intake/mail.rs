@@ -1,77 +1,111 @@
-//! Mails with patches in them, taken apart by git: several in one file, encoded bodies, signatures.
+//! A mailbox taken apart by git: one text per mail, decoded, without the message. Anything else is one text as it stands.
 
+use super::super::private_index::PrivateIndex;
 use crate::error::{Code, Failure, Result};
-use crate::git::private_index::PrivateIndex;
+use std::borrow::Cow;
+use std::path::PathBuf;
 
-/// The patches of the input, in their order: its mails, or the input itself where it is none.
-pub(super) fn patches(index: &PrivateIndex, input: &[u8]) -> Result<Vec<Vec<u8>>> {
-    if !is_mail(input) {
-        return Ok(vec![input.to_vec()]);
-    }
-    if input.windows(2).any(|w| w == b"\r\n") && header_lines(input).all(|line| line.ends_with(b"\r")) {
-        return Err(Failure::new(
-            Code::PatchInvalid,
-            "the mail's line ends were converted to CRLF, so what the patch changes cannot be told",
-        )
-        .remedy("Send it as it was made, as a file or an attachment.", ["git", "format-patch", "--stdout"]));
-    }
-    let folder = index.folder().join("mail");
-    let failed = |e: std::io::Error| Failure::io("use the directory", &folder, &e);
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    let mut option = std::ffi::OsString::from("-o");
-    option.push(&folder);
-    // `-b` takes a single mail without its `From ` line, too.
-    let split = index.git().args(["mailsplit", "--keep-cr", "-b"]).arg(option).stdin(input.to_vec()).run()?;
-    let count: usize = split.line().trim().parse().unwrap_or(0);
-    if !split.success() || count == 0 {
-        return Err(split.failure());
-    }
-    let mut found = Vec::new();
-    for number in 1..=count {
-        let mail = std::fs::read(folder.join(format!("{number:04}"))).map_err(failed)?;
-        let patch = folder.join("patch");
-        let info = index.git().arg("mailinfo").arg(folder.join("message")).arg(&patch).stdin(mail).run()?;
-        if !info.success() {
-            return Err(Failure::new(
-                Code::PatchInvalid,
-                format!("mail {number} cannot be read: {}", info.stderr.trim()),
-            ));
-        }
-        let text = std::fs::read(&patch).map_err(failed)?;
-        // A cover letter brings no patch.
-        let letter =
-            !text.split(|b| *b == b'\n').any(|l| l.starts_with(b"diff --git ") || l.starts_with(b"--- "));
-        if !(letter && count > 1) {
-            found.push(text);
-        }
-    }
-    Ok(found)
+/// One text with diffs in it.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    /// Which mail of the mailbox, from 1; `None` for a text that is no mail.
+    pub mail: Option<usize>,
+    /// The text.
+    pub text: Cow<'a, [u8]>,
 }
 
-fn header_lines(input: &[u8]) -> impl Iterator<Item = &[u8]> {
-    input.split(|b| *b == b'\n').take_while(|line| !line.trim_ascii().is_empty())
+/// Headers that a mail may begin with. Another first word is no mail.
+const HEADERS: &[&str] = &[
+    "from:",
+    "subject:",
+    "date:",
+    "to:",
+    "cc:",
+    "message-id:",
+    "received:",
+    "return-path:",
+    "mime-version:",
+    "content-type:",
+    "delivered-to:",
+    "in-reply-to:",
+    "references:",
+    "list-id:",
+    "x-mailer:",
+    "reply-to:",
+    "sender:",
+];
+
+/// The texts of a patch as it came.
+pub(super) fn parts<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<Part<'a>>> {
+    let content = patch.trim_ascii_start();
+    let first = content.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
+    if !is_mail(content, first) {
+        return Ok(vec![Part { mail: None, text: Cow::Borrowed(patch) }]);
+    }
+    let folder = folder(index);
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make the directory", &folder, &e))?;
+    let mut out = std::ffi::OsString::from("-o");
+    out.push(&folder);
+    let git = index.git().args(["mailsplit", "-d8"]);
+    // Line ends that the whole mailbox has belong to its transport, others to the files.
+    let git = if first.ends_with(b"\r\n") { git } else { git.arg("--keep-cr") };
+    // Without its first line, git would take the whole mailbox for one mail.
+    let envelope: &[u8] = if is_envelope(first) { b"" } else { b"From none Thu Jan  1 00:00:00 1970\n" };
+    let split = git.arg(&out).stdin([envelope, content].concat()).run()?;
+    if !split.success() {
+        return Err(unreadable(&split.stderr));
+    }
+    let count: usize = split.line().trim().parse().map_err(|_| unreadable(&split.line()))?;
+    (1..=count).map(|number| one(index, number)).collect()
 }
 
-/// A mailbox line or mail headers before anything else.
-fn is_mail(input: &[u8]) -> bool {
-    let start = input.trim_ascii_start();
-    if start.starts_with(b"From ") {
+/// Where git puts the mails.
+fn folder(index: &PrivateIndex) -> PathBuf {
+    index.folder().join("mail")
+}
+
+/// The line between the mails of a mailbox, as git knows it: `From`, and a time and a year at its end.
+fn is_envelope(line: &[u8]) -> bool {
+    let Some(colon) = line.iter().rposition(|b| *b == b':').filter(|_| line.starts_with(b"From ")) else {
+        return false;
+    };
+    let digit = |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_digit);
+    let clock =
+        [colon.checked_sub(4), colon.checked_sub(2), colon.checked_sub(1), Some(colon + 1), Some(colon + 2)];
+    let year = line.get(colon + 3..).map(<[u8]>::trim_ascii).and_then(|rest| std::str::from_utf8(rest).ok());
+    let year = year.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    clock.into_iter().all(digit) && year.is_some_and(|year| year > 90)
+}
+
+fn is_mail(content: &[u8], first: &[u8]) -> bool {
+    if is_envelope(first) {
         return true;
     }
-    let mut headers = header_lines(start).map(|line| line.trim_ascii_end().to_ascii_lowercase());
+    let word = first.split_inclusive(|b| *b == b':').next().unwrap_or_default().to_ascii_lowercase();
+    let head = content.split(|b| *b == b'\n').take_while(|line| !line.trim_ascii().is_empty());
     let known = |line: &[u8]| {
-        [
-            &b"from:"[..],
-            b"subject:",
-            b"date:",
-            b"message-id:",
-            b"mime-version:",
-            b"content-type:",
-            b"to:",
-            b"return-path:",
-        ]
-        .iter()
-        .any(|name| line.starts_with(name))
+        let lower = line.to_ascii_lowercase();
+        lower.starts_with(b"subject:") || lower.starts_with(b"from:") || lower.starts_with(b"content-type:")
     };
-    headers.next().is_some_and(|line| known(&line))
+    HEADERS.iter().any(|header| header.as_bytes() == word) && head.into_iter().any(known)
+}
+
+fn one(index: &PrivateIndex, number: usize) -> Result<Part<'static>> {
+    let place = |name: String| folder(index).join(name);
+    let failed =
+        |e: std::io::Error| Failure::new(Code::Io, format!("cannot read mail {number} of the mailbox: {e}"));
+    let mail = std::fs::read(place(format!("{number:08}"))).map_err(failed)?;
+    let (message, diff) = (place(format!("{number:08}.message")), place(format!("{number:08}.diff")));
+    let git = index.git().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
+    let output = git.arg(message).arg(&diff).stdin(mail).run()?;
+    if !output.success() {
+        return Err(unreadable(&output.stderr).detail("mail", number));
+    }
+    let text = std::fs::read(diff).map_err(failed)?;
+    Ok(Part { mail: Some(number), text: Cow::Owned(text) })
+}
+
+fn unreadable(said: &str) -> Failure {
+    Failure::new(Code::PatchInvalid, format!("the mailbox cannot be read: {}", said.trim()))
+        .detail("git", said.trim())
 }

@@ -1,9 +1,8 @@
 //! The output of Rust's test harness: one line a case, per test binary a header and a summary.
 //!
-//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Where header or
-//! summary stand they have to agree with the cases: a test binary that dies in the middle leaves a header without a summary, and a
-//! test that prints such lines itself can only make the numbers disagree. A failed case counts whatever the rest says. Cases
-//! without a header are taken too, since other runners write the same lines without one.
+//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Cases are counted here; a
+//! summary may claim no more than its cases show, and a header without a summary is a test binary that died in the middle. A failed case
+//! counts whatever the rest says. Cases without header and summary are taken too, since other runners write the same lines alone.
 //!
 //! What failed cases printed is quoted between `failures:` and the summary, and may look like the output of a test run
 //! (a test runner's own tests do that). There the summary counts only where the list of all failed cases stands
@@ -245,16 +244,9 @@ impl Section {
         };
         let (passed, failed) = (self.passed.len() as u64, self.failed.len() as u64);
         let claimed = ["passed", "failed"].map(number);
-        let seen = passed + failed + self.ignored + self.measured;
         if failed > 0 {
             // Whatever the summary says: this run failed.
             return Ok(());
-        }
-        if let Some(announced) = self.announced.filter(|announced| seen == 0 && *announced > 0) {
-            return Err(format!(
-                "a test binary announced {announced} tests, but no line names one: cases cannot be counted in the terse format \
-                 (--quiet)"
-            ));
         }
         // More cases than were claimed are only counted; fewer mean that the output is not whole.
         let more = |claim: &Option<u64>, seen: u64| claim.is_none_or(|claim| claim > seen);
@@ -266,11 +258,10 @@ impl Section {
                 shown[0], shown[1]
             ));
         }
-        if let Some(announced) = self.announced.filter(|announced| seen < *announced) {
-            return Err(format!("a test binary announced {announced} tests and reported {seen}"));
-        }
         if !summary.starts_with("ok. ") {
-            return Err(format!("the summary {summary:?} of a test binary names a failure that no case shows"));
+            return Err(format!(
+                "the summary {summary:?} of a test binary names a failure that no case shows"
+            ));
         }
         Ok(())
     }
@@ -425,7 +416,6 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert!(read(whole.as_bytes()).is_ok());
         for (from, to) in [
             ("test b ... ok\n", ""),
-            ("running 2", "running 3"),
             ("2 passed", "3 passed"),
             ("0 failed", "1 failed"),
             ("test b ... ok\n", "..\n"),
@@ -443,13 +433,21 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     fn a_failed_case_counts_whatever_the_rest_says() {
         let lied = binary(&[("a", "ok"), ("b", "ok")]).replace("test b ... ok", "test b ... FAILED");
         assert_eq!(read(lied.as_bytes()).expect("counts").checks.failed, 1);
-        assert_eq!(read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed, 1, "cut in the middle");
+        assert_eq!(
+            read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed,
+            1,
+            "cut in the middle"
+        );
     }
 
     #[test]
     fn cases_count_without_header_and_summary() {
         let summary = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        for text in ["test a ... ok\n".to_owned(), format!("test a ... ok\n{summary}"), format!("some text\ntest a ... ok\n\n{summary}")] {
+        for text in [
+            "test a ... ok\n".to_owned(),
+            format!("test a ... ok\n{summary}"),
+            format!("some text\ntest a ... ok\n\n{summary}"),
+        ] {
             assert_eq!(read(text.as_bytes()).expect("counts").checks.passed, 1, "{text}");
         }
         assert!(read(summary.as_bytes()).is_err(), "a summary alone proves nothing");

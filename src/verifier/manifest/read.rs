@@ -2,7 +2,10 @@
 //!
 //! Nothing stops at the first problem: whoever writes a manifest gets all that is wrong with it at once.
 
-use super::{DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup, ToolSpec};
+use super::{
+    DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup,
+    ToolSpec,
+};
 use crate::domain::document::{Node, Problems, clipped, read_toml};
 use crate::domain::evidence::Reuse;
 use crate::domain::repo_path::RepoPath;

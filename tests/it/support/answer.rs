@@ -167,7 +167,11 @@ impl Answer {
         assert_eq!(self.code, *exit, "{}\n{:#}", self.shown, self.json);
         let retries = ["fix_arguments", "reread", "wait", "ask_user", "query_state", "never"];
         assert!(retries.contains(&error["retry"].as_str().expect("checked")), "{:#}", self.json);
-        assert!(can_be_typed(&error["remedy"]["command"]), "no such command as the remedy names: {:#}", self.json);
+        assert!(
+            can_be_typed(&error["remedy"]["command"]),
+            "no such command as the remedy names: {:#}",
+            self.json
+        );
         error
     }
 

@@ -102,7 +102,7 @@ impl Verifier {
     pub fn manifest(&self) -> String {
         let script = self.script_path();
         let mut text = format!("protocol = 1\nid = \"{}\"\n", self.id);
-        if !self.extra.contains("command = ") {
+        if !self.extra.lines().any(|line| line.starts_with("command = ")) {
             writeln!(text, "command = [\"sh\", \"{script}\"]").expect("writes");
         }
         writeln!(text, "inputs = {:?}\nclosure = [\"{script}\"]", self.inputs).expect("writes");
