@@ -138,7 +138,7 @@ fn what_did_not_run_says_why() {
         (Source::NotAllowed, "unit is not among the verifiers that the contract allows"),
         (
             Source::OnlyIn { place: "the candidate".to_owned() },
-            "its manifest is not in the base commit, only in the candidate",
+            "its manifest .tender/verifiers/unit/verifier.toml is not in the base commit, only in the candidate",
         ),
         (Source::Missing { what: "make was not found on PATH".to_owned() }, "make was not found on PATH"),
     ] {
