@@ -30,7 +30,7 @@ pub struct Wish<'a> {
 
 /// Makes a contract from a wish, under the first free task id, and opens it.
 pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Result<TaskObject> {
-    let _naming = LockGuard::acquire(&session.layout.start_lock())?;
+    let naming = LockGuard::acquire(&session.layout.start_lock())?;
     let taken = match session.ledger()? {
         Some(ledger) => ledger.tasks()?,
         None => Vec::new(),
@@ -44,11 +44,21 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     if !wish.verify.is_empty() {
         document["verification"] = json!({ "allowed": wish.verify });
     }
-    open(session, document.to_string().as_bytes(), progress)
+    open_named(session, document.to_string().as_bytes(), Some(naming), progress)
 }
 
 /// Opens a task. The same contract again gives the same task; another one under the same id is refused.
 pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Result<TaskObject> {
+    open_named(session, document, None, progress)
+}
+
+/// `naming` keeps others from taking the same id; it is needed until the ledger has the task's first row.
+fn open_named(
+    session: &Session,
+    document: &[u8],
+    naming: Option<LockGuard>,
+    progress: Progress<'_>,
+) -> Result<TaskObject> {
     let contract = Contract::parse(document)?;
     let seal = Seal { version: 1, sha256: Contract::seal(document) };
     session.repository.top()?;
@@ -72,6 +82,7 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
     let params = json!({ "contract": seal.sha256 });
     let mut action = RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis);
     action.dispatch(&mut ledger)?;
+    drop(naming);
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
         Ok(prepared) => prepared,
         Err(failure) => return Err(action.fail(&mut ledger, failure)),
@@ -137,10 +148,10 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let (effective, narrowings) = effective(contract, &config.policy)?;
     let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
     let forbidden = &contract.verification.forbidden;
-    for requirement in
-        contract.requirements.iter().filter(|requirement| !forbidden.contains(&requirement.verifier))
-    {
-        verifiers.get(&requirement.verifier)?;
+    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
+    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
+    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
+        verifiers.get(verifier)?;
     }
     let home = Home {
         top: path_text(repository.top()?)?,

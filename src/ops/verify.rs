@@ -135,7 +135,7 @@ pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
 
 fn is_not_committed(row: &Row) -> bool {
     row.verdict == Verdict::NotRun
-        && row.reason.as_deref().is_some_and(|reason| reason.starts_with(NOT_COMMITTED))
+        && row.reason.as_deref().is_some_and(|reason| reason.contains(NOT_COMMITTED))
 }
 
 fn allow(task: &TaskWrite<'_>, options: &Options<'_>) -> Result<()> {

@@ -97,7 +97,6 @@ fn record(outcome: Verdict, change: impl FnOnce(&mut Evidence)) -> Record {
         reason: (outcome != Verdict::Passed).then(|| "exit code 1".to_owned()),
         checks: Some(if outcome == Verdict::Passed { counted(2, 0) } else { counted(1, 1) }),
         flaky: false,
-        warm: false,
         attempts: Vec::new(),
         outputs: Vec::new(),
         findings: Vec::new(),
@@ -139,7 +138,7 @@ fn what_did_not_run_says_why() {
         (Source::NotAllowed, "unit is not among the verifiers that the contract allows"),
         (
             Source::OnlyIn { place: "the candidate".to_owned() },
-            "its manifest is not in the base commit (.tender/verifiers/unit/verifier.toml), only in the candidate",
+            "its manifest .tender/verifiers/unit/verifier.toml is not in the base commit, only in the candidate",
         ),
         (Source::Missing { what: "make was not found on PATH".to_owned() }, "make was not found on PATH"),
     ] {

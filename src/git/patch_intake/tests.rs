@@ -339,7 +339,7 @@ fn what_git_would_shift_is_refused() {
         assert_eq!(failure.subject_text(), Some("a"));
         assert_eq!(failure.details()["wouldApplyAt"], serde_json::json!([3]), "{old} {new}: {failure}");
         assert_eq!(failure.details()["hunk"], format!("@@ -{old},7 +{new},7 @@"));
-        assert!(!failure.next_step().command.is_empty());
+        assert!(failure.has_remedy() && !failure.next_step().command.is_empty());
         // And git alone takes it.
         let git = bench.home.git().args(["apply", "--cached", "--check"]).stdin(patch(old, new).into_bytes());
         assert!(git.run().expect("runs").success());
