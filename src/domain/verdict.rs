@@ -86,7 +86,7 @@ pub struct Row {
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
 
-/// What the reason of a row says whose verifier is not in the base commit, but elsewhere.
+/// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
 pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
 /// A record with its digest. Records come in the order of the ledger.
@@ -166,7 +166,9 @@ fn wanted(observation: &Observation, observed: &Observed, records: &[Record], on
                 || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
         }
         (Source::Command, On::Base) => {
-            observation.kind == Kind::Repair && observed.counts && on_base(observed, records).is_none()
+            observation.kind == Kind::Repair
+                && observed.counts
+                && on_base(observation, observed, records).is_none()
         }
         _ => false,
     }
@@ -240,12 +242,18 @@ struct Current<'a> {
     record: &'a Record,
 }
 
+/// What a candidate left in the scratch can have judged the next one; the key does not cover it, so such a run counts for
+/// its own task only.
+fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
+    !evidence.warm || evidence.task == observation.task
+}
+
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
 fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
     let key = observed.key.as_ref()?;
     let fresh: Vec<&Record> = records
         .iter()
-        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key)
+        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key && counts_here(observation, e))
         .filter(|(_, e)| {
             observed.reuse == Reuse::SameInputs
                 || (e.task == observation.task && e.candidate == observation.candidate)
@@ -339,11 +347,12 @@ fn some_of(named: &[String], otherwise: &str) -> String {
 }
 
 /// What is known of the same verifier on the base. Errors and runs that counted nothing say nothing.
-fn on_base<'a>(observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
+fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
     let key = observed.base_key.as_ref()?;
     records.iter().rev().find(|(_, e)| {
         e.kind != EvidenceKind::Attestation
             && e.key == *key
+            && counts_here(observation, e)
             && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
     })
 }
@@ -357,7 +366,7 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
     if row.verdict != Verdict::Passed {
         return Strength::Unmeasured;
     }
-    match on_base(observed, records) {
+    match on_base(observation, observed, records) {
         Some((_, base)) if base.flaky => Strength::Unmeasured,
         Some((_, base)) if base.outcome == Verdict::Passed => Strength::NoRegression,
         Some((_, base))
@@ -382,7 +391,7 @@ fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record],
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
-        let why = match on_base(observed, records) {
+        let why = match on_base(observation, observed, records) {
             _ if !observed.counts => "no verifier that counts cases ran on the base",
             None => "it was not run on the base, or that run ended in an error",
             Some((_, base)) if base.outcome == Verdict::Passed => "the case passes on the base already",

@@ -97,6 +97,7 @@ fn record(outcome: Verdict, change: impl FnOnce(&mut Evidence)) -> Record {
         reason: (outcome != Verdict::Passed).then(|| "exit code 1".to_owned()),
         checks: Some(if outcome == Verdict::Passed { counted(2, 0) } else { counted(1, 1) }),
         flaky: false,
+        warm: false,
         attempts: Vec::new(),
         outputs: Vec::new(),
         findings: Vec::new(),
