@@ -74,11 +74,13 @@ impl Progress {
             return Self { bar: None };
         }
         let bar = indicatif::ProgressBar::new(0);
-        let style = indicatif::ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+        let style = indicatif::ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len}");
         if let Ok(style) = style {
             bar.set_style(style);
         }
         bar.set_message(what);
+        // A step that cannot say how far it is still shows that it is alive.
+        bar.enable_steady_tick(std::time::Duration::from_millis(120));
         Self { bar: Some(bar) }
     }
 
