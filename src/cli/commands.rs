@@ -117,7 +117,7 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         Command::Doctor => {
             let caller = surroundings.caller(cli.folder.as_deref());
-            let diagnosis = ops::doctor::diagnose(&caller, &super::machine(surroundings));
+            let diagnosis = ops::doctor::diagnose(&caller);
             done(show(cli.format, &diagnosis, || diagnosis.text()))
         }
         Command::Completions { shell } => done(output::write_out(&super::manual::completions(*shell))),
@@ -207,9 +207,7 @@ fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
 fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
     let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
     let progress = Progress::start(format, "writing files");
-    let object = ops::deliver::deliver(session, args.task.as_deref(), &options, &|done, total| {
-        progress.at(done, total)
-    })?;
+    let object = ops::deliver::deliver(session, args.task.as_deref(), &options)?;
     drop(progress);
     done(show(format, &object, || text::delivery(&object)))
 }

@@ -1,7 +1,7 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it writes nothing.
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
-use super::session::{Progress, RunningAction, TaskWrite};
+use super::session::{RunningAction, TaskWrite};
 use super::{Session, report, verify};
 use crate::domain::delivery::Clearance;
 use crate::domain::receipt::Outcome;
@@ -53,12 +53,7 @@ impl From<bool> for Place {
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from.
-pub fn deliver(
-    session: &Session,
-    named: Option<&str>,
-    options: &Options,
-    _progress: Progress<'_>,
-) -> Result<DeliveryObject> {
+pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
         return Ok(

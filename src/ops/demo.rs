@@ -192,13 +192,13 @@ impl Walk<'_> {
     }
 
     fn deliver(&mut self, task: &str) -> Result<()> {
-        let object = deliver::deliver(&self.session, Some(task), &deliver::Options::default(), &|_, _| {})?;
+        let object = deliver::deliver(&self.session, Some(task), &deliver::Options::default())?;
         self.step(&format!("git tender deliver {task}"), text::delivery(&object));
         Ok(())
     }
 
     fn refusal(&mut self, task: &str) -> Result<()> {
-        match deliver::deliver(&self.session, Some(task), &deliver::Options::default(), &|_, _| {}) {
+        match deliver::deliver(&self.session, Some(task), &deliver::Options::default()) {
             Err(failure) if failure.code() == Code::DeliveryConflict => {
                 self.step(&format!("git tender deliver {task}"), text::failure(&failure));
                 Ok(())

@@ -1,6 +1,5 @@
 //! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes from trying it.
 
-use super::session::Machine;
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Git, Repository};
 use crate::store::{Layout, Ledger};
@@ -43,10 +42,10 @@ impl Check {
 }
 
 /// Looks at the machine, and at the repository where there is one.
-pub fn diagnose(caller: &Caller, machine: &Machine) -> Diagnosis {
+pub fn diagnose(caller: &Caller) -> Diagnosis {
     let mut checks = vec![Check::new("git", git_version(caller))];
     match Repository::discover(caller) {
-        Ok(repository) => in_repository(&repository, machine, &mut checks),
+        Ok(repository) => in_repository(&repository, &mut checks),
         Err(failure) => {
             let remedy = "run it inside a repository, or name one with -C, to have that looked at too";
             checks.push(Check::new("repository", Err((failure.message().to_owned(), remedy))));
@@ -89,8 +88,7 @@ pub fn require_git(repository: &Repository) -> Result<()> {
         .remedy("Install a newer git; `doctor` says what else is missing.", ["git", "tender", "doctor"]))
 }
 
-fn in_repository(repository: &Repository, machine: &Machine, checks: &mut Vec<Check>) {
-    let _ = machine;
+fn in_repository(repository: &Repository, checks: &mut Vec<Check>) {
     let place = repository.common_dir().display();
     checks.push(Check::new("repository", Ok(format!("{place}, objects named by {:?}", repository.format()))));
     match repository.top() {

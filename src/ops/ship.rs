@@ -47,6 +47,6 @@ pub fn ship(
         }
     }
     let options = deliver::Options { write: deliver::Write::Yes, place: deliver::Place::AsOpened };
-    deliver::deliver(session, Some(&task), &options, progress)?;
+    deliver::deliver(session, Some(&task), &options)?;
     Ok(Shipped { report: report::report(session, Some(&task))?, refused: None })
 }
