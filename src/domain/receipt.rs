@@ -1,7 +1,7 @@
 //! What a delivery writes into the ledger: the plan before the first byte, the staged files before the first exchange, the
 //! receipt at the end. Together they are all that recovery and `undo` need.
 
-use super::delivery::Step;
+use super::delivery::{IndexStep, Step};
 use super::digest::Sha256;
 use super::patch::Change;
 use super::repo_path::RepoPath;
@@ -81,6 +81,22 @@ pub struct DeliveryPlan {
     pub steps: Vec<PlannedStep>,
     /// Directories that have to be made, from the top down.
     pub folders: Vec<RepoPath>,
+    /// What changes in the index together with the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexPlan>,
+}
+
+/// The index's part of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexPlan {
+    /// The git directory of the live tree, absolute. Text, or `{"bytes":"base64"}`.
+    #[serde(with = "super::os_path")]
+    pub git_dir: std::path::PathBuf,
+    /// Our own second name of git's lock, in the git directory: by it a lock that a crash left is known to be ours.
+    pub lock: String,
+    /// The entries that change.
+    pub steps: Vec<IndexStep>,
 }
 
 /// What was staged, in the order of the plan's steps.
@@ -188,6 +204,9 @@ pub struct Receipt {
     pub manifest_sha256: Sha256,
     /// Every path, sorted by path bytes.
     pub paths: Vec<PathReceipt>,
+    /// Index entries that changed with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index: Vec<IndexStep>,
 }
 
 impl Receipt {
@@ -213,7 +232,8 @@ impl Receipt {
             })
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths }
+        let index = plan.index.as_ref().map(|index| index.steps.clone()).unwrap_or_default();
+        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, index }
     }
 
     /// The changes that take back what was written; what was there already stays.

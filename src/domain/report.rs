@@ -1,5 +1,6 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
+use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
@@ -147,12 +148,12 @@ pub struct DeliveredPath {
 impl DeliveryObject {
     /// From a receipt.
     #[must_use]
-    pub fn new(task: &str, state: TaskState, receipt: &Receipt) -> Self {
+    pub fn new(task: &str, state: TaskState, mode: DeliveryMode, receipt: &Receipt) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
             task_id: task.to_owned(),
             state,
-            mode: "local_files".to_owned(),
+            mode: mode.as_str().to_owned(),
             paths: receipt
                 .paths
                 .iter()
@@ -164,12 +165,12 @@ impl DeliveryObject {
 
     /// What a delivery would do (`--dry-run`).
     #[must_use]
-    pub fn preview(task: &str, paths: Vec<(RepoPath, Outcome)>) -> Self {
+    pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
             task_id: task.to_owned(),
             state: TaskState::Verified,
-            mode: "local_files".to_owned(),
+            mode: mode.as_str().to_owned(),
             paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
             notes: Vec::new(),
         }
@@ -317,7 +318,7 @@ impl Report {
             risks: super::risk::all(known),
             budget: budget(opened, candidate),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
-            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, r)),
+            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
         }
     }

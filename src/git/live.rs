@@ -12,6 +12,7 @@ mod operations;
 mod places;
 
 pub use content::{Body, Permissions};
+pub(super) use index::states;
 
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::digest::{Mode, ObjectId, Sha256};

@@ -14,6 +14,7 @@ pub mod command;
 pub mod convert;
 pub mod drivers;
 pub mod fsops;
+pub mod index_write;
 pub mod keep;
 pub mod lease;
 pub mod limits;

@@ -56,9 +56,8 @@ impl From<bool> for Place {
 pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
-        return Ok(
-            DeliveryObject::new(&task.view.id, TaskState::Completed, &delivered.value.receipt).already()
-        );
+        let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);
+        return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already());
     }
     task.require_active()?;
     task.view.last_candidate()?;
@@ -151,6 +150,7 @@ fn write(
         before_tree: &candidate.base_tree,
         after_tree: &candidate.tree,
         former: None,
+        staged: None,
         outcome: Outcome::Applied,
     };
     let facts = Facts { head: None, evidence, undoes: false };
@@ -160,13 +160,13 @@ fn write(
         journal.facts.head = home.resolve("HEAD", "commit")?;
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
-    let id = &task.view.id;
+    let (id, mode) = (&task.view.id, opened.effective.delivery);
     match written {
-        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, &receipt)),
+        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
         Ok(Written::Preview(paths)) => {
             let text = "compared with the live tree; nothing was written".to_owned();
             action.succeed(&mut task.ledger, &Record::Done { text })?;
-            Ok(DeliveryObject::preview(id, paths))
+            Ok(DeliveryObject::preview(id, mode, paths))
         }
         Err(failure) => Err(journal.failed(explained(id, failure))),
     }

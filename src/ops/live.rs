@@ -2,7 +2,8 @@
 
 use super::Session;
 use super::session::RunningAction;
-use crate::domain::delivery::{Clearance, IndexState, plan, refused};
+use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, plan, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{Candidate, Change};
 use crate::domain::receipt::{Outcome, Receipt};
@@ -82,6 +83,8 @@ pub struct Write<'a> {
     pub after_tree: &'a ObjectId,
     /// What the delivery that is undone found and wrote.
     pub former: Option<&'a live::Former>,
+    /// What the delivery that is undone changed in the index.
+    pub staged: Option<&'a [IndexStep]>,
     /// How the receipt calls a written path.
     pub outcome: Outcome,
 }
@@ -96,6 +99,13 @@ pub enum Written {
 }
 
 impl Write<'_> {
+    fn index_rule(&self) -> IndexRule {
+        match self.opened.effective.delivery {
+            DeliveryMode::Staged => IndexRule::Follows,
+            _ => IndexRule::Stays,
+        }
+    }
+
     /// Compares with the live tree, and writes where that is cleared. All conflicts are in the failure.
     pub fn run(
         &self,
@@ -120,11 +130,14 @@ impl Write<'_> {
             settings: live::Settings::read(home)?,
         };
         let survey = live::survey(&terms)?;
-        let plan = plan(self.changes, &survey.facts, &|path| index.of(path))
+        let mut plan = plan(self.changes, &survey.facts, self.index_rule(), &|path| index.of(path))
             .map_err(|conflicts| refused(&conflicts))?;
+        if let Some(staged) = self.staged {
+            plan = plan.with_index_only_of(staged);
+        }
         let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
         let materials = live::prepare(&terms, survey, &plan)?;
-        let delivery = Delivery { id, top, outcome: self.outcome };
+        let delivery = Delivery { id, top, outcome: self.outcome, repository: home };
         let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
         apply::execute(plan.clear(clearance)?, materials, delivery, journal, keeper).map(Written::Receipt)
     }

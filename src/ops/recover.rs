@@ -194,7 +194,7 @@ fn finish(
     let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
     let facts = Facts { head: None, evidence: Vec::new(), undoes: false };
     let mut journal = LedgerJournal { ledger, action, planned, facts, open: true };
-    match run(unfinished, &mut journal, keeper)? {
+    match run(session.repository.environment(), unfinished, &mut journal, keeper)? {
         Recovered::Completed { receipt, later } => {
             reconciled.outcome = "completed";
             reconciled.kept = later;

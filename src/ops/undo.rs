@@ -37,12 +37,15 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             before_tree: &candidate.tree,
             after_tree: &candidate.base_tree,
             former: Some(&former),
+            staged: Some(&receipt.index),
             outcome: Outcome::Reverted,
         };
         write.run(&home, Some(&Clearance::to_undo(&receipt)), &mut journal)
     });
     match written {
-        Ok(Written::Receipt(reverted)) => Ok(DeliveryObject::new(&id, TaskState::Undone, &reverted)),
+        Ok(Written::Receipt(reverted)) => {
+            Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
+        }
         Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
         Err(failure) => Err(journal.failed(explained(&id, failure))),
     }

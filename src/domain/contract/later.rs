@@ -135,7 +135,7 @@ fn goes_with(mode: DeliveryMode) -> &'static [&'static str] {
 }
 
 fn refuse_later_mode(problems: &mut Problems, field: &str, mode: DeliveryMode) {
-    if mode != DeliveryMode::LocalFiles {
+    if !matches!(mode, DeliveryMode::LocalFiles | DeliveryMode::Staged) {
         problems.later(field, &format!("the mode `{}`", mode.as_str()));
     }
 }
