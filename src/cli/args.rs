@@ -48,6 +48,11 @@ pub enum Command {
     Deliver(DeliverArgs),
     /// Submit, verify and deliver in one go, until one of them fails.
     Ship(ShipArgs),
+    /// Carry the last candidate over to HEAD and your edits of its paths, in the task's worktree.
+    Rebase {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+    },
     /// Reverse a delivery by the same rules: a path that was edited since is refused.
     Undo {
         /// The task; may be left out inside its worktree, or where one task is open.
@@ -71,6 +76,13 @@ pub enum Command {
     Show {
         /// An action's id, or `sha256:…` of a record or a stored file.
         reference: String,
+    },
+    /// Answer what a task asks: whether an effect took place that nobody can look at any more.
+    #[command(override_usage = "git tender answer [OPTIONS] <TASK> [ID] <yes|no>")]
+    Answer {
+        /// The task, the action that is asked about (may be left out where it is the only one), and the answer.
+        #[arg(value_names = ["TASK", "ID", "ANSWER"], num_args = 2..=3, required = true)]
+        words: Vec<String>,
     },
     /// End a task without delivering it.
     Cancel {
@@ -186,6 +198,9 @@ pub struct DeliverArgs {
     /// Deliver although another branch is checked out than when the task was opened.
     #[arg(long)]
     pub here: bool,
+    /// Where your own edits are in the way and can be merged: rebase onto them, verify that, deliver that.
+    #[arg(long)]
+    pub merge: bool,
 }
 
 /// Arguments of `ship`.

@@ -29,6 +29,10 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Attest(args) => attest(&session, format, args),
         Command::Deliver(args) => deliver(&session, format, args),
         Command::Ship(args) => ship(&session, format, &cwd, args),
+        Command::Rebase { task } => {
+            let object = ops::rebase::rebase(&session, task.as_deref())?;
+            done(show(format, &object, || text::candidate(&object)))
+        }
         Command::Undo { task } => {
             let object = ops::undo::undo(&session, task.as_deref())?;
             done(show(format, &object, || text::delivery(&object)))
@@ -42,6 +46,7 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
                 )
             }))
         }
+        Command::Answer { words } => answer(&session, format, words),
         Command::Recover => {
             let object = ops::recover::recover(&session)?;
             done(show(format, &object, || object.text()))
@@ -204,10 +209,24 @@ fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
     done(show(format, &object, || text::verification(&object)))
 }
 
+fn answer(session: &Session, format: Format, words: &[String]) -> Result<u8> {
+    let (task, action, text) = match words {
+        [task, text] => (task, None, text),
+        [task, action, text] => (task, Some(action.as_str()), text),
+        _ => return Err(Failure::internal("no answer was parsed")),
+    };
+    let object = ops::answer::answer(session, task, action, text)?;
+    done(show(format, &object, || object.text()))
+}
+
 fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
     let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
     let progress = Progress::start(format, "writing files");
-    let object = ops::deliver::deliver(session, args.task.as_deref(), &options)?;
+    let task = args.task.as_deref();
+    let object = match args.merge {
+        true => ops::deliver::merge(session, task, &options, &|done, total| progress.at(done, total))?,
+        false => ops::deliver::deliver(session, task, &options)?,
+    };
     drop(progress);
     done(show(format, &object, || text::delivery(&object)))
 }

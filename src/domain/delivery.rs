@@ -213,7 +213,8 @@ pub struct LiveFact {
 
 impl LiveFact {
     /// What is there, as git would store it.
-    fn side(&self) -> Option<Side> {
+    #[must_use]
+    pub fn side(&self) -> Option<Side> {
         match &self.kind {
             LiveKind::File(file) => Some(Side {
                 mode: if file.executable { Mode::Executable } else { Mode::File },
@@ -360,11 +361,7 @@ pub fn plan(
                 items.push(Item { change: change.clone(), step, kind: fact.kind.clone() });
                 let after = IndexState::of(change.new.as_ref());
                 if rule == IndexRule::Follows && fact.index != after {
-                    index.push(IndexStep {
-                        path: change.path.clone(),
-                        before: fact.index.clone(),
-                        after,
-                    });
+                    index.push(IndexStep { path: change.path.clone(), before: fact.index.clone(), after });
                 }
             }
             Err(reason) => conflicts.push(Conflict {

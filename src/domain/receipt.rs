@@ -112,6 +112,14 @@ pub struct Staged {
     pub notes: Vec<Vec<Note>>,
 }
 
+impl Staged {
+    /// Nothing was staged.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() }
+    }
+}
+
 /// Where the bytes of a preimage lie: a part of a stored blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -300,7 +300,7 @@ impl Report {
     pub fn new(known: Known<'_>) -> Self {
         let Known { view, opened, rows, .. } = known;
         let state = view.state(rows);
-        let candidate = view.candidates.last().map(|c| &c.value);
+        let candidate = view.candidate().map(|c| &c.value);
         let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
         let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
         Self {

@@ -154,7 +154,7 @@ impl Planned {
             return Record::Undone(Box::new(receipt));
         }
         let (head, evidence) = (self.head.clone(), self.evidence.clone());
-        Record::Delivered(Box::new(Delivered { receipt, head, evidence }))
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence, said_by_person: false }))
     }
 }
 
@@ -167,6 +167,67 @@ pub struct Delivered {
     pub head: Option<ObjectId>,
     /// `sha256:…` of the evidence that it rested on.
     pub evidence: Vec<String>,
+    /// True where nobody saw it take place: a person said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_by_person: bool,
+}
+
+/// What only a person can say: whether an effect took place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The question.
+    pub question: String,
+    /// What each answer leads to.
+    pub choices: Vec<Choice>,
+    /// Why it could not be found out.
+    pub because: String,
+}
+
+/// One answer to a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// `yes` or `no`.
+    pub answer: String,
+    /// What follows from it.
+    pub consequence: String,
+}
+
+impl Decision {
+    /// A question that is answered with yes or no.
+    #[must_use]
+    pub fn new(question: String, yes: &str, no: &str, because: String) -> Self {
+        let choice = |answer: &str, consequence: &str| Choice {
+            answer: answer.to_owned(),
+            consequence: consequence.to_owned(),
+        };
+        Self { question, choices: vec![choice("yes", yes), choice("no", no)], because }
+    }
+
+    /// The failure that everything else ends with until somebody answers.
+    #[must_use]
+    pub fn required(&self, task: &str, action: &str) -> Failure {
+        Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
+            .subject(task)
+            .reference(action)
+            .detail("choices", &self.choices)
+            .detail("because", &self.because)
+            .remedy("Find out, then say yes or no.", ["git", "tender", "answer", task, action, "yes"])
+    }
+}
+
+/// A candidate carried over to another base, with everything that a crash in the middle needs to go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rebased {
+    /// The task as it is on the new base.
+    pub opened: Opened,
+    /// What the worktree held.
+    pub from: ObjectId,
+    /// What it holds afterwards.
+    pub to: ObjectId,
+    /// The candidate and its digests; `None` where something has to be resolved first.
+    pub captured: Option<(Candidate, Observation)>,
+    /// Paths whose conflict markers a worker has to resolve.
+    pub marked: Vec<RepoPath>,
 }
 
 /// What the result of a ledger row holds.
@@ -186,6 +247,10 @@ pub enum Record {
     Observed(Box<Observation>),
     /// A verifier ran, or a person attested.
     Evidence(Box<Evidence>),
+    /// A rebase is about to move the worktree.
+    Rebasing(Box<Rebased>),
+    /// The task has another base.
+    Rebased(Box<Rebased>),
     /// A delivery is about to write.
     Planned(Box<Planned>),
     /// Its new content lies beside its targets.
@@ -201,6 +266,8 @@ pub enum Record {
         /// Paths that the user edited meanwhile; they stay as they are.
         later: Vec<RepoPath>,
     },
+    /// It cannot be found out whether an effect took place.
+    Decision(Box<Decision>),
     /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
@@ -266,6 +333,10 @@ pub struct TaskView {
     pub opened: Option<Recorded<Opened>>,
     /// The candidates in the order of their capture.
     pub candidates: Vec<Recorded<Candidate>>,
+    /// What rebases left in the worktree.
+    pub rebased: Vec<ObjectId>,
+    /// Paths that the last rebase left with conflict markers.
+    pub marked: Vec<RepoPath>,
     /// The digests taken last, for the last candidate.
     pub observation: Option<Recorded<Observation>>,
     /// All evidence that this task's own actions made.
@@ -290,6 +361,8 @@ impl TaskView {
             id: id.to_owned(),
             opened: None,
             candidates: Vec::new(),
+            rebased: Vec::new(),
+            marked: Vec::new(),
             observation: None,
             evidence: Vec::new(),
             delivered: None,
@@ -334,18 +407,37 @@ impl TaskView {
                 self.candidates.push(recorded(entry, *candidate));
                 self.observation = Some(recorded(entry, *observation));
             }
+            Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
             Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
             Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
             Record::Delivered(receipt) => self.delivered = Some(recorded(entry, *receipt)),
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
-            Record::Planned(_)
+            Record::Rebasing(_)
+            | Record::Decision(_)
+            | Record::Planned(_)
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
             | Record::Failure { .. }
             | Record::Done { .. } => {}
+        }
+    }
+
+    fn take_rebase(&mut self, entry: &Entry, rebased: Rebased) {
+        let Rebased { opened, to, captured, marked, .. } = rebased;
+        if let Some(known) = &mut self.opened {
+            known.value = opened;
+        }
+        self.rebased.push(to);
+        self.marked = marked;
+        self.observation = None;
+        if let Some((candidate, observation)) = captured {
+            self.take(
+                entry,
+                Record::Captured { candidate: Box::new(candidate), observation: Box::new(observation) },
+            );
         }
     }
 
@@ -356,9 +448,24 @@ impl TaskView {
         })
     }
 
+    /// The last candidate, if it was made on the base that the task has now.
+    #[must_use]
+    pub fn candidate(&self) -> Option<&Recorded<Candidate>> {
+        let base = self.opened.as_ref().map(|opened| &opened.value.base.tree);
+        self.candidates.last().filter(|candidate| Some(&candidate.value.base_tree) == base)
+    }
+
+    /// True where the content is the base's, a candidate's, or what a rebase left: it can be made again.
+    #[must_use]
+    pub fn is_known(&self, tree: &ObjectId) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.value.base.tree == *tree)
+            || self.candidates.iter().any(|candidate| candidate.value.tree == *tree)
+            || self.rebased.contains(tree)
+    }
+
     /// The last candidate, or `state.invalid` with the command that makes one.
     pub fn last_candidate(&self) -> Result<&Recorded<Candidate>> {
-        self.candidates.last().ok_or_else(|| {
+        self.candidate().ok_or_else(|| {
             Failure::new(Code::StateInvalid, format!("the task {} has no candidate yet", self.id))
                 .subject(self.id.clone())
                 .expected("candidate", "open")
@@ -366,12 +473,13 @@ impl TaskView {
         })
     }
 
-    /// The number that a capture of `tree` gets: that of the same tree under the same contract version, or the next one.
-    pub fn candidate_number(&self, tree: &ObjectId, contract_version: u32) -> u32 {
-        let same = self
-            .candidates
-            .iter()
-            .find(|c| c.value.tree == *tree && c.value.contract_version == contract_version);
+    /// The number that a capture of `tree` gets: that of the same tree on the same base under the same contract version, or the next one.
+    pub fn candidate_number(&self, tree: &ObjectId, base: &ObjectId, contract_version: u32) -> u32 {
+        let same = self.candidates.iter().find(|c| {
+            c.value.tree == *tree
+                && c.value.base_tree == *base
+                && c.value.contract_version == contract_version
+        });
         let next = self.candidates.iter().map(|c| c.value.candidate).max().unwrap_or(0) + 1;
         same.map_or(next, |known| known.value.candidate)
     }
@@ -427,14 +535,19 @@ impl TaskView {
             TaskState::Delivering
         } else if self.delivered.is_some() {
             TaskState::Completed
-        } else if self.unfinished.iter().any(|u| u.state == ActionState::OutcomeUnknown) {
+        } else if self.unfinished.iter().any(|u| is_unknown(u.state)) {
             TaskState::OutcomeUnknown
-        } else if self.candidates.is_empty() {
+        } else if self.candidate().is_none() {
             TaskState::Open
         } else {
             candidate_state(rows)
         }
     }
+}
+
+/// True for the states in which nobody knows whether the effect took place.
+fn is_unknown(state: ActionState) -> bool {
+    matches!(state, ActionState::OutcomeUnknown | ActionState::Reconcile | ActionState::NeedsHumanDecision)
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {

@@ -19,17 +19,17 @@ mod step;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use super::Repository;
 use super::fsops::{Barred, Folder, Top};
 use super::index_write::IndexWriter;
 use super::live::Materials;
-use super::Repository;
-use index::IndexState;
 use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, refused};
 use crate::domain::digest::Sha256;
 use crate::domain::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
 use crate::domain::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use index::IndexState;
 use std::path::Path;
 use std::rc::Rc;
 

@@ -118,6 +118,12 @@ pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Dr
     Ok(found)
 }
 
+/// The names of the drivers that run while a task's worktree is filled: all but Git LFS, which would fetch from the network.
+pub fn runnable_drivers(repository: &Repository) -> Result<Vec<String>> {
+    let drivers = configured_drivers(repository)?.into_iter();
+    Ok(drivers.filter(|(name, driver)| name != "lfs" && !driver.is_lfs()).map(|(name, _)| name).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,10 +22,13 @@ use std::time::{Duration, Instant};
 /// How long another git may hold the index before we give up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How our names in a git directory begin.
+const PREFIX: &str = "tender-index-";
+
 /// A name for [`IndexPlan::lock`] that no other delivery uses.
 #[must_use]
 pub fn lock_name(unique: &str) -> String {
-    format!("tender-index-{unique}")
+    format!("{PREFIX}{unique}")
 }
 
 /// The entries that a delivery changes, in the index of one live tree.
@@ -59,9 +62,12 @@ impl<'a> IndexWriter<'a> {
         Ok(Self { repository: Repository::at(environment, &plan.git_dir, top, None)?, plan, top })
     }
 
-    /// Takes git's lock, and waits for whoever has it; `store.busy` where that takes too long.
+    /// Takes git's lock, and waits for whoever has it; `store.busy` where that takes too long. The caller holds the delivery lock, so
+    /// whatever another delivery has left here belongs to nobody any more.
     pub fn lock(&self) -> Result<Locked<'_, 'a>> {
-        self.clear_stale()?;
+        for name in self.names_of_ours()? {
+            self.clear(&self.plan.git_dir.join(name))?;
+        }
         let ours = self.ours();
         let file = File::create_new(&ours).map_err(|e| Failure::io("create", &ours, &e))?;
         let locked = Locked { writer: self, file };
@@ -69,7 +75,8 @@ impl<'a> IndexWriter<'a> {
         loop {
             match std::fs::hard_link(&ours, self.lock_file()) {
                 Ok(()) => {
-                    fault::reach("index locked").map_err(|e| Failure::io("take the lock", &self.lock_file(), &e))?;
+                    fault::reach("index locked")
+                        .map_err(|e| Failure::io("take the lock", &self.lock_file(), &e))?;
                     return Ok(locked);
                 }
                 Err(e) if e.kind() == ErrorKind::AlreadyExists && Instant::now() < end => {
@@ -88,16 +95,35 @@ impl<'a> IndexWriter<'a> {
 
     /// Removes what is ours and not in use: the lock, if it is ours, our name of it, and the folder of the copy.
     pub fn clear_stale(&self) -> Result<()> {
-        match std::fs::remove_dir_all(self.work()) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(Failure::io("remove", &self.work(), &e)),
-            _ => {}
+        self.clear(&self.work())?;
+        self.clear(&self.ours())
+    }
+
+    fn names_of_ours(&self) -> Result<Vec<std::ffi::OsString>> {
+        let failed = |e: std::io::Error| Failure::io("list", &self.plan.git_dir, &e);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.plan.git_dir).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                names.push(name);
+            }
         }
-        let ours = self.ours();
-        let Some(own) = inode(&ours)? else { return Ok(()) };
-        if inode(&self.lock_file())? == Some(own) {
-            remove(&self.lock_file())?;
+        Ok(names)
+    }
+
+    fn clear(&self, ours: &Path) -> Result<()> {
+        let failed = |e: &std::io::Error| Failure::io("remove", ours, e);
+        match std::fs::symlink_metadata(ours) {
+            Ok(found) if found.is_dir() => std::fs::remove_dir_all(ours).map_err(|e| failed(&e)),
+            Ok(found) => {
+                if inode(&self.lock_file())? == Some((found.dev(), found.ino())) {
+                    remove(&self.lock_file())?;
+                }
+                remove(ours)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(failed(&e)),
         }
-        remove(&ours)
     }
 
     /// Brings the entries to one side and frees the lock. Gives the paths whose entry is neither side any more: they stay as they are.
@@ -138,7 +164,7 @@ impl<'a> IndexWriter<'a> {
         .subject(lock.display().to_string())
         .remedy(
             "Wait until the other git has finished. If none runs, one has crashed: remove its lock, then deliver again.",
-            ["rm".to_owned(), lock.display().to_string()],
+            ["git", "status"],
         )
     }
 }
@@ -193,9 +219,11 @@ impl Locked<'_, '_> {
 impl IndexWriter<'_> {
     /// An index must not name objects that only a task's private store has.
     fn require_objects(&self, steps: &[IndexStep]) -> Result<()> {
-        let ids: Vec<(&RepoPath, &ObjectId)> = steps.iter().filter_map(|s| Some((&s.path, blob(&s.after)?))).collect();
+        let ids: Vec<(&RepoPath, &ObjectId)> =
+            steps.iter().filter_map(|s| Some((&s.path, blob(&s.after)?))).collect();
         let input: Vec<u8> = ids.iter().flat_map(|(_, id)| format!("{id}\n").into_bytes()).collect();
-        let answer = self.repository.git().args(["cat-file", "--batch-check=%(objecttype)"]).stdin(input).ok()?;
+        let answer =
+            self.repository.git().args(["cat-file", "--batch-check=%(objecttype)"]).stdin(input).ok()?;
         let missing = |line: &[u8]| line != b"blob";
         match ids.iter().zip(answer.split(|b| *b == b'\n')).find(|(_, line)| missing(line)) {
             None => Ok(()),
@@ -220,7 +248,10 @@ impl IndexWriter<'_> {
             Err(e) => return Err(Failure::io("copy", &self.index(), &e)),
         }
         let git = || self.git_on(&copy);
-        git().args(["update-index", "--add", "--replace", "-z", "--index-info"]).stdin(self.input(steps)).ok()?;
+        git()
+            .args(["update-index", "--add", "--replace", "-z", "--index-info"])
+            .stdin(self.input(steps))
+            .ok()?;
         self.refresh(git(), steps)?;
         std::fs::read(&copy).map_err(|e| Failure::io("read", &copy, &e))
     }
@@ -243,7 +274,9 @@ impl IndexWriter<'_> {
         }
         for step in steps {
             if let IndexState::Entry { mode, git_blob } = &step.after {
-                input.extend([format!("{mode} {git_blob}\t").as_bytes(), step.path.as_bytes(), b"\0"].concat());
+                input.extend(
+                    [format!("{mode} {git_blob}\t").as_bytes(), step.path.as_bytes(), b"\0"].concat(),
+                );
             }
         }
         input
@@ -260,7 +293,12 @@ impl IndexWriter<'_> {
         if there.is_empty() {
             return Ok(());
         }
-        let add = git.arg("--literal-pathspecs").args(["add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+        let add = git.arg("--literal-pathspecs").args([
+            "add",
+            "--refresh",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ]);
         // A path that is not as the index says (the user's later edit) is no failure here.
         add.stdin(there.join(&0)).run().map(|_| ())
     }

@@ -6,6 +6,7 @@
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed.
 
+pub mod advance;
 pub mod apply;
 pub mod beneath;
 pub mod bound;
@@ -21,6 +22,7 @@ pub mod limits;
 pub mod live;
 pub mod live_base;
 pub mod materialise;
+pub mod merge;
 pub mod objects;
 pub mod patch_intake;
 pub mod private_index;

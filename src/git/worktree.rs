@@ -7,7 +7,7 @@
 use super::beneath::{Dir, remove_content};
 use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
-use super::drivers::configured_drivers;
+use super::drivers::runnable_drivers;
 use super::keep::{Kept, copy_into_repository};
 use super::materialise::{Held, Permissions, bring};
 use super::objects::Quarantine;
@@ -176,11 +176,7 @@ pub fn create<G>(
     };
     let git = || Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
     git().args(["read-tree", opening.tree.as_str()]).ok()?;
-    let drivers: Vec<String> = configured_drivers(repository)?
-        .into_iter()
-        .filter(|(name, driver)| name != "lfs" && !driver.is_lfs())
-        .map(|(name, _)| name)
-        .collect();
+    let drivers = runnable_drivers(repository)?;
     let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };
     let files = tree::files(&repository.objects(Some(opening.quarantine))?, opening.tree)?;
     let held = bring(

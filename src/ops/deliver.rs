@@ -3,7 +3,7 @@
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, report, verify};
-use crate::domain::delivery::Clearance;
+use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Record, TaskState};
@@ -50,6 +50,36 @@ impl From<bool> for Place {
     fn from(here: bool) -> Self {
         if here { Self::Here } else { Self::AsOpened }
     }
+}
+
+/// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over to what is there first,
+/// runs the verifiers that this made stale, and delivers exactly what they saw.
+pub fn merge(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options,
+    progress: super::session::Progress<'_>,
+) -> Result<DeliveryObject> {
+    let refused = match deliver(session, named, options) {
+        Err(failure) if failure.code() == Code::DeliveryConflict && is_mergeable(&failure) => failure,
+        other => return other,
+    };
+    if options.write == Write::DryRun {
+        return Err(refused);
+    }
+    let candidate = super::rebase::rebase(session, named)?;
+    let task = Some(candidate.task_id.as_str());
+    let how =
+        verify::Options { only: &[], explain: verify::Explain::No, sandbox: verify::Sandbox::AsContracted };
+    verify::verify(session, task, &how, progress)?;
+    deliver(session, task, options)
+}
+
+/// True where the failure lists conflicts and each can be merged.
+fn is_mergeable(failure: &Failure) -> bool {
+    let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
+    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
+    !conflicts.is_empty() && conflicts.iter().all(|conflict| conflict.mergeable)
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from.
@@ -168,6 +198,6 @@ fn write(
             action.succeed(&mut task.ledger, &Record::Done { text })?;
             Ok(DeliveryObject::preview(id, mode, paths))
         }
-        Err(failure) => Err(journal.failed(explained(id, failure))),
+        Err(failure) => Err(journal.failed(explained(id, failure, "rebase"))),
     }
 }

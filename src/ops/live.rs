@@ -66,6 +66,15 @@ impl IndexAtBase {
     }
 }
 
+/// Whether the index changes with the files.
+#[must_use]
+pub fn index_rule(opened: &Opened) -> IndexRule {
+    match opened.effective.delivery {
+        DeliveryMode::Staged => IndexRule::Follows,
+        _ => IndexRule::Stays,
+    }
+}
+
 /// A write to the live tree: from one tree of a candidate to the other.
 #[derive(Debug)]
 pub struct Write<'a> {
@@ -99,13 +108,6 @@ pub enum Written {
 }
 
 impl Write<'_> {
-    fn index_rule(&self) -> IndexRule {
-        match self.opened.effective.delivery {
-            DeliveryMode::Staged => IndexRule::Follows,
-            _ => IndexRule::Stays,
-        }
-    }
-
     /// Compares with the live tree, and writes where that is cleared. All conflicts are in the failure.
     pub fn run(
         &self,
@@ -130,7 +132,7 @@ impl Write<'_> {
             settings: live::Settings::read(home)?,
         };
         let survey = live::survey(&terms)?;
-        let mut plan = plan(self.changes, &survey.facts, self.index_rule(), &|path| index.of(path))
+        let mut plan = plan(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
             .map_err(|conflicts| refused(&conflicts))?;
         if let Some(staged) = self.staged {
             plan = plan.with_index_only_of(staged);
@@ -143,12 +145,17 @@ impl Write<'_> {
     }
 }
 
-/// A conflict gets the command that shows what was to be written, where it has none of its own.
+/// A conflict gets the command that solves it, where it has none of its own.
 #[must_use]
-pub fn explained(task: &str, failure: Failure) -> Failure {
+pub fn explained(task: &str, failure: Failure, next: &str) -> Failure {
     if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
-        let text = "Nothing was written, and the patch is kept. Look at what it would change.";
-        return failure.remedy(text, ["git", "tender", "diff", task]);
+        let text = match next {
+            "rebase" => {
+                "Nothing was written. Carry the change over to what is there now, in the task's worktree."
+            }
+            _ => "Nothing was written. Look at what was delivered.",
+        };
+        return failure.remedy(text, ["git", "tender", next, task]);
     }
     failure
 }

@@ -4,7 +4,7 @@ use super::session::{Progress, RunningAction, load};
 use super::{Session, doctor, recover};
 use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::digest::Sha256;
-use crate::domain::policy::{Config, Policy, effective};
+use crate::domain::policy::{Config, Effective, Policy, effective};
 use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
 use crate::error::{Code, Failure, Result};
@@ -144,15 +144,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let repository = &session.repository;
     repair_can_be_shown(contract)?;
     let base = base(session, contract)?;
-    let config = configuration(session, &base)?;
-    let (effective, narrowings) = effective(contract, &config.policy)?;
-    let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
-    let forbidden = &contract.verification.forbidden;
-    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
-    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
-    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
-        verifiers.get(verifier)?;
-    }
+    let Terms { effective, filters, narrowed, verifiers } = terms(session, contract, &base)?;
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -161,9 +153,9 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let opened = Opened {
         seal: seal.clone(),
         contract: contract.clone(),
-        effective: effective.protecting(&verifiers.closure_scope()),
-        filters: config.filters,
-        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        effective,
+        filters,
+        narrowed,
         lacks: Default::default(),
         worktree: String::new(),
         index: Sha256::of(b""),
@@ -172,6 +164,36 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     };
     let manual = manual(contract, &verifiers);
     Ok(Prepared { opened, manual, notes: uncommitted_configuration(session)? })
+}
+
+/// What the base commit says of a contract.
+pub struct Terms {
+    /// What is in force.
+    pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    verifiers: Verifiers,
+}
+
+/// Policy and verifiers are read from the base commit; everything that the contract or the policy demands has to be there.
+pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
+    let config = configuration(session, base)?;
+    let (effective, narrowings) = effective(contract, &config.policy)?;
+    let verifiers = Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local())?;
+    let forbidden = &contract.verification.forbidden;
+    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
+    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
+    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
+        verifiers.get(verifier)?;
+    }
+    Ok(Terms {
+        effective: effective.protecting(&verifiers.closure_scope()),
+        filters: config.filters,
+        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        verifiers,
+    })
 }
 
 /// A repair that requires nothing could never show that it repaired anything.

@@ -7,9 +7,9 @@ use super::Session;
 use super::live::{Facts, LedgerJournal};
 use super::session::RunningAction;
 use crate::domain::entry::Entry;
-use crate::domain::receipt::Outcome;
-use crate::domain::task::{Planned, Record};
-use crate::error::{Failure, Result};
+use crate::domain::receipt::{Outcome, Receipt, Staged};
+use crate::domain::task::{Choice, Decision, Delivered, Planned, Record};
+use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::apply::recover::{Recovered, Unfinished, run};
 use crate::store::Ledger;
@@ -35,7 +35,7 @@ pub struct Reconciled {
     pub task: Option<String>,
     /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, or `busy` where it is still running.
+    /// `completed`, `taken_back`, `safe_to_retry`, `needs_human_decision`, or `busy` where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<crate::domain::repo_path::RepoPath>,
@@ -64,9 +64,25 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             None => None,
         };
         let may = free && (lock.is_some() || task.is_none());
-        recovery.actions.push(if may { reconcile(session, &action)? } else { busy() });
+        recovery.actions.push(match may {
+            false => busy(),
+            true => match reconcile(session, &action) {
+                Err(failure) if failure.code() == Code::DecisionRequired => {
+                    Reconciled { outcome: "needs_human_decision", notes: choices(&failure), ..busy() }
+                }
+                other => other?,
+            },
+        });
     }
     Ok(recovery)
+}
+
+/// The question and its answers, as lines.
+fn choices(failure: &Failure) -> Vec<String> {
+    let choices = failure.details().get("choices").cloned().unwrap_or_default();
+    let choices: Vec<Choice> = serde_json::from_value(choices).unwrap_or_default();
+    let line = |choice: &Choice| format!("{}: {}", choice.answer, choice.consequence);
+    std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
 }
 
 /// Before a command changes a task, whose lock it holds.
@@ -115,10 +131,14 @@ fn settle(
         _ => None,
     };
     let live = is_live(tool) && delivery_is_ours && (mine || other.is_some());
-    if live || (mine && !is_live(tool)) {
-        reconcile(session, action)?;
+    if !live && (!mine || is_live(tool)) {
+        return Ok(());
     }
-    Ok(())
+    match reconcile(session, action) {
+        // What a person has to say of another task keeps nobody from working on this one.
+        Err(failure) if !mine && failure.code() == Code::DecisionRequired => Ok(()),
+        other => other.map(|_| ()),
+    }
 }
 
 /// True for actions that write to the live tree.
@@ -143,29 +163,81 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
         notes: Vec::new(),
     };
     let (planned, unfinished) = unfinished(&entries)?;
+    let rebasing = records(&entries)?.into_iter().find_map(|record| match record {
+        Record::Rebasing(rebased) => Some(*rebased),
+        _ => None,
+    });
     resumed.reconcile(&mut ledger)?;
-    match unfinished {
-        None => {
+    match (unfinished, rebasing) {
+        (None, Some(rebased)) => {
+            super::rebase::resume(session, &mut ledger, &mut resumed, rebased)?;
+            reconciled.outcome = "completed";
+        }
+        (None, None) => {
             let text = "it was cut off before it changed anything".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
-        Some(unfinished) => {
+        (Some(unfinished), _) if !unfinished.plan.top.is_dir() => {
+            let decision = whether_delivered(&last.tool, &unfinished);
+            resumed.need_decision(&mut ledger, &decision)?;
+            return Err(decision.required(last.task.as_deref().unwrap_or_default(), action));
+        }
+        (Some(unfinished), _) => {
             finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?
         }
     }
     Ok(reconciled)
 }
 
+/// The tree that a delivery was writing to is gone, so nobody can look.
+fn whether_delivered(tool: &str, unfinished: &Unfinished) -> Decision {
+    let top = unfinished.plan.top.display();
+    Decision::new(
+        format!("`{tool}` was cut off while it wrote to {top}: did it take place?"),
+        "it counts as done; nothing more is written, and temporary files named .tender-… may be left there",
+        "it counts as not done and can be run again; temporary files named .tender-… may be left there",
+        format!("{top} is gone; where it comes back, the next command looks for itself"),
+    )
+}
+
+/// Ends a delivery that nobody can look at any more, on a person's word.
+pub fn end_by_word(ledger: &mut Ledger, action: &str, took_place: Word) -> Result<()> {
+    let entries = ledger.action(action)?;
+    let last = entries.last().ok_or_else(|| Failure::internal("an action without rows"))?;
+    let mut resumed = RunningAction::resume(last);
+    let (planned, unfinished) = unfinished(&entries)?;
+    match (took_place, planned, unfinished) {
+        (Word::Yes, Some(planned), Some(unfinished)) => {
+            let staged = unfinished.staged.unwrap_or_else(Staged::none);
+            let receipt = Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome);
+            let record = match planned.done(receipt) {
+                Record::Delivered(delivered) => {
+                    Record::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
+                }
+                other => other,
+            };
+            resumed.succeed(ledger, &record).map(|_| ())
+        }
+        _ => {
+            let text = "a person said that it did not take place".to_owned();
+            resumed.safe_to_retry(ledger, &Record::Done { text })
+        }
+    }
+}
+
+/// What a person says of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It took place.
+    Yes,
+    /// It did not.
+    No,
+}
+
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
 fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
     let (mut planned, mut staged, mut taking_back): (Option<Planned>, _, _) = (None, None, false);
-    for entry in entries.iter().filter(|entry| entry.result.get("record").is_some()) {
-        let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
-            Failure::new(
-                crate::error::Code::StoreCorrupt,
-                format!("row {} holds a record that cannot be read: {e}", entry.seq),
-            )
-        })?;
+    for record in records(entries)? {
         match record {
             Record::Planned(found) => planned = Some(*found),
             Record::Staged(found) => staged = Some(*found),
@@ -180,6 +252,18 @@ fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)
         outcome: if planned.undoes { Outcome::Reverted } else { Outcome::Applied },
     });
     Ok((planned, unfinished))
+}
+
+fn records(entries: &[Entry]) -> Result<Vec<Record>> {
+    let read = |entry: &Entry| {
+        serde_json::from_value(entry.result.clone()).map_err(|e| {
+            Failure::new(
+                Code::StoreCorrupt,
+                format!("row {} holds a record that cannot be read: {e}", entry.seq),
+            )
+        })
+    };
+    entries.iter().filter(|entry| entry.result.get("record").is_some()).map(read).collect()
 }
 
 fn finish(

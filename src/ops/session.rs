@@ -6,7 +6,7 @@
 use crate::domain::action::{ActionState, Actor};
 use crate::domain::digest::Sha256;
 use crate::domain::entry::Entry;
-use crate::domain::task::{Record, TaskView};
+use crate::domain::task::{Decision, Record, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::{Quarantine, Repository};
 use crate::store::lock::LockGuard;
@@ -343,6 +343,16 @@ impl RunningAction {
             _ => vec![],
         };
         self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())
+    }
+
+    /// Recovery cannot find out; a person has to say.
+    pub fn need_decision(&mut self, ledger: &mut Ledger, decision: &Decision) -> Result<()> {
+        if self.state == Some(ActionState::NeedsHumanDecision) {
+            return Ok(());
+        }
+        self.reconcile(ledger)?;
+        let value = Record::Decision(Box::new(decision.clone())).to_value()?;
+        self.write(ledger, [(ActionState::NeedsHumanDecision, value)]).map(|_| ())
     }
 
     /// Recovery found that nothing took place.

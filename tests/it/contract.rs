@@ -181,7 +181,6 @@ fn what_a_later_version_brings_is_refused_by_name_never_ignored() {
         ("budget", json!({"outputBytes": 5})),
         ("budget", json!({"repeatedFailures": 5})),
         ("env", json!({"pass": ["TERM"]})),
-        ("delivery", json!("staged")),
         ("delivery", json!("branch")),
         ("delivery", json!("push")),
         ("delivery", json!("bundle")),

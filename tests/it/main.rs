@@ -11,6 +11,7 @@
 
 mod support;
 
+mod answer;
 mod attest;
 mod commands;
 mod content;
@@ -25,11 +26,13 @@ mod patches;
 mod policy;
 mod race;
 mod readme;
+mod rebase;
 mod repair;
 mod report;
 mod repositories;
 mod scenarios;
 mod ship;
+mod staged;
 mod states;
 mod submit;
 mod undo;

@@ -282,7 +282,6 @@ fn what_comes_later_is_refused_by_name() {
         (json!({"budget": {"outputBytes": 1}}), "budget.outputBytes"),
         (json!({"budget": {"repeatedFailures": 1}}), "budget.repeatedFailures"),
         (json!({"env": {"pass": ["HOME"]}}), "env"),
-        (json!({"delivery": "staged"}), "delivery"),
         (json!({"delivery": "bundle"}), "delivery"),
         (json!({"delivery": {"mode": "bundle", "path": "x"}}), "delivery"),
         (

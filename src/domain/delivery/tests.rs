@@ -171,7 +171,9 @@ fn what_the_patch_itself_moves_is_not_in_the_way() {
     };
     let facts = [fact(file("old", false), old_entry()), beneath_file.clone()];
     let both = [gone.clone(), inner.clone()];
-    let planned = plan(&both, &facts, IndexRule::Stays, &|p| if *p == path("d") { old_entry() } else { IndexState::Absent });
+    let planned = plan(&both, &facts, IndexRule::Stays, &|p| {
+        if *p == path("d") { old_entry() } else { IndexState::Absent }
+    });
     let steps: Vec<Step> = planned.expect("fits").items().iter().map(|i| i.step).collect();
     assert_eq!(steps, [Step::Delete, Step::Create]);
     // Delivered before: both are there already.
@@ -226,8 +228,10 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
 
 #[test]
 fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
-    let planned =
-        || plan(&[modify()], &[fact(file("old", false), old_entry())], IndexRule::Stays, &|_| old_entry()).expect("fits");
+    let planned = || {
+        plan(&[modify()], &[fact(file("old", false), old_entry())], IndexRule::Stays, &|_| old_entry())
+            .expect("fits")
+    };
     let manifest = manifest_sha256(&[modify()]);
     let optional = row("b", false, Verdict::Failed);
     let good = Clearance::from_rows(manifest, &[row("a", true, Verdict::Passed), optional]).expect("passed");

@@ -9,7 +9,10 @@ use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};
 
 /// The way to the index, where the plan changes it.
-pub(super) fn writer<'a>(environment: &Environment, plan: &'a DeliveryPlan) -> Result<Option<IndexWriter<'a>>> {
+pub(super) fn writer<'a>(
+    environment: &Environment,
+    plan: &'a DeliveryPlan,
+) -> Result<Option<IndexWriter<'a>>> {
     plan.index.as_ref().map(|index| IndexWriter::new(environment, index, &plan.top)).transpose()
 }
 

@@ -113,6 +113,5 @@ fn progress(unfinished: &Unfinished) -> Progress {
 }
 
 fn staged(unfinished: &Unfinished) -> Staged {
-    let none = Staged { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() };
-    unfinished.staged.clone().unwrap_or(none)
+    unfinished.staged.clone().unwrap_or_else(Staged::none)
 }

@@ -3,7 +3,9 @@
 use super::{Delivery, Keeper, MANY, attributes, failed, folder};
 use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
 use crate::domain::digest::Sha256;
-use crate::domain::receipt::{Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged};
+use crate::domain::receipt::{
+    Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
+};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder, Top};

@@ -208,7 +208,8 @@ impl World {
             Some((mode, git_blob)) => IndexState::Entry { mode, git_blob },
             None => IndexState::Absent,
         };
-        let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base).map_err(|conflicts| refused(&conflicts))?;
+        let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base)
+            .map_err(|conflicts| refused(&conflicts))?;
         let materials = prepare(terms, seen, &plan)?;
         let clearance = match receipt {
             Some(receipt) => Clearance::to_undo(receipt),
@@ -218,13 +219,12 @@ impl World {
     }
 
     pub(crate) fn execute(&self, ready: Ready) -> Result<Receipt> {
-        let delivery =
-            Delivery {
-                id: "d1",
-                top: self.repository.top().expect("top"),
-                outcome: ready.outcome,
-                repository: &self.repository,
-            };
+        let delivery = Delivery {
+            id: "d1",
+            top: self.repository.top().expect("top"),
+            outcome: ready.outcome,
+            repository: &self.repository,
+        };
         let mut journal = self.journal.borrow_mut();
         self.with_keeper(|keeper| execute(ready.cleared, ready.materials, delivery, &mut *journal, keeper))
     }
