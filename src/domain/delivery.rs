@@ -273,9 +273,9 @@ impl Plan {
         &self.index
     }
 
-    /// Leaves the index entries of other paths as they are: those that a delivery did not change are not changed by its undo.
-    pub fn with_index_only_of(mut self, changed: &[IndexStep]) -> Self {
-        self.index.retain(|step| changed.iter().any(|one| one.path == step.path));
+    /// To take back what a delivery changed in the index, and nothing else of it: also where it found the file as wanted already.
+    pub fn taking_index_back(mut self, changed: &[IndexStep]) -> Self {
+        self.index = changed.iter().map(IndexStep::reversed).collect();
         self
     }
 

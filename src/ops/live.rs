@@ -135,7 +135,7 @@ impl Write<'_> {
         let mut plan = plan(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
             .map_err(|conflicts| refused(&conflicts))?;
         if let Some(staged) = self.staged {
-            plan = plan.with_index_only_of(staged);
+            plan = plan.taking_index_back(staged);
         }
         let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
         let materials = live::prepare(&terms, survey, &plan)?;

@@ -1,25 +1,9 @@
 //! A delivery that was cut off, and whose tree is gone: only a person can say what became of it.
 
 use crate::support::repo::{LINES, lines_with, path_text};
-use crate::support::{Contract, Lab, Repo};
+use crate::support::{Contract, Lab, Repo, deadly_git};
 use serde_json::json;
 use std::path::PathBuf;
-
-/// A `git` that kills whoever asks it to write an index: after all files are in place, before the index is.
-fn deadly_git(lab: &Lab) -> String {
-    let real = lab.command("sh", &lab.path("home")).args(["-c", "command -v git"]).output().expect("runs");
-    let real = String::from_utf8(real.stdout).expect("text").trim().to_owned();
-    let folder = lab.path("deadly");
-    std::fs::create_dir(&folder).expect("made");
-    let script = format!(
-        "#!/bin/sh\ncase \"$GIT_INDEX_FILE\" in *tender-index-*) kill -9 $PPID; sleep 1; exit 1;; esac\nexec '{real}' \"$@\"\n"
-    );
-    let file = folder.join("git");
-    std::fs::write(&file, script).expect("written");
-    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&file, mode).expect("set");
-    format!("{}:{}", folder.display(), std::env::var("PATH").expect("PATH"))
-}
 
 /// A delivery in mode `staged` from a linked worktree, killed in the middle.
 fn cut_off(lab: &Lab) -> (Repo<'_>, PathBuf) {
@@ -30,7 +14,8 @@ fn cut_off(lab: &Lab) -> (Repo<'_>, PathBuf) {
     side.submitted(&Contract::new("t1").set("delivery", json!("staged")), |task| {
         task.write("docs/a.md", lines_with(5, "five"));
     });
-    let path = deadly_git(lab);
+    // After all files are in place, before the index is.
+    let path = deadly_git(lab, "$GIT_INDEX_FILE", "*tender-index-*");
     let out = main.tender_in("", &[("PATH", &path)], None, &["deliver", "t1"]);
     assert_ne!(out.code, 0);
     assert_eq!(side.text("docs/a.md"), lines_with(5, "five"), "it was killed after the files were written");

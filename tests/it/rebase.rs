@@ -2,7 +2,7 @@
 
 use crate::support::repo::{LINES, lines_with};
 use crate::support::verifier::{counting, runs};
-use crate::support::{Contract, Lab, Repo, Task, Verifier};
+use crate::support::{Contract, Lab, Repo, Task, Verifier, deadly_git};
 use serde_json::json;
 
 fn with_candidate<'l>(lab: &'l Lab) -> (Repo<'l>, Task) {
@@ -221,4 +221,31 @@ fn a_live_base_is_captured_anew() {
     assert_eq!(repo.text("docs/a.md"), further.replace("line 2\n", "two\n"));
     assert_eq!(repo.text("docs/b.md"), "second\n");
     assert_ne!(repo.text("docs/a.md"), LINES);
+}
+
+#[test]
+fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
+    // While the last state is copied in, after the files of the worktree were moved, and between git's HEAD and index.
+    for pattern in ["*pack-objects*", "*worktrees*update-ref*HEAD*", "*worktrees*read-tree*"] {
+        let lab = Lab::new();
+        let (repo, task) = with_candidate(&lab);
+        repo.write("src/new.txt", "n\n");
+        repo.commit("further");
+        let mine = lines_with(9, "nine, by the user");
+        repo.write("docs/a.md", &mine);
+        let path = deadly_git(&lab, "$*", pattern);
+        let out = repo.tender_in("", &[("PATH", &path)], None, &["rebase", "t1"]);
+        assert_ne!(out.code, 0, "{pattern}");
+        assert_eq!(repo.json(&["status"]).ok().json["unfinished"][0]["tool"], "rebase", "{pattern}");
+        // The worker goes on while nobody has put anything in order.
+        task.write("docs/b.md", "the worker was here\n");
+        let submitted = repo.json(&["submit", "t1"]).ok();
+        assert_eq!(submitted.json["candidate"], 3, "{pattern}");
+        assert_eq!(task.read("docs/a.md"), both().into_bytes(), "{pattern}");
+        assert_eq!(task.read("docs/b.md"), b"the worker was here\n", "{pattern}");
+        assert!(task.exists("src/new.txt"), "{pattern}");
+        repo.json(&["deliver", "t1"]).ok();
+        assert_eq!(repo.text("docs/a.md"), both(), "{pattern}");
+        repo.fsck_gc();
+    }
 }

@@ -94,6 +94,9 @@ fn a_file_that_is_as_wanted_already_is_staged() {
     let delivered = repo.json(&["deliver", "t1"]).ok();
     assert!(delivered.outcomes().contains(&("docs/a.md".to_owned(), "already".to_owned())));
     assert_eq!(repo.git(&["show", ":docs/a.md"]), lines_with(5, "five").trim_end());
+    repo.json(&["undo", "t1"]).ok();
+    assert_eq!(repo.git(&["show", ":docs/a.md"]), LINES.trim_end());
+    assert_eq!(repo.text("docs/a.md"), lines_with(5, "five"), "what the user had written themselves stays");
 }
 
 #[test]

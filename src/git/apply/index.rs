@@ -2,8 +2,9 @@
 //! neither. An entry that is neither of its two states any more is the user's, like a path that is.
 
 use super::{Act, Run, Stop};
-use crate::domain::delivery::{IndexStep, Reason};
+use crate::domain::delivery::{Conflict, IndexStep, Reason, refused};
 use crate::domain::receipt::DeliveryPlan;
+use crate::domain::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};
@@ -50,9 +51,18 @@ impl Run<'_> {
     /// The entries that have to change. Between the look and the lock somebody may have changed one of them.
     fn steps_of_the_index(&self, locked: &Locked<'_, '_>) -> std::result::Result<Vec<IndexStep>, Stop> {
         let (steps, others) = locked.due(Towards::After)?;
-        let Some(first) = others.first() else { return Ok(steps) };
-        let at = self.plan.steps.iter().position(|step| step.change.path == *first);
-        Err(Stop::Conflict(at.unwrap_or(0), Reason::IndexChanged))
+        if others.is_empty() {
+            return Ok(steps);
+        }
+        let conflict = |path: RepoPath| Conflict {
+            path,
+            reason: Reason::IndexChanged,
+            expected: None,
+            actual: None,
+            mergeable: false,
+        };
+        let conflicts: Vec<Conflict> = others.into_iter().map(conflict).collect();
+        Err(Stop::Failed(refused(&conflicts)))
     }
 
     /// The index as it was before, and its lock free.

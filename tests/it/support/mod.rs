@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod contract;
+pub mod deadly;
 pub mod lab;
 pub mod repo;
 pub mod shape;
@@ -10,6 +11,7 @@ pub mod verifier;
 
 pub use answer::{Answer, Out};
 pub use contract::Contract;
+pub use deadly::deadly_git;
 pub use lab::Lab;
 pub use repo::{Repo, Task};
 pub use snapshot::Snapshot;
