@@ -60,8 +60,22 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
             let object = ops::init::init(&session, layer)?;
             done(show(format, &object, || object.text()))
         }
-        view => look(&session, format, view),
+        view => {
+            let code = look(&session, format, view)?;
+            announce(&session, format, view)?;
+            Ok(code)
+        }
     }
+}
+
+/// A view changes nothing, but says what needs recovery. `status` has it in its list.
+fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
+    if format == Format::Text && !matches!(view, Command::Status) {
+        for left in ops::report::unfinished(session, None)? {
+            output::write_err(&format!("{}\n", left.text()));
+        }
+    }
+    Ok(())
 }
 
 fn done(shown: Result<()>) -> Result<u8> {

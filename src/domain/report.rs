@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
 use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
-use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
+use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished};
 use super::verdict::{Row, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -279,6 +279,9 @@ pub struct Report {
     pub delivery: Option<DeliveryObject>,
     /// The sealed contract.
     pub contract: Seal,
+    /// Actions without an end: they run at this moment, or a crash cut them off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<Unfinished>,
 }
 
 /// Everything a report is computed from.
@@ -320,6 +323,7 @@ impl Report {
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
+            unfinished: view.unfinished.clone(),
         }
     }
 }

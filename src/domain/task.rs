@@ -314,7 +314,7 @@ pub struct Recorded<T> {
 }
 
 /// An action that has no end in the ledger.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Id of the action.
     pub action: String,

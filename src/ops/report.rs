@@ -226,7 +226,7 @@ pub struct StatusRow {
 }
 
 /// An action without an end.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct UnfinishedRow {
     /// Its id.
     pub action: String,
@@ -234,6 +234,18 @@ pub struct UnfinishedRow {
     pub task: Option<String>,
     /// The command.
     pub tool: String,
+}
+
+impl UnfinishedRow {
+    /// As a line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (tool, action) = (&self.tool, &self.action);
+        let task = self.task.as_deref().unwrap_or("-");
+        format!(
+            "unfinished: {tool} of {task} ({action}); where it was cut off, `git tender recover` brings it to an end"
+        )
+    }
 }
 
 /// Lists the tasks. Writes nothing, and makes no store where there is none.
@@ -247,10 +259,16 @@ pub fn status(session: &Session) -> Result<Status> {
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
         status.tasks.push(StatusRow { state: view.state(&rows), task_id: id, worktree, bytes });
     }
-    let unfinished = ledger.unfinished()?;
-    status.unfinished =
-        unfinished.into_iter().map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect();
+    status.unfinished = unfinished(session, None)?;
     Ok(status)
+}
+
+/// Actions without an end, of one task or all: they run at this moment, or a crash cut them off.
+pub fn unfinished(session: &Session, task: Option<&str>) -> Result<Vec<UnfinishedRow>> {
+    let Some(ledger) = session.ledger()? else { return Ok(Vec::new()) };
+    let all = ledger.unfinished()?.into_iter();
+    let of_task = all.filter(|(_, of, _)| task.is_none() || of.as_deref() == task);
+    Ok(of_task.map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect())
 }
 
 /// The sizes of all regular files beneath a folder; what cannot be read counts as nothing.
@@ -452,13 +470,7 @@ impl Status {
             );
         }
         for left in &self.unfinished {
-            let _ = writeln!(
-                out,
-                "unfinished: {} of {} ({}); `git tender recover` brings it to an end",
-                left.tool,
-                left.task.as_deref().unwrap_or("-"),
-                left.action
-            );
+            let _ = writeln!(out, "{}", left.text());
         }
         out
     }

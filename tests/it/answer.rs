@@ -29,6 +29,11 @@ fn the_next_command_completes_files_and_index() {
     let (main, linked) = cut_off(&lab);
     let side = Repo::at(&lab, linked);
     assert_eq!(main.json(&["status"]).ok().json["tasks"][0]["state"], "delivering");
+    assert_eq!(main.json(&["report", "t1"]).ok().json["unfinished"][0]["tool"], "deliver");
+    for view in ["report", "diff", "log"] {
+        let told = main.tender(&[view, "t1"]).ok().errors();
+        assert!(told.contains("unfinished: deliver of t1"), "{view}: {told}");
+    }
     let locked = side.git_out(&["add", "src/a.txt"]);
     assert!(locked.errors().contains("index.lock"), "{}", locked.all());
     let recovered = main.json(&["recover"]).ok();
