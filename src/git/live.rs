@@ -62,24 +62,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Asks git.
+    /// From the repository's configuration.
     pub fn read(repository: &Repository) -> Result<Self> {
-        let wanted = "^core\\.(filemode|symlinks|sparsecheckout)$";
-        let answer =
-            repository.git().args(["config", "--type=bool", "-z", "--get-regexp", wanted]).run()?.stdout;
-        let mut settings = Self { file_mode: true, symlinks: true, sparse: false };
-        for line in answer.split(|b| *b == 0) {
-            match line {
-                b"core.filemode\nfalse" => settings.file_mode = false,
-                b"core.filemode\ntrue" => settings.file_mode = true,
-                b"core.symlinks\nfalse" => settings.symlinks = false,
-                b"core.symlinks\ntrue" => settings.symlinks = true,
-                b"core.sparsecheckout\ntrue" => settings.sparse = true,
-                b"core.sparsecheckout\nfalse" => settings.sparse = false,
-                _ => {}
-            }
-        }
-        Ok(settings)
+        let config = repository.configuration()?;
+        Ok(Self {
+            file_mode: config.bool("core.fileMode").unwrap_or(true),
+            symlinks: config.bool("core.symlinks").unwrap_or(true),
+            sparse: config.bool("core.sparseCheckout").unwrap_or(false),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod beneath;
 pub mod bound;
 pub mod capture;
 pub mod command;
+pub mod config;
 pub mod convert;
 pub mod drivers;
 pub mod fsops;

@@ -129,7 +129,7 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
 
 fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     let opened = task.view.opened()?;
-    let now = home(task.session.repository.environment(), opened)?.branch()?;
+    let now = home(task.session, opened)?.branch()?;
     if now == opened.home.branch {
         return Ok(());
     }
@@ -186,7 +186,7 @@ fn write(
     let facts = Facts { head: None, evidence, undoes: false };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(task.session.repository.environment(), &opened).and_then(|home| {
+    let written = home(task.session, &opened).and_then(|home| {
         journal.facts.head = home.resolve("HEAD", "commit")?;
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });

@@ -11,13 +11,13 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::task::{IndexDifference, Opened, Planned, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery, Journal, Keeper};
-use crate::git::{Environment, Repository, live};
+use crate::git::{Repository, live};
 use crate::store::{Blobs, Ledger};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// The repository as seen from the live tree that the task was opened from.
-pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
+pub fn home(session: &Session, opened: &Opened) -> Result<Repository> {
     let top = Path::new(&opened.home.top);
     if !top.is_dir() {
         return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
@@ -27,7 +27,11 @@ pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
                 ["git", "tender", "diff", &opened.contract.task_id],
             ));
     }
-    Repository::at(environment, Path::new(&opened.home.git_dir), top, None)
+    let (git_dir, here) = (Path::new(&opened.home.git_dir), &session.repository);
+    if here.git_dir() == git_dir && here.top().is_ok_and(|known| known == top) {
+        return Ok(here.clone());
+    }
+    Repository::at(here.environment(), git_dir, top, None)
 }
 
 /// What the index said of each path when the base was fixed.

@@ -32,7 +32,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     task.require_active()?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
-    let home = live::home(session.repository.environment(), task.view.opened()?)?;
+    let home = live::home(session, task.view.opened()?)?;
     let base = new_base(&task, &home, &candidate)?;
     let planned = merged(&mut task, &home, &candidate, base, from)?;
     let params = json!({ "candidate": candidate.candidate, "onto": planned.rebased.opened.base });

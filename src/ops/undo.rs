@@ -25,7 +25,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(session.repository.environment(), &opened).and_then(|home| {
+    let written = home(session, &opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
         let former = git::live::Former::of(&receipt, &|digest| blobs.get(digest))?;
