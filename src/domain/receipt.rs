@@ -4,6 +4,7 @@
 use super::delivery::Step;
 use super::digest::Sha256;
 use super::patch::Change;
+use super::publication::Publication;
 use super::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
 
@@ -188,6 +189,9 @@ pub struct Receipt {
     pub manifest_sha256: Sha256,
     /// Every path, sorted by path bytes.
     pub paths: Vec<PathReceipt>,
+    /// The ref that was moved, where the live tree was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Publication>,
 }
 
 impl Receipt {
@@ -213,7 +217,22 @@ impl Receipt {
             })
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths }
+        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, publication: None }
+    }
+
+    /// Of a delivery that is part of no working tree: every path is in it as it is in the candidate.
+    #[must_use]
+    pub fn of_changes(id: &str, manifest_sha256: Sha256, changes: &[Change], outcome: Outcome) -> Self {
+        let path = |change: &Change| PathReceipt {
+            change: change.clone(),
+            outcome,
+            before: None,
+            after: None,
+            kept: None,
+            notes: Vec::new(),
+        };
+        let paths = changes.iter().map(path).collect();
+        Self { id: id.to_owned(), manifest_sha256, paths, publication: None }
     }
 
     /// The changes that take back what was written; what was there already stays.

@@ -3,6 +3,7 @@
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
+use super::publication::Publication;
 use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
@@ -131,6 +132,15 @@ pub struct DeliveryObject {
     pub mode: String,
     /// What happened to each path.
     pub paths: Vec<DeliveredPath>,
+    /// The branch that was moved, for the modes `branch` and `push`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that was delivered there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<ObjectId>,
+    /// The remote that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     /// What is worth knowing beside it.
     pub notes: Vec<String>,
 }
@@ -158,8 +168,26 @@ impl DeliveryObject {
                 .iter()
                 .map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome })
                 .collect(),
+            branch: None,
+            commit: None,
+            remote: None,
             notes: receipt.sentences(),
         }
+        .published(receipt.publication.as_ref())
+    }
+
+    /// With the ref that was moved, or would be.
+    #[must_use]
+    pub fn published(mut self, publication: Option<&Publication>) -> Self {
+        let Some(publication) = publication else { return self };
+        publication.mode.as_str().clone_into(&mut self.mode);
+        self.branch = Some(publication.branch.clone());
+        self.commit = match self.state {
+            TaskState::Undone => publication.old.clone(),
+            _ => publication.new.clone(),
+        };
+        self.remote = publication.remote.as_ref().map(|remote| remote.name.clone());
+        self
     }
 
     /// What a delivery would do (`--dry-run`).
@@ -171,6 +199,9 @@ impl DeliveryObject {
             state: TaskState::Verified,
             mode: "local_files".to_owned(),
             paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
+            branch: None,
+            commit: None,
+            remote: None,
             notes: Vec::new(),
         }
     }

@@ -17,6 +17,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         confinement,
         protected,
         delivery_notes,
+        open_effects,
         flaky,
         warm,
         cut_output,
@@ -100,6 +101,12 @@ fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
     if let Some(undone) = &known.view.undone {
         undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
+    }
+}
+
+fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for (action, publishing) in known.view.open_effects() {
+        add(risks, action, publishing.effect());
     }
 }
 

@@ -71,6 +71,22 @@ impl Environment {
     }
 }
 
+/// A git call that somebody else starts.
+#[derive(Clone)]
+pub struct Call {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// Its complete environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl std::fmt::Debug for Call {
+    /// Neither arguments nor values: an address may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("arguments", &self.argv.len()).finish_non_exhaustive()
+    }
+}
+
 /// What a finished git said.
 #[derive(Debug)]
 pub struct Output {
@@ -233,6 +249,15 @@ impl Git {
     pub fn stdin(mut self, bytes: Vec<u8>) -> Self {
         self.stdin = bytes;
         self
+    }
+
+    /// The whole call, for whoever starts it under supervision.
+    #[must_use]
+    pub fn into_call(self) -> Call {
+        let argv = std::iter::once(self.command.get_program()).chain(self.command.get_args());
+        // The caller's environment was cleared first, so that what was set is all there is.
+        let env = self.command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
+        Call { argv: argv.map(OsStr::to_owned).collect(), env: env.collect() }
     }
 
     fn spawn(&mut self) -> Result<Child> {

@@ -3,9 +3,9 @@
 //! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any more. Every command that
 //! writes does this first; `recover` does it on demand and checks the whole chain.
 
-use super::Session;
 use super::live::{Facts, LedgerJournal};
 use super::session::RunningAction;
+use super::{Session, publish};
 use crate::domain::entry::Entry;
 use crate::domain::receipt::Outcome;
 use crate::domain::task::{Planned, Record};
@@ -35,12 +35,27 @@ pub struct Reconciled {
     pub task: Option<String>,
     /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, or `busy` where it is still running.
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, or `busy` where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<crate::domain::repo_path::RepoPath>,
     /// What else to know.
     pub notes: Vec<String>,
+}
+
+impl Reconciled {
+    /// Of an action that changed nothing, until something else is found. `last` is its last row.
+    #[must_use]
+    pub fn new(last: &Entry) -> Self {
+        Self {
+            action: last.action.clone(),
+            task: last.task.clone(),
+            tool: last.tool.clone(),
+            outcome: "safe_to_retry",
+            kept: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// Brings everything unfinished to its end.
@@ -58,7 +73,7 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             kept: Vec::new(),
             notes: Vec::new(),
         };
-        let free = !is_live(&tool) || delivery.is_some();
+        let free = !is_live(&tool) || delivery.is_some() || moves_a_ref(&ledger, &action)?;
         let lock = match &task {
             Some(task) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
             None => None,
@@ -69,18 +84,33 @@ pub fn recover(session: &Session) -> Result<Recovery> {
     Ok(recovery)
 }
 
-/// Before a command changes a task, whose lock it holds.
+/// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an effect of that task.
 pub fn before_writing(session: &Session, task: &str) -> Result<()> {
-    let Some(ledger) = session.ledger()? else { return Ok(()) };
+    as_far_as_known(session, task)?.map_or(Ok(()), Err)
+}
+
+/// Likewise, but what stays unknown is given back and refuses nothing.
+pub fn as_far_as_known(session: &Session, task: &str) -> Result<Option<Failure>> {
+    let Some(ledger) = session.ledger()? else { return Ok(None) };
     let unfinished = ledger.unfinished()?;
     if unfinished.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let delivery = LockGuard::try_acquire(&session.layout.delivery_lock())?;
+    let mut unknown = None;
     for (action, of, tool) in unfinished {
-        settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool))?;
+        if of.as_deref() == Some(task) && moves_a_ref(&ledger, &action)? {
+            unknown = unknown.or(publish::settle(session, &action)?.1);
+        } else {
+            settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool))?;
+        }
     }
-    Ok(())
+    Ok(unknown)
+}
+
+/// True for an action that moves a ref: it needs no lock but its task's, and it may have to ask others.
+fn moves_a_ref(ledger: &Ledger, action: &str) -> Result<bool> {
+    Ok(publish::planned(&ledger.action(action)?).is_some())
 }
 
 /// Before a command writes to the live tree: it holds the delivery lock and its task's.
@@ -109,6 +139,10 @@ fn settle(
     delivery_is_ours: bool,
     (action, task, tool): (&str, Option<&str>, &str),
 ) -> Result<()> {
+    // What moves a ref is its own task's alone: others do not wait until a remote answers.
+    if session.ledger()?.is_some_and(|ledger| moves_a_ref(&ledger, action).unwrap_or(false)) {
+        return Ok(());
+    }
     let mine = task == Some(own);
     let other = match task {
         Some(task) if !mine && is_live(tool) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
@@ -122,7 +156,7 @@ fn settle(
 }
 
 /// True for actions that write to the live tree.
-fn is_live(tool: &str) -> bool {
+pub fn is_live(tool: &str) -> bool {
     matches!(tool, "deliver" | "undo")
 }
 
@@ -133,15 +167,11 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
         .last()
         .ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?
         .clone();
+    if publish::planned(&entries).is_some() {
+        return publish::settle(session, action).map(|(reconciled, _)| reconciled);
+    }
     let mut resumed = RunningAction::resume(&last);
-    let mut reconciled = Reconciled {
-        action: action.to_owned(),
-        task: last.task.clone(),
-        tool: last.tool.clone(),
-        outcome: "safe_to_retry",
-        kept: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut reconciled = Reconciled::new(&last);
     let (planned, unfinished) = unfinished(&entries)?;
     resumed.reconcile(&mut ledger)?;
     match unfinished {
