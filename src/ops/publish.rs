@@ -163,7 +163,9 @@ fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()
     let Some(former) = delivered_last(&task.ledger, &publication.key())? else { return Ok(()) };
     let there = match &publication.remote {
         None => branch::at(&task.session.repository, &publication.reference())?,
-        Some(_) => remote::there(task.session, task.view.opened()?, publication)?,
+        // Where it cannot be asked the push will find out.
+        Some(_) => remote::there(task.session, task.view.opened()?, publication)
+            .unwrap_or_else(|_| Some(former.clone())),
     };
     if there.is_some() {
         publication.old = Some(former);

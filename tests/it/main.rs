@@ -12,6 +12,7 @@
 mod support;
 
 mod attest;
+mod branch;
 mod commands;
 mod content;
 mod contract;
@@ -23,6 +24,8 @@ mod history;
 mod open;
 mod patches;
 mod policy;
+mod push;
+mod push_outcomes;
 mod race;
 mod readme;
 mod repair;
