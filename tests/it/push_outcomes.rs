@@ -286,9 +286,10 @@ fn killed_while_a_server_elsewhere_goes_on_and_it_arrives_before_the_retry() {
     ready(&repo, "t1", topic());
     killed_in_the_middle(&repo, &bare);
     bare.go();
-    wait_for("the server goes on without us", || bare.pushes().len() == 1);
+    // The server cannot report any more, so its last hook may not run; the ref is what counts.
+    wait_for("the server goes on without us", || bare.at("topic").is_some());
     completed(repo.json(&["deliver", "t1"]), "already");
-    assert_eq!((bare.pushes().len(), bare.started()), (1, 1), "it was found there, and not sent again");
+    assert_eq!(bare.started(), 1, "it was found there, and not sent again");
 }
 
 #[test]
@@ -308,7 +309,6 @@ fn killed_while_a_server_elsewhere_goes_on_and_the_retry_overtakes_it() {
     });
     completed(repo.json(&["deliver", "t1"]), "already");
     assert_eq!(bare.git(&["rev-list", "--count", "main..topic"]), "1");
-    wait_for("the hook has spoken", || !bare.pushes().is_empty());
     assert_eq!(bare.git(&["reflog", "show", "--format=%H", "topic"]).lines().count(), 1, "one update");
 }
 
