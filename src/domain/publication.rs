@@ -206,7 +206,7 @@ impl Publishing {
     /// The receipt of its end.
     #[must_use]
     pub fn finished(&self) -> Receipt {
-        Receipt { publication: Some(self.publication.clone()), ..self.receipt.clone() }
+        Receipt { publication: Some(Box::new(self.publication.clone())), ..self.receipt.clone() }
     }
 
     /// The record of its end.

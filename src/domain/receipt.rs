@@ -191,7 +191,7 @@ pub struct Receipt {
     pub paths: Vec<PathReceipt>,
     /// The ref that was moved, where the live tree was left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub publication: Option<Publication>,
+    pub publication: Option<Box<Publication>>,
 }
 
 impl Receipt {

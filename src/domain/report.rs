@@ -173,7 +173,7 @@ impl DeliveryObject {
             remote: None,
             notes: receipt.sentences(),
         }
-        .published(receipt.publication.as_ref())
+        .published(receipt.publication.as_deref())
     }
 
     /// With the ref that was moved, or would be.

@@ -232,7 +232,7 @@ impl Record {
     /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
     #[must_use]
     pub fn key(&self) -> Option<Sha256> {
-        let of = |receipt: &Receipt| receipt.publication.as_ref().map(Publication::key);
+        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
         match self {
             Self::Evidence(evidence) => Some(evidence.key.digest()),
             Self::Delivered(delivered) => of(&delivered.receipt),
@@ -453,10 +453,10 @@ impl TaskView {
             TaskState::Undone
         } else if self.unfinished.iter().any(delivering) {
             TaskState::Delivering
-        } else if self.delivered.is_some() {
-            TaskState::Completed
         } else if self.unfinished.iter().any(|u| u.state.is_unknown()) {
             TaskState::OutcomeUnknown
+        } else if self.delivered.is_some() {
+            TaskState::Completed
         } else if self.candidates.is_empty() {
             TaskState::Open
         } else {

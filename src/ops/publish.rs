@@ -99,7 +99,7 @@ pub fn undo(
     receipt: &Receipt,
 ) -> Result<DeliveryObject> {
     let id = task.view.id.clone();
-    let published = receipt.publication.as_ref();
+    let published = receipt.publication.as_deref();
     let published = published.ok_or_else(|| Failure::internal("a receipt without the ref that was moved"))?;
     let changes = receipt.reversed();
     let publishing = Publishing {

@@ -16,7 +16,7 @@ pub fn publication_shape(mode: &str) -> Value {
 pub fn ready(repo: &Repo<'_>, id: &str, delivery: Value) {
     repo.submitted(&Contract::new(id).committed(delivery), |task| {
         task.write("docs/a.md", lines_with(5, &format!("five of {id}")));
-        task.write(&format!("new/{id}.txt"), "new\n");
+        task.write(format!("new/{id}.txt"), "new\n");
     });
 }
 
@@ -253,6 +253,56 @@ fn undo_takes_the_branch_away_if_it_is_still_exactly_ours() {
     before.same(&repo.snapshot());
     repo.json(&["undo", "t1"]).fails("state.invalid");
     repo.json(&["deliver", "t1"]).fails("state.invalid");
+    repo.fsck_gc();
+}
+
+/// A `git` that kills whoever called it, before or after it moves a branch; the folder to put in front of PATH.
+fn deadly_git(lab: &Lab, when: &str) -> String {
+    let folder = lab.path(format!("bin-{when}"));
+    let path = std::env::var("PATH").expect("set");
+    let (before, after) =
+        if when == "before" { ("kill -9 $PPID; exit 1", ":") } else { (":", "kill -9 $PPID") };
+    let script = format!(
+        "#!/bin/sh\nPATH='{path}'\ncase \" $* \" in *' --no-deref '*) {before}; git \"$@\"; code=$?; {after}; exit $code;; esac\nexec git \"$@\"\n"
+    );
+    std::fs::create_dir(&folder).expect("creates");
+    let git = folder.join("git");
+    std::fs::write(&git, script).expect("writes");
+    std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("sets");
+    format!("{}:{path}", folder.display())
+}
+
+#[test]
+fn killed_before_or_after_the_branch_moved_it_ends_as_what_it_was() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for (id, when) in [("t1", "before"), ("t2", "after")] {
+        ready(&repo, id, json!("branch"));
+        let path = deadly_git(&lab, when);
+        let killed = repo.tender_in("", &[("PATH", &path)], None, &["deliver", id]);
+        assert_eq!(killed.code, 128 + 9, "{}", killed.all());
+        let name = format!("tender/{id}");
+        assert_eq!(at(&repo, &name).is_some(), when == "after");
+        assert_eq!(repo.json(&["report", id]).ok().json["state"], "delivering");
+        let undone = repo.tender_in("", &[("PATH", &path)], None, &["recover"]).ok();
+        let word = if when == "after" { "completed" } else { "safe to retry" };
+        assert!(undone.text().contains(word), "{}", undone.text());
+        let answer = repo.json(&["deliver", id]).ok();
+        let outcome = if when == "after" { "already" } else { "applied" };
+        assert!(answer.outcomes().iter().all(|one| one.1 == outcome), "{:?}", answer.outcomes());
+        assert_eq!(repo.git(&["rev-list", "--count", &format!("main..{name}")]), "1");
+        // The reversal likewise.
+        let killed = repo.tender_in("", &[("PATH", &path)], None, &["undo", id]);
+        assert_eq!(killed.code, 128 + 9, "{}", killed.all());
+        if when == "before" {
+            repo.json(&["undo", id]).ok();
+        }
+        repo.json(&["recover"]).ok();
+        assert_eq!(
+            (at(&repo, &name), repo.json(&["report", id]).ok().json["state"].as_str()),
+            (None, Some("undone"))
+        );
+    }
     repo.fsck_gc();
 }
 

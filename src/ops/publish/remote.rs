@@ -9,6 +9,7 @@ use crate::git::command::Call;
 use crate::git::push::{self, Said, Target};
 use crate::ops::Session;
 use crate::process::launch::{self, End};
+use crate::process::redact::Secrets;
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,7 +59,6 @@ fn run(session: &Session, opened: &Opened, target: &Target, call: Call, limit: D
     let mut command = launch::Command::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
-    command.secrets = target.secrets();
     let finished = launch::run(&session.machine.program, &command)?;
     let (code, cut) = match finished.end {
         End::Exited(code) => (Some(code), None),
@@ -67,7 +67,10 @@ fn run(session: &Session, opened: &Opened, target: &Target, call: Call, limit: D
         End::SupervisorLost => (None, Some("git was lost while it ran".to_owned())),
         End::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
     };
-    Ok(Ran { code, stdout: finished.stdout.bytes, stderr: finished.stderr.bytes, cut })
+    // Only what people read: a password that happens to be a part of an id would make the answer unreadable.
+    let secrets = Secrets::new(&target.secrets());
+    let stderr = secrets.redact_text(&String::from_utf8_lossy(&finished.stderr.bytes));
+    Ok(Ran { code, stdout: finished.stdout.bytes, stderr: stderr.into_bytes(), cut })
 }
 
 fn push_limit(session: &Session) -> Result<Duration> {
