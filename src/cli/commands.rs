@@ -40,10 +40,10 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
             done(show(format, &object, || {
-                format!(
-                    "task {} is cancelled; its worktree {} stays until gc\n",
-                    object.task_id, object.worktree
-                )
+                let effects = object.effects.iter().map(|effect| format!("  still open: {effect}\n"));
+                let id = &object.task_id;
+                format!("task {id} is cancelled; its worktree {} stays until gc\n", object.worktree)
+                    + &effects.collect::<String>()
             }))
         }
         Command::Answer { words } => answer(&session, format, words),

@@ -81,6 +81,12 @@ impl ActionState {
         }
     }
 
+    /// True while nobody can say whether the effect took place.
+    #[must_use]
+    pub fn is_unknown(self) -> bool {
+        matches!(self, Self::OutcomeUnknown | Self::Reconcile | Self::NeedsHumanDecision)
+    }
+
     /// True where nothing can follow.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -12,6 +12,7 @@ mod parse;
 pub(super) use later::{BUDGET, network};
 
 use super::digest::Sha256;
+use super::publication::Terms;
 use super::scope::Scope;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,12 @@ impl DeliveryMode {
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("local_files", |(word, _)| word)
     }
+
+    /// True where a commit is made and a ref moved, and the live tree left alone.
+    #[must_use]
+    pub fn publishes(self) -> bool {
+        matches!(self, Self::Branch | Self::Push)
+    }
 }
 
 /// What of the network the task may reach.
@@ -191,6 +198,9 @@ pub struct Contract {
     pub artifact_bytes: Option<u64>,
     /// Where the change goes.
     pub delivery: DeliveryMode,
+    /// What goes with `branch` and `push`.
+    #[serde(default, skip_serializing_if = "Terms::is_empty")]
+    pub terms: Terms,
     /// Whether commits are allowed.
     pub commit_allowed: bool,
 }

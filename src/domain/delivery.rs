@@ -281,11 +281,8 @@ impl Plan {
 
     /// Allows the plan. A clearance for another manifest is our own fault and refused.
     pub fn clear(self, clearance: &Clearance) -> Result<ClearedPlan> {
-        if clearance.manifest == self.manifest {
-            return Ok(ClearedPlan(self));
-        }
-        Err(Failure::internal("a delivery was cleared for another manifest than the planned one")
-            .expected(clearance.manifest, self.manifest))
+        clearance.covers(self.manifest)?;
+        Ok(ClearedPlan(self))
     }
 }
 
@@ -322,6 +319,15 @@ impl Clearance {
             None => Ok(Self { manifest }),
             Some(failure) => Err(failure.detail("requirements", rows)),
         }
+    }
+
+    /// Refuses another manifest than the one that was cleared: our own fault.
+    pub fn covers(&self, manifest: Sha256) -> Result<()> {
+        if self.manifest == manifest {
+            return Ok(());
+        }
+        Err(Failure::internal("a delivery was cleared for another manifest than the planned one")
+            .expected(self.manifest, manifest))
     }
 
     /// To undo what a receipt says was delivered: exactly the reverse of it is allowed.

@@ -3,7 +3,7 @@
 //! - What a task may do: `contract` (from a `document`), `policy`, `scope` over `repo_path`s.
 //! - What was made: `patch` and `patch_text`, with `digest`s to name it.
 //! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk`, `report`.
-//! - What is done: `delivery` (look, then plan), `receipt`, `recovery`.
+//! - What is done: `delivery` (look, then plan), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
 //! - What happened: `entry` (a row of the ledger), `action` and `task` (rows folded to a state).
 
 pub mod action;
@@ -20,6 +20,7 @@ pub mod os_path;
 pub mod patch;
 pub mod patch_text;
 pub mod policy;
+pub mod publication;
 pub mod receipt;
 pub mod recovery;
 pub mod repo_path;

@@ -37,6 +37,7 @@ impl Receipt {
         self.paths
             .iter()
             .flat_map(|path| path.notes.iter().map(|note| note.sentence(&path.change.path)))
+            .chain(self.publication.iter().flat_map(|publication| publication.notes.clone()))
             .collect()
     }
 }

@@ -315,6 +315,13 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
             text: "commitAllowed true narrowed to false by policy.commit".to_owned(),
         });
     }
+    if contract.delivery.publishes() && !commit {
+        let asked = contract.delivery.as_str();
+        let message = format!("the policy allows no commits, and the delivery mode `{asked}` makes one");
+        return Err(Failure::new(Code::PermissionDenied, message)
+            .subject("delivery")
+            .expected("a mode without a commit, such as `local_files`", asked));
+    }
     let write = std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
     let effective = Effective {
         write,
@@ -578,6 +585,17 @@ artifactBytes = 1000
         let failure = effective(&contract(r#""writeScope":[]"#), &policy).expect_err("denied");
         assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
         assert_eq!(failure.details()["expected"], serde_json::json!(["bundle"]));
+    }
+
+    #[test]
+    fn a_policy_without_commits_denies_the_modes_that_make_one() {
+        let policy = config("[policy]\ncommit = false").policy;
+        for mode in ["branch", "push"] {
+            let contract = contract(&format!(r#""writeScope":[],"commitAllowed":true,"delivery":"{mode}""#));
+            let failure = effective(&contract, &policy).expect_err("denied");
+            assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
+            assert!(effective(&contract, &Policy::default()).is_ok());
+        }
     }
 
     #[test]

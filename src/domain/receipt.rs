@@ -4,6 +4,7 @@
 use super::delivery::{IndexStep, Step};
 use super::digest::Sha256;
 use super::patch::Change;
+use super::publication::Publication;
 use super::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
 
@@ -215,6 +216,9 @@ pub struct Receipt {
     /// Index entries that changed with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub index: Vec<IndexStep>,
+    /// The ref that was moved, where the live tree was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Box<Publication>>,
 }
 
 impl Receipt {
@@ -241,7 +245,22 @@ impl Receipt {
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));
         let index = plan.index.as_ref().map(|index| index.steps.clone()).unwrap_or_default();
-        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, index }
+        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, index, publication: None }
+    }
+
+    /// Of a delivery that is part of no working tree: every path is in it as it is in the candidate.
+    #[must_use]
+    pub fn of_changes(id: &str, manifest_sha256: Sha256, changes: &[Change], outcome: Outcome) -> Self {
+        let path = |change: &Change| PathReceipt {
+            change: change.clone(),
+            outcome,
+            before: None,
+            after: None,
+            kept: None,
+            notes: Vec::new(),
+        };
+        let paths = changes.iter().map(path).collect();
+        Self { id: id.to_owned(), manifest_sha256, paths, index: Vec::new(), publication: None }
     }
 
     /// The changes that take back what was written; what was there already stays.

@@ -4,6 +4,7 @@ use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
+use super::publication::Publication;
 use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished};
@@ -132,6 +133,15 @@ pub struct DeliveryObject {
     pub mode: String,
     /// What happened to each path.
     pub paths: Vec<DeliveredPath>,
+    /// The branch that was moved, for the modes `branch` and `push`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that was delivered there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<ObjectId>,
+    /// The remote that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     /// What is worth knowing beside it.
     pub notes: Vec<String>,
 }
@@ -159,8 +169,25 @@ impl DeliveryObject {
                 .iter()
                 .map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome })
                 .collect(),
+            branch: None,
+            commit: None,
+            remote: None,
             notes: receipt.sentences(),
         }
+        .published(receipt.publication.as_deref())
+    }
+
+    /// With the ref that was moved, or would be.
+    #[must_use]
+    pub fn published(mut self, publication: Option<&Publication>) -> Self {
+        let Some(publication) = publication else { return self };
+        self.branch = Some(publication.branch.clone());
+        self.commit = match self.state {
+            TaskState::Undone => publication.old.clone(),
+            _ => publication.new.clone(),
+        };
+        self.remote = publication.remote.as_ref().map(|remote| remote.name.clone());
+        self
     }
 
     /// What a delivery would do (`--dry-run`).
@@ -172,6 +199,9 @@ impl DeliveryObject {
             state: TaskState::Verified,
             mode: mode.as_str().to_owned(),
             paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
+            branch: None,
+            commit: None,
+            remote: None,
             notes: Vec::new(),
         }
     }

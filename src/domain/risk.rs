@@ -18,6 +18,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         protected,
         delivery_notes,
         a_persons_word,
+        open_effects,
         flaky,
         warm,
         cut_output,
@@ -109,6 +110,12 @@ fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
     if let Some(undone) = &known.view.undone {
         undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
+    }
+}
+
+fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for (action, publishing) in known.view.open_effects() {
+        add(risks, action, publishing.effect());
     }
 }
 

@@ -4,13 +4,14 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
-use super::contract::Contract;
+use super::contract::{Contract, DeliveryMode};
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
 use super::patch::Candidate;
 use super::policy::Effective;
+use super::publication::{Identity, Publication, Publishing};
 use super::receipt::{DeliveryPlan, Receipt, Staged};
 use super::repo_path::RepoPath;
 use super::verdict::{Row, Verdict};
@@ -131,6 +132,9 @@ pub struct Opened {
     pub lacks: Lacks,
     /// Blob with the list of [`IndexDifference`], as JSON.
     pub index: Sha256,
+    /// Whoever opened it, where the delivery makes a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Identity>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
@@ -181,6 +185,15 @@ pub struct Decision {
     pub choices: Vec<Choice>,
     /// Why it could not be found out.
     pub because: String,
+}
+
+/// What a person says of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It took place.
+    Yes,
+    /// It did not.
+    No,
 }
 
 /// One answer to a decision.
@@ -255,6 +268,8 @@ pub enum Record {
     Planned(Box<Planned>),
     /// Its new content lies beside its targets.
     Staged(Box<Staged>),
+    /// A ref is about to be moved.
+    Publishing(Box<Publishing>),
     /// A delivery took place.
     Delivered(Box<Delivered>),
     /// A delivery was reversed.
@@ -285,16 +300,30 @@ pub enum Record {
 }
 
 impl Record {
+    /// As it is where a person said so, and nobody saw it.
+    #[must_use]
+    pub fn on_a_persons_word(self) -> Self {
+        match self {
+            Self::Delivered(delivered) => {
+                Self::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
+            }
+            other => other,
+        }
+    }
+
     /// As the result of a row.
     pub fn to_value(&self) -> Result<Value> {
         serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
     }
 
-    /// The key by which later tasks find evidence.
+    /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
     #[must_use]
-    pub fn evidence_key(&self) -> Option<Sha256> {
+    pub fn key(&self) -> Option<Sha256> {
+        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
         match self {
             Self::Evidence(evidence) => Some(evidence.key.digest()),
+            Self::Delivered(delivered) => of(&delivered.receipt),
+            Self::Undone(receipt) => of(receipt),
             _ => None,
         }
     }
@@ -322,6 +351,8 @@ pub struct Unfinished {
     pub tool: String,
     /// Its last state.
     pub state: ActionState,
+    /// The ref that it is about to move, where it is of that kind.
+    pub publishing: Option<Box<Publishing>>,
 }
 
 /// What is known of a task.
@@ -375,10 +406,12 @@ impl TaskView {
 
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
-        self.unfinished.retain(|u| u.action != entry.action);
+        let known = self.unfinished.iter().position(|u| u.action == entry.action);
+        let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
             let (action, tool) = (entry.action.clone(), entry.tool.clone());
-            self.unfinished.push(Unfinished { action, tool, state: entry.state });
+            let publishing = Publishing::of(entry).or(known.and_then(|known| known.publishing));
+            self.unfinished.push(Unfinished { action, tool, state: entry.state, publishing });
             return Ok(());
         }
         if entry.state != ActionState::Succeeded || entry.result.is_null() {
@@ -417,6 +450,7 @@ impl TaskView {
             Record::Rebasing(_)
             | Record::Decision(_)
             | Record::Planned(_)
+            | Record::Publishing(_)
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
@@ -484,6 +518,20 @@ impl TaskView {
         same.map_or(next, |known| known.value.candidate)
     }
 
+    /// True where the delivery moves a ref and leaves the live tree alone.
+    #[must_use]
+    pub fn publishes(&self) -> bool {
+        let mode = self.opened.as_ref().map(|opened| opened.value.contract.delivery);
+        mode.is_some_and(DeliveryMode::publishes)
+    }
+
+    /// The refs that an action without an end may have moved, or may still move; each with its action.
+    pub fn open_effects(&self) -> impl Iterator<Item = (&str, &Publishing)> {
+        self.unfinished
+            .iter()
+            .filter_map(|u| u.publishing.as_deref().map(|publishing| (u.action.as_str(), publishing)))
+    }
+
     /// The basis that an authorization of this task names.
     #[must_use]
     pub fn basis(&self) -> Value {
@@ -533,21 +581,16 @@ impl TaskView {
             TaskState::Undone
         } else if self.unfinished.iter().any(delivering) {
             TaskState::Delivering
+        } else if self.unfinished.iter().any(|u| u.state.is_unknown()) {
+            TaskState::OutcomeUnknown
         } else if self.delivered.is_some() {
             TaskState::Completed
-        } else if self.unfinished.iter().any(|u| is_unknown(u.state)) {
-            TaskState::OutcomeUnknown
         } else if self.candidate().is_none() {
             TaskState::Open
         } else {
             candidate_state(rows)
         }
     }
-}
-
-/// True for the states in which nobody knows whether the effect took place.
-fn is_unknown(state: ActionState) -> bool {
-    matches!(state, ActionState::OutcomeUnknown | ActionState::Reconcile | ActionState::NeedsHumanDecision)
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {

@@ -21,8 +21,12 @@ const KEPT: &[&str] = &[
     "GIT_CEILING_DIRECTORIES",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_PROXY_COMMAND",
     "GIT_SSL_NO_VERIFY",
     "GIT_SSL_CAINFO",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
     "GIT_ASKPASS",
     "GIT_ALLOW_PROTOCOL",
     "GIT_AUTHOR_NAME",
@@ -68,6 +72,22 @@ impl Environment {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+    }
+}
+
+/// A git call that somebody else starts.
+#[derive(Clone)]
+pub struct Call {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// Its complete environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl std::fmt::Debug for Call {
+    /// Neither arguments nor values: an address may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").field("arguments", &self.argv.len()).finish_non_exhaustive()
     }
 }
 
@@ -233,6 +253,15 @@ impl Git {
     pub fn stdin(mut self, bytes: Vec<u8>) -> Self {
         self.stdin = bytes;
         self
+    }
+
+    /// The whole call, for whoever starts it under supervision.
+    #[must_use]
+    pub fn into_call(self) -> Call {
+        let argv = std::iter::once(self.command.get_program()).chain(self.command.get_args());
+        // The caller's environment was cleared first, so that what was set is all there is.
+        let env = self.command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
+        Call { argv: argv.map(OsStr::to_owned).collect(), env: env.collect() }
     }
 
     fn spawn(&mut self) -> Result<Child> {

@@ -6,6 +6,7 @@
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::digest::ObjectId;
+use crate::domain::publication::ref_component;
 use crate::error::{Code, Failure, Result};
 
 /// Which of a task's refs.
@@ -26,12 +27,10 @@ impl Kept {
     }
 }
 
-/// The name of a task's ref. A task id may hold what a ref name may not (`a..b`, `x.lock`); its dots are then escaped.
+/// The name of a task's ref.
 #[must_use]
 pub fn task_ref(task: &str, kept: Kept) -> String {
-    let bad = task.contains("..") || task.ends_with('.') || task.ends_with(".lock");
-    let task = if bad { task.replace('.', "%2e") } else { task.to_owned() };
-    format!("refs/tender/tasks/{task}/{}", kept.name())
+    format!("refs/tender/tasks/{}/{}", ref_component(task), kept.name())
 }
 
 /// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it; gives the commit.
@@ -45,6 +44,18 @@ pub fn copy_into_repository(
     parent: Option<&ObjectId>,
 ) -> Result<ObjectId> {
     let commit = make_commit(repository, quarantine, tree, parent)?;
+    bring_in(repository, quarantine, task, kept, &commit)?;
+    Ok(commit)
+}
+
+/// Copies a commit from the quarantine into the repository, with all that it needs, and points the task's ref at it.
+pub fn bring_in(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    task: &str,
+    kept: Kept,
+    commit: &ObjectId,
+) -> Result<()> {
     let git = || repository.git().objects(quarantine);
     let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
     let new = git().args(reach).ok()?;
@@ -59,7 +70,7 @@ pub fn copy_into_repository(
     if let Some(file) = keep_file {
         std::fs::remove_file(&file).map_err(|e| Failure::io("remove", &file, &e))?;
     }
-    updated.map(|()| commit)
+    updated
 }
 
 /// Removes a task's refs; those that are not there are no error.

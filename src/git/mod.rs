@@ -2,6 +2,7 @@
 //!
 //! - Running git and reading objects: `command` (the only way to start it), `repository`, `objects`, `tree`, `private_index`, `user_index`.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
+//! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote).
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed.
@@ -10,6 +11,7 @@ pub mod advance;
 pub mod apply;
 pub mod beneath;
 pub mod bound;
+pub mod branch;
 pub mod capture;
 pub mod command;
 pub mod config;
@@ -27,6 +29,7 @@ pub mod merge;
 pub mod objects;
 pub mod patch_intake;
 pub mod private_index;
+pub mod push;
 pub mod repository;
 pub mod slot;
 #[cfg(test)]

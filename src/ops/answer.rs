@@ -1,13 +1,10 @@
 //! `answer`: a person says whether an effect took place that nobody can look at any more. The ledger keeps that it was said, and by whom.
 
 use super::Session;
-use super::recover::{self, Word};
-use super::session::{RunningAction, load};
-use crate::domain::action::ActionState;
-use crate::domain::task::{TaskState, TaskView, Unfinished};
+use super::recover;
+use super::session::RunningAction;
+use crate::domain::task::{Record, TaskState, TaskView, Unfinished, Word};
 use crate::error::{Code, Failure, Result};
-use crate::store::Ledger;
-use crate::store::lock::LockGuard;
 use serde::Serialize;
 use serde_json::json;
 
@@ -40,36 +37,27 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
                 .remedy("See what is asked.", ["git", "tender", "recover"]));
         }
     };
-    session.view(Some(task))?;
-    // Whoever looks for themselves beats a word: the effect may be visible again.
-    let delivery = LockGuard::acquire(&session.layout.delivery_lock())?;
-    let lock = LockGuard::acquire(&session.layout.task_lock(task))?;
-    let looked = recover::before_delivering(session, task, &delivery);
-    let mut ledger = Ledger::create(&session.layout)?;
-    let view = load(&ledger, task)?.ok_or_else(|| Failure::internal("the task went away"))?;
-    let open = match (pending(&view, named), looked) {
-        (Ok(open), _) => open,
-        (Err(_), Err(failure)) if failure.code() != Code::DecisionRequired => return Err(failure),
-        (Err(nothing), _) => return Err(nothing),
-    };
+    // Whoever looks for themselves beats a word: what can be found out by now is settled first.
+    let mut task = session.write_while_unknown(Some(task))?;
+    let open = pending(&task.view, named)?;
+    let id = task.view.id.clone();
     let params = json!({ "action": open.action, "answer": text });
-    let mut action = RunningAction::new(session.actor, Some(task), "answer", &params, view.basis());
+    let mut action = RunningAction::new(session.actor, Some(&id), "answer", &params, task.view.basis());
     let verb = if word == Word::Yes { "took place" } else { "did not take place" };
-    let question = format!("Record that `{}` of {task} ({}) {verb}?", open.tool, open.action);
+    let question = format!("Record that `{}` of {id} ({}) {verb}?", open.tool, open.action);
     if session.person.confirm(&question) != Some(true) {
-        return Err(action.deny(&mut ledger, denied(task, &open.action, text)));
+        return Err(action.deny(&mut task.ledger, denied(&id, &open.action, text)));
     }
-    action.dispatch(&mut ledger)?;
-    recover::end_by_word(&mut ledger, &open.action, word)?;
+    action.dispatch(&mut task.ledger)?;
+    recover::decide_by_person(&mut task.ledger, session.actor, &open.action, word)?;
     let told = format!("a person said of {} that it {verb}", open.action);
-    action.succeed(&mut ledger, &crate::domain::task::Record::Done { text: told })?;
-    let view = load(&ledger, task)?.ok_or_else(|| Failure::internal("the task went away"))?;
+    action.succeed(&mut task.ledger, &Record::Done { text: told })?;
+    let (ledger, view) = session.view(Some(&id))?;
     let evidence = super::report::evidence(&ledger, &view)?;
     let rows = super::report::rows(&session.blobs(), &view, &evidence)?;
-    drop(lock);
     Ok(Answered {
         schema: "git-tender/answer/v1",
-        task_id: task.to_owned(),
+        task_id: id,
         state: view.state(&rows),
         action: open.action,
         answer: text.to_owned(),
@@ -79,7 +67,7 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
 
 /// The decision that is meant.
 fn pending(view: &TaskView, named: Option<&str>) -> Result<Unfinished> {
-    let asks = |one: &&Unfinished| one.state == ActionState::NeedsHumanDecision;
+    let asks = |one: &&Unfinished| recover::is_live(&one.tool) && one.state.is_unknown();
     let open: Vec<&Unfinished> = view.unfinished.iter().filter(asks).collect();
     let ids: Vec<&str> = open.iter().map(|one| one.action.as_str()).collect();
     if let Some(found) = open.iter().find(|one| named == Some(&one.action)) {

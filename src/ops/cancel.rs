@@ -15,11 +15,14 @@ pub struct Cancelled {
     state: &'static str,
     /// Its worktree, with whatever is in it.
     pub worktree: String,
+    /// What may still happen because of it, as sentences.
+    #[serde(rename = "effects", skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<String>,
 }
 
 /// Ends a task. Cancelling it again changes nothing; a completed one is `state.invalid`.
 pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
-    let mut task = session.write(named)?;
+    let mut task = session.write_while_unknown(named)?;
     if task.view.cancelled.is_none() {
         task.require_active()?;
         task.act("cancel", &serde_json::json!({}), |_| Ok((Record::Cancelled, ())))?;
@@ -30,5 +33,6 @@ pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
         task_id: task.view.id.clone(),
         state: "cancelled",
         worktree,
+        effects: super::publish::open_effects(&task),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, report, verify};
+use super::{Session, publish, report, verify};
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
 use crate::domain::report::DeliveryObject;
@@ -82,7 +82,7 @@ fn is_mergeable(failure: &Failure) -> bool {
     !conflicts.is_empty() && conflicts.iter().all(|conflict| conflict.mergeable)
 }
 
-/// Delivers the last candidate into the live tree that the task was opened from.
+/// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
 pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
@@ -103,6 +103,9 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();
+    if task.view.publishes() {
+        return publish::deliver(&mut task, action, &clearance, evidence, options);
+    }
     write(&mut task, action, &clearance, evidence, options)
 }
 
@@ -123,7 +126,9 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
     }
     let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
         .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
-    same_branch(task, options.place)?;
+    if !task.view.publishes() {
+        same_branch(task, options.place)?;
+    }
     Ok(clearance)
 }
 

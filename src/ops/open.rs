@@ -159,6 +159,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         lacks: Default::default(),
         worktree: String::new(),
         index: Sha256::of(b""),
+        author: super::publish::before_opening(repository, contract)?,
         base,
         home,
     };

@@ -3,12 +3,13 @@
 //! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any more. Every command that
 //! writes does this first; `recover` does it on demand and checks the whole chain.
 
-use super::Session;
 use super::live::{Facts, LedgerJournal};
 use super::session::RunningAction;
+use super::{Session, publish};
+use crate::domain::action::{ActionState, Actor};
 use crate::domain::entry::Entry;
 use crate::domain::receipt::{Outcome, Receipt, Staged};
-use crate::domain::task::{Choice, Decision, Delivered, Planned, Record};
+use crate::domain::task::{Choice, Decision, Planned, Record, Word};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::apply::recover::{Recovered, Unfinished, run};
@@ -35,12 +36,28 @@ pub struct Reconciled {
     pub task: Option<String>,
     /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `needs_human_decision`, or `busy` where it is still running.
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision` where a person has to, or `busy`
+    /// where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<crate::domain::repo_path::RepoPath>,
     /// What else to know.
     pub notes: Vec<String>,
+}
+
+impl Reconciled {
+    /// Of an action that changed nothing, until something else is found. `last` is its last row.
+    #[must_use]
+    pub fn new(last: &Entry) -> Self {
+        Self {
+            action: last.action.clone(),
+            task: last.task.clone(),
+            tool: last.tool.clone(),
+            outcome: "safe_to_retry",
+            kept: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// Brings everything unfinished to its end.
@@ -58,7 +75,7 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             kept: Vec::new(),
             notes: Vec::new(),
         };
-        let free = !is_live(&tool) || delivery.is_some();
+        let free = !is_live(&tool) || delivery.is_some() || moves_a_ref(&ledger, &action)?;
         let lock = match &task {
             Some(task) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
             None => None,
@@ -78,25 +95,45 @@ pub fn recover(session: &Session) -> Result<Recovery> {
 }
 
 /// The question and its answers, as lines.
-fn choices(failure: &Failure) -> Vec<String> {
+pub fn choices(failure: &Failure) -> Vec<String> {
     let choices = failure.details().get("choices").cloned().unwrap_or_default();
     let choices: Vec<Choice> = serde_json::from_value(choices).unwrap_or_default();
     let line = |choice: &Choice| format!("{}: {}", choice.answer, choice.consequence);
     std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
 }
 
-/// Before a command changes a task, whose lock it holds.
+/// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an effect of that task.
 pub fn before_writing(session: &Session, task: &str) -> Result<()> {
-    let Some(ledger) = session.ledger()? else { return Ok(()) };
+    as_far_as_known(session, task)?.map_or(Ok(()), Err)
+}
+
+/// Likewise, but what stays unknown is given back and refuses nothing.
+pub fn as_far_as_known(session: &Session, task: &str) -> Result<Option<Failure>> {
+    let Some(ledger) = session.ledger()? else { return Ok(None) };
     let unfinished = ledger.unfinished()?;
     if unfinished.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let delivery = LockGuard::try_acquire(&session.layout.delivery_lock())?;
+    let mut unknown = None;
     for (action, of, tool) in unfinished {
-        settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool))?;
+        if of.as_deref() == Some(task) && moves_a_ref(&ledger, &action)? {
+            unknown = unknown.or(publish::settle(session, &action)?.1);
+        } else {
+            match settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool)) {
+                Err(failure) if failure.code() == Code::DecisionRequired => {
+                    unknown = unknown.or(Some(failure))
+                }
+                other => other?,
+            }
+        }
     }
-    Ok(())
+    Ok(unknown)
+}
+
+/// True for an action that moves a ref: it needs no lock but its task's, and it may have to ask others.
+fn moves_a_ref(ledger: &Ledger, action: &str) -> Result<bool> {
+    Ok(publish::planned(&ledger.action(action)?).is_some())
 }
 
 /// Before a command writes to the live tree: it holds the delivery lock and its task's.
@@ -125,6 +162,10 @@ fn settle(
     delivery_is_ours: bool,
     (action, task, tool): (&str, Option<&str>, &str),
 ) -> Result<()> {
+    // What moves a ref is its own task's alone: others do not wait until a remote answers.
+    if session.ledger()?.is_some_and(|ledger| moves_a_ref(&ledger, action).unwrap_or(false)) {
+        return Ok(());
+    }
     let mine = task == Some(own);
     let other = match task {
         Some(task) if !mine && is_live(tool) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
@@ -142,7 +183,7 @@ fn settle(
 }
 
 /// True for actions that write to the live tree.
-fn is_live(tool: &str) -> bool {
+pub fn is_live(tool: &str) -> bool {
     matches!(tool, "deliver" | "undo")
 }
 
@@ -153,15 +194,11 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
         .last()
         .ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?
         .clone();
+    if publish::planned(&entries).is_some() {
+        return publish::settle(session, action).map(|(reconciled, _)| reconciled);
+    }
     let mut resumed = RunningAction::resume(&last);
-    let mut reconciled = Reconciled {
-        action: action.to_owned(),
-        task: last.task.clone(),
-        tool: last.tool.clone(),
-        outcome: "safe_to_retry",
-        kept: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut reconciled = Reconciled::new(&last);
     let (planned, unfinished) = unfinished(&entries)?;
     let rebasing = records(&entries)?.into_iter().find_map(|record| match record {
         Record::Rebasing(rebased) => Some(*rebased),
@@ -200,38 +237,26 @@ fn whether_delivered(tool: &str, unfinished: &Unfinished) -> Decision {
     )
 }
 
-/// Ends a delivery that nobody can look at any more, on a person's word.
-pub fn end_by_word(ledger: &mut Ledger, action: &str, took_place: Word) -> Result<()> {
+/// Ends an effect that nobody can find out about, on a person's word. The caller has made sure that it is a person's.
+pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: Word) -> Result<()> {
     let entries = ledger.action(action)?;
     let last = entries.last().ok_or_else(|| Failure::internal("an action without rows"))?;
-    let mut resumed = RunningAction::resume(last);
-    let (planned, unfinished) = unfinished(&entries)?;
-    match (took_place, planned, unfinished) {
-        (Word::Yes, Some(planned), Some(unfinished)) => {
+    let done = match (publish::planned(&entries), unfinished(&entries)?) {
+        (Some(publishing), _) => publishing.done(),
+        (None, (Some(planned), Some(unfinished))) => {
             let staged = unfinished.staged.unwrap_or_else(Staged::none);
-            let receipt = Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome);
-            let record = match planned.done(receipt) {
-                Record::Delivered(delivered) => {
-                    Record::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
-                }
-                other => other,
-            };
-            resumed.succeed(ledger, &record).map(|_| ())
+            planned.done(Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome))
         }
-        _ => {
+        _ => return Err(Failure::internal(format!("nothing about the action {action} can be decided"))),
+    };
+    let (end, record) = match word {
+        Word::Yes => (ActionState::Succeeded, done.on_a_persons_word()),
+        Word::No => {
             let text = "a person said that it did not take place".to_owned();
-            resumed.safe_to_retry(ledger, &Record::Done { text })
+            (ActionState::SafeToRetry, Record::Done { text })
         }
-    }
-}
-
-/// What a person says of an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    /// It took place.
-    Yes,
-    /// It did not.
-    No,
+    };
+    RunningAction::resume(last).decided(ledger, person, end, &record).map(|_| ())
 }
 
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.

@@ -128,9 +128,21 @@ impl Session {
         self.locked(view.id, lock, None)
     }
 
-    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled.
+    /// A task for changing it although it may not be known what became of an effect: for ending it, and for a person's decision.
+    pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.view(named)?;
+        let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
+        super::recover::as_far_as_known(self, &view.id)?;
+        self.locked(view.id, lock, None)
+    }
+
+    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled. One that
+    /// leaves the live tree alone gets by with its own lock.
     pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
+        if view.publishes() {
+            return self.write(Some(&view.id));
+        }
         let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
         let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
         super::recover::before_delivering(self, &view.id, &delivery)?;
@@ -275,7 +287,7 @@ impl RunningAction {
     /// The effect took place.
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
         let mut row = self.advance(ActionState::Succeeded, record.to_value()?)?;
-        row.key = record.evidence_key();
+        row.key = record.key();
         ledger.append(&[row])
     }
 
@@ -287,8 +299,7 @@ impl RunningAction {
     ) -> Result<Vec<Entry>> {
         let mut rows = Vec::new();
         for record in records {
-            let row =
-                Draft { key: record.evidence_key(), result: record.to_value()?, ..self.template.clone() };
+            let row = Draft { key: record.key(), result: record.to_value()?, ..self.template.clone() };
             rows.push(row);
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
@@ -353,6 +364,27 @@ impl RunningAction {
         self.reconcile(ledger)?;
         let value = Record::Decision(Box::new(decision.clone())).to_value()?;
         self.write(ledger, [(ActionState::NeedsHumanDecision, value)]).map(|_| ())
+    }
+
+    /// A person decides what recovery cannot find out.
+    pub fn decided(
+        &mut self,
+        ledger: &mut Ledger,
+        person: Actor,
+        end: ActionState,
+        record: &Record,
+    ) -> Result<Vec<Entry>> {
+        self.reconcile(ledger)?;
+        self.template.actor = person;
+        self.template.origin = "cli".to_owned();
+        let mut rows = Vec::new();
+        if self.state != Some(ActionState::NeedsHumanDecision) {
+            rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
+        }
+        let mut row = self.advance(end, record.to_value()?)?;
+        row.key = record.key();
+        rows.push(row);
+        ledger.append(&rows)
     }
 
     /// Recovery found that nothing took place.

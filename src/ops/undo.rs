@@ -19,6 +19,9 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut action =
         RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
     action.dispatch(&mut task.ledger)?;
+    if receipt.publication.is_some() {
+        return super::publish::undo(&mut task, action, &receipt);
+    }
     let id = task.view.id.clone();
     let opened = task.view.opened()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();

@@ -303,6 +303,7 @@ pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
 #[must_use]
 pub fn delivery(delivery: &DeliveryObject) -> String {
     let mut out = format!("task {} is {}\n", styled(BOLD, &delivery.task_id), word(&delivery.state));
+    place(&mut out, delivery);
     for path in delivery.paths.iter().take(SHOWN * 5) {
         let style = if path.outcome == Outcome::Already { DIM } else { GOOD };
         let _ = writeln!(out, "  {} {}", styled(style, &format!("{:<12}", word(&path.outcome))), path.path);
@@ -314,6 +315,15 @@ pub fn delivery(delivery: &DeliveryObject) -> String {
         let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
     }
     out
+}
+
+/// The ref that a delivery moved.
+fn place(out: &mut String, delivery: &DeliveryObject) {
+    let Some(branch) = &delivery.branch else { return };
+    let remote = delivery.remote.as_ref().map(|remote| format!(" of {remote}")).unwrap_or_default();
+    let commit =
+        delivery.commit.as_ref().map(|id| format!(", commit {}", short(id.as_str()))).unwrap_or_default();
+    let _ = writeln!(out, "  branch    {branch}{remote}{commit}");
 }
 
 /// A whole report.
@@ -357,6 +367,7 @@ pub fn report(report: &Report) -> String {
             applied,
             done.paths.len()
         );
+        place(&mut out, done);
     }
     if !report.risks.is_empty() {
         let _ = writeln!(out, "{}", styled(BOLD, "risks"));

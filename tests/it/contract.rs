@@ -168,7 +168,6 @@ fn damaged_and_huge_documents_are_refused_in_one_sentence() {
 fn what_a_later_version_brings_is_refused_by_name_never_ignored() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    // AMBIGUOUS: whether `commitAllowed: true` alone is a wish of a later issue; it is only tried with branch and push.
     for (field, value) in [
         ("parent", json!("t0")),
         ("kind", json!("explore")),
@@ -181,15 +180,9 @@ fn what_a_later_version_brings_is_refused_by_name_never_ignored() {
         ("budget", json!({"outputBytes": 5})),
         ("budget", json!({"repeatedFailures": 5})),
         ("env", json!({"pass": ["TERM"]})),
-        ("delivery", json!("branch")),
-        ("delivery", json!("push")),
         ("delivery", json!("bundle")),
-        ("delivery", json!({"mode": "branch", "branch": "topic"})),
     ] {
-        let mut contract = plain().set(field, value.clone());
-        if value.to_string().contains("branch") || value == "push" {
-            contract = contract.set("commitAllowed", json!(true));
-        }
+        let contract = plain().set(field, value.clone());
         refused(&repo, &contract.file(&lab), "not_supported", &[field]);
     }
     // Nothing in this version can break these, so they are taken and recorded.

@@ -13,6 +13,7 @@ mod support;
 
 mod answer;
 mod attest;
+mod branch;
 mod commands;
 mod content;
 mod contract;
@@ -24,6 +25,8 @@ mod history;
 mod open;
 mod patches;
 mod policy;
+mod push;
+mod push_outcomes;
 mod race;
 mod readme;
 mod rebase;

@@ -1,7 +1,7 @@
 //! What no single field shows: fields that are missing, ids that are reserved, fields that contradict each other.
 
 use super::parse::Draft;
-use super::{ARTIFACTS, DeliveryMode, Kind, PROTECTED, Requirement};
+use super::{ARTIFACTS, Base, DeliveryMode, Kind, PROTECTED, Requirement};
 use crate::domain::document::Problems;
 use crate::domain::repo_path::RepoPath;
 use serde_json::Value;
@@ -72,7 +72,12 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
         let why = "forbids \"artifacts\", but `artifacts` makes that row required";
         problems.fault("verification.forbidden", why, "one of both", ARTIFACTS);
     }
-    let commits = matches!(draft.delivery, Some(DeliveryMode::Branch | DeliveryMode::Push));
+    let commits = draft.delivery.is_some_and(DeliveryMode::publishes);
+    if commits && draft.base == Some(Base::Live) {
+        let why = "is `live`, but a commit on top of HEAD would hold your uncommitted work too; \
+                   deliver to `local_files`, or commit that work and name the commit";
+        problems.fault("base", why, "a commit", "live");
+    }
     if commits && draft.commit_allowed != Some(true) {
         problems.fault(
             "commitAllowed",

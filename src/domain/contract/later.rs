@@ -2,6 +2,7 @@
 
 use super::DeliveryMode;
 use crate::domain::document::{Node, Problems, clipped};
+use crate::domain::publication::{self, Terms};
 
 /// The keys of `budget`, in contract and policy; `artifactBytes` is the one in force.
 pub(in crate::domain) const BUDGET: [&str; 6] =
@@ -97,7 +98,12 @@ fn timeout(problems: &mut Problems, field: &str, node: &Node) {
 }
 
 /// The mode, alone or with what goes with it.
-pub(super) fn delivery(problems: &mut Problems, field: &str, node: &Node) -> Option<DeliveryMode> {
+pub(super) fn delivery(
+    problems: &mut Problems,
+    terms: &mut Terms,
+    field: &str,
+    node: &Node,
+) -> Option<DeliveryMode> {
     let Node::Object(_) = node else {
         let mode = problems.choice(field, node, &DeliveryMode::ALL)?;
         refuse_later_mode(problems, field, mode);
@@ -112,7 +118,10 @@ pub(super) fn delivery(problems: &mut Problems, field: &str, node: &Node) -> Opt
     problems.object(field, node, &keys, |problems, key, name, value| {
         match key {
             "mode" => mode = problems.choice(name, value, &DeliveryMode::ALL),
-            "pushOptions" => drop(problems.texts(name, value)),
+            "pushOptions" => terms.push_options = push_options(problems, name, value),
+            "branch" => terms.branch = named(problems, name, value, publication::branch_fault),
+            "remote" => terms.remote = named(problems, name, value, publication::remote_fault),
+            "message" => terms.message = named(problems, name, value, publication::message_fault),
             _ => drop(problems.text(name, value)),
         }
         if let Some(mode) = known.filter(|mode| key != "mode" && !goes_with(*mode).contains(&key)) {
@@ -125,6 +134,29 @@ pub(super) fn delivery(problems: &mut Problems, field: &str, node: &Node) -> Opt
     mode
 }
 
+/// A text that no rule speaks against.
+fn named(
+    problems: &mut Problems,
+    field: &str,
+    node: &Node,
+    fault: fn(&str) -> Option<&'static str>,
+) -> Option<String> {
+    let text = problems.text(field, node)?;
+    match fault(&text) {
+        None => Some(text),
+        Some(rule) => {
+            problems.fault(field, &format!("is {}, which {rule}", clipped(&text)), "another text", text);
+            None
+        }
+    }
+}
+
+fn push_options(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let items = problems.list(field, node, "strings").unwrap_or_default();
+    let option = |(name, item): &(String, &Node)| named(problems, name, item, publication::push_option_fault);
+    items.iter().filter_map(option).collect()
+}
+
 fn goes_with(mode: DeliveryMode) -> &'static [&'static str] {
     match mode {
         DeliveryMode::LocalFiles | DeliveryMode::Staged => &[],
@@ -135,7 +167,7 @@ fn goes_with(mode: DeliveryMode) -> &'static [&'static str] {
 }
 
 fn refuse_later_mode(problems: &mut Problems, field: &str, mode: DeliveryMode) {
-    if !matches!(mode, DeliveryMode::LocalFiles | DeliveryMode::Staged) {
+    if mode == DeliveryMode::Bundle {
         problems.later(field, &format!("the mode `{}`", mode.as_str()));
     }
 }

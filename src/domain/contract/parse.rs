@@ -7,6 +7,7 @@ use super::{
     Verification, check, later,
 };
 use crate::domain::document::{Node, Problems, clipped, read_json};
+use crate::domain::publication::Terms;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::scope::Scope;
 use crate::error::{Code, Failure, Result};
@@ -55,6 +56,7 @@ pub(super) struct Draft {
     pub(super) artifacts: Vec<Artifact>,
     pub(super) artifact_bytes: Option<u64>,
     pub(super) delivery: Option<DeliveryMode>,
+    pub(super) terms: Terms,
     pub(super) commit_allowed: Option<bool>,
     /// The fields that are there, right or wrong.
     pub(super) present: Vec<String>,
@@ -105,7 +107,7 @@ fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str
         "requirements" => draft.requirements = requirements(problems, field, node),
         "artifacts" => draft.artifacts = artifacts(problems, field, node),
         "budget" => budget(problems, draft, field, node),
-        "delivery" => draft.delivery = later::delivery(problems, field, node),
+        "delivery" => draft.delivery = later::delivery(problems, &mut draft.terms, field, node),
         "commitAllowed" => draft.commit_allowed = problems.boolean(field, node),
         _ => later::field(problems, key, field, node),
     }
@@ -289,6 +291,7 @@ fn fill(draft: Draft) -> Option<Contract> {
         artifacts: draft.artifacts,
         artifact_bytes: draft.artifact_bytes,
         delivery: draft.delivery.unwrap_or(DeliveryMode::LocalFiles),
+        terms: draft.terms,
         commit_allowed: draft.commit_allowed.unwrap_or(false),
     })
 }

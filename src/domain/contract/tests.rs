@@ -219,6 +219,7 @@ static FAULTS: &[(&str, &str, &str)] = &[
     (r#"{"delivery": {"branch": "x"}}"#, "delivery.mode", "missing"),
     (r#"{"delivery": {"mode": "local_files", "branch": "x"}}"#, "delivery.branch", "does not go with"),
     (r#"{"delivery": "branch"}"#, "commitAllowed", "must be true"),
+    (r#"{"delivery": "push", "commitAllowed": true, "base": "live"}"#, "base", "uncommitted work"),
     (r#"{"parent": "a b"}"#, "parent", "[A-Za-z0-9]"),
     (r#"{"network": "off"}"#, "network", "disabled"),
     (r#"{"network": {"allow": ["host"]}}"#, "network.allow[0]", "host:port"),
@@ -284,16 +285,53 @@ fn what_comes_later_is_refused_by_name() {
         (json!({"env": {"pass": ["HOME"]}}), "env"),
         (json!({"delivery": "bundle"}), "delivery"),
         (json!({"delivery": {"mode": "bundle", "path": "x"}}), "delivery"),
-        (
-            json!({"delivery": {"mode": "push", "remote": "origin", "pushOptions": ["a"]}, "commitAllowed": true}),
-            "delivery",
-        ),
     ] {
         let failure = refused(more.clone());
         assert_eq!(
             (failure.code(), failure.subject_text()),
             (Code::NotSupported, Some(subject)),
             "{more}: {failure}"
+        );
+    }
+}
+
+#[test]
+fn what_goes_with_a_branch_or_a_push_is_kept() {
+    let parse = |delivery: serde_json::Value| {
+        let document = json!({"taskId": "t1", "goal": "g", "writeScope": [], "allowedTools": [], "commitAllowed": true,
+            "delivery": delivery});
+        Contract::parse(document.to_string().as_bytes())
+    };
+    let word = parse(json!("branch")).expect("taken");
+    assert_eq!((word.delivery, word.terms.is_empty()), (DeliveryMode::Branch, true));
+    let text = serde_json::to_string(&word).expect("serializes");
+    assert!(!text.contains("terms"), "a ledger of before reads the same");
+    let options = ["topic=ä b", "ci.skip"];
+    let all = parse(
+        json!({"mode": "push", "branch": "a/b", "remote": "up", "pushOptions": options, "message": "m\n\nn"}),
+    );
+    let all = all.expect("taken");
+    assert_eq!(all.delivery, DeliveryMode::Push);
+    assert_eq!((all.terms.branch.as_deref(), all.terms.remote.as_deref()), (Some("a/b"), Some("up")));
+    assert_eq!(
+        (all.terms.push_options.as_slice(), all.terms.message.as_deref()),
+        (&options.map(str::to_owned)[..], Some("m\n\nn"))
+    );
+    let back: Contract =
+        serde_json::from_value(serde_json::to_value(&all).expect("serializes")).expect("reads");
+    assert_eq!(back, all);
+    for (key, value) in [
+        ("branch", json!("-x")),
+        ("branch", json!("a..b")),
+        ("remote", json!("--upload-pack=x")),
+        ("message", json!("a\u{0}b")),
+        ("pushOptions", json!(["a\nb"])),
+        ("pushOptions", json!(["a\u{0}"])),
+    ] {
+        let failure = parse(json!({"mode": "push", key: value})).expect_err("refused");
+        assert_eq!(failure.code(), Code::ContractInvalid, "{failure}");
+        assert!(
+            failure.subject_text().is_some_and(|subject| subject.starts_with(&format!("delivery.{key}")))
         );
     }
 }

@@ -268,6 +268,7 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         manifest_sha256: manifest_sha256(&[modify(), there.clone()]),
         paths: vec![at(modify(), Outcome::Applied), at(there, Outcome::Already)],
         index: Vec::new(),
+        publication: None,
     };
     let back = modify().reversed();
     assert_eq!(receipt.reversed(), std::slice::from_ref(&back));

@@ -49,6 +49,11 @@ impl Contract {
         self
     }
 
+    /// Delivered by a commit: the mode alone, or with what goes with it.
+    pub fn committed(self, delivery: Value) -> Self {
+        self.set("commitAllowed", json!(true)).set("delivery", delivery)
+    }
+
     /// Writes it outside every repository and returns the file.
     pub fn file(&self, lab: &Lab) -> PathBuf {
         raw(lab, &serde_json::to_vec_pretty(&self.0).expect("serializes"))

@@ -3,7 +3,9 @@
 pub mod answer;
 pub mod contract;
 pub mod deadly;
+pub mod http;
 pub mod lab;
+pub mod remote;
 pub mod repo;
 pub mod shape;
 pub mod snapshot;

@@ -1,0 +1,413 @@
+//! Deliveries that leave the working tree alone: a commit on a branch of this repository, or one that is pushed to a remote.
+//!
+//! What is decided here is pure: which names are allowed, what goes into the plan, and what a ref that was looked at afterwards says
+//! about an effect whose answer was lost. A ref is only ever moved from the value that we delivered there last; any other value
+//! belongs to somebody else.
+
+use super::contract::DeliveryMode;
+use super::digest::{ObjectId, Sha256};
+use super::entry::Entry;
+use super::receipt::Receipt;
+use super::task::{Decision, Delivered, Record};
+use crate::error::{Code, Failure};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What a contract says beside the mode `branch` or `push`; what it leaves out is filled in at the delivery.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terms {
+    /// The branch, without `refs/heads/`.
+    pub branch: Option<String>,
+    /// The name of a configured remote.
+    pub remote: Option<String>,
+    /// Options for the server, in order.
+    pub push_options: Vec<String>,
+    /// The commit's message.
+    pub message: Option<String>,
+}
+
+impl Terms {
+    /// True where the contract says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Who a commit is by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+/// Everything that a commit's id follows from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitPlan {
+    /// Its tree: the candidate's.
+    pub tree: ObjectId,
+    /// Its parent: the base commit.
+    pub parent: ObjectId,
+    /// Author and committer.
+    pub author: Identity,
+    /// The time, RFC 3339 in UTC to the second.
+    pub date: String,
+    /// The message with its trailers.
+    pub message: String,
+}
+
+impl CommitPlan {
+    /// True where the two differ in nothing but the time.
+    #[must_use]
+    pub fn same_but_for_the_date(&self, other: &Self) -> bool {
+        Self { date: other.date.clone(), ..self.clone() } == *other
+    }
+}
+
+/// A remote as it is recorded: without the secrets that its address may hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remote {
+    /// The name in the configuration.
+    pub name: String,
+    /// The address that is pushed to; a password in it is replaced.
+    pub url: String,
+}
+
+/// Where a ref was moved to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publication {
+    /// `branch` or `push`.
+    pub mode: DeliveryMode,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// The remote; `None` for a branch of this repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
+    /// What the ref names afterwards; `None`: it is gone.
+    pub new: Option<ObjectId>,
+    /// What it must name before, which is what we delivered there last; `None`: nothing.
+    pub old: Option<ObjectId>,
+    /// What else to know, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Publication {
+    /// The full name of the ref.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+
+    /// By which the last delivery to the same place is found in the ledger.
+    #[must_use]
+    pub fn key(&self) -> Sha256 {
+        let remote = self.remote.as_ref().map(|remote| &remote.name);
+        Sha256::of_json(
+            &json!({ "publication": self.mode.as_str(), "remote": remote, "branch": self.branch }),
+        )
+    }
+
+    /// The place in words.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.remote {
+            Some(remote) => format!("the branch {} of {}", self.branch, remote.name),
+            None => format!("the branch {}", self.branch),
+        }
+    }
+
+    /// The reversal of it.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { new: self.old.clone(), old: self.new.clone(), notes: Vec::new(), ..self.clone() }
+    }
+
+    /// What a ref that names `there` says about whether this took place.
+    #[must_use]
+    pub fn standing(&self, there: Option<&ObjectId>) -> Standing {
+        if there == self.new.as_ref() {
+            Standing::Arrived
+        } else if there == self.old.as_ref() {
+            Standing::Unchanged
+        } else {
+            Standing::Foreign
+        }
+    }
+
+    /// The refusal to move a ref that somebody else has moved.
+    #[must_use]
+    pub fn conflict(&self, actual: Option<&ObjectId>, task: &str) -> Failure {
+        let id = |id: Option<&ObjectId>| id.map_or("nothing".to_owned(), ToString::to_string);
+        let (place, expected) = (self.place(), id(self.old.as_ref()));
+        let code = if self.remote.is_some() { Code::PushConflict } else { Code::DeliveryConflict };
+        let message =
+            format!("{place} names {}, and not what was delivered there last: {expected}", id(actual));
+        let failure = Failure::new(code, message)
+            .subject(self.reference())
+            .expected(self.old.as_ref(), actual)
+            .detail("ref", self.reference());
+        let failure = match &self.remote {
+            Some(remote) => failure.detail("remote", &remote.name),
+            None => failure.detail("reason", "moved"),
+        };
+        let text = "Somebody else's commit is never overwritten: take it into account, or deliver to another branch.";
+        failure.remedy(text, ["git", "tender", "diff", task])
+    }
+}
+
+/// What a look at a ref says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It names what was to be there.
+    Arrived,
+    /// It names what was there before.
+    Unchanged,
+    /// It names something else.
+    Foreign,
+}
+
+/// A publication that is about to take place: what its end will say, and what recovery needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Publishing {
+    /// The ref.
+    pub publication: Publication,
+    /// The commit; `None` where a delivery is reversed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitPlan>,
+    /// Options for the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub push_options: Vec<String>,
+    /// The receipt of its end, without the publication.
+    pub receipt: Receipt,
+    /// `sha256:…` of the evidence that it rests on.
+    pub evidence: Vec<String>,
+    /// True where it reverses a delivery.
+    pub undoes: bool,
+}
+
+impl Publishing {
+    /// What a row announces, where it is of that kind.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Option<Box<Self>> {
+        if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
+            return None;
+        }
+        match serde_json::from_value(entry.result.clone()) {
+            Ok(Record::Publishing(publishing)) => Some(publishing),
+            _ => None,
+        }
+    }
+
+    /// The receipt of its end.
+    #[must_use]
+    pub fn finished(&self) -> Receipt {
+        Receipt { publication: Some(Box::new(self.publication.clone())), ..self.receipt.clone() }
+    }
+
+    /// The record of its end.
+    #[must_use]
+    pub fn done(&self) -> Record {
+        let receipt = self.finished();
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let evidence = self.evidence.clone();
+        Record::Delivered(Box::new(Delivered { receipt, head: None, evidence, said_by_person: false }))
+    }
+
+    /// What may still happen, as a sentence.
+    #[must_use]
+    pub fn effect(&self) -> String {
+        let place = self.publication.place();
+        match &self.publication.new {
+            Some(id) => format!("it is not known whether {place} names the commit {id} by now"),
+            None => format!("it is not known whether {place} was deleted"),
+        }
+    }
+
+    /// The refusal to go on while it is not known what happened. `why` says why nobody could be asked.
+    #[must_use]
+    pub fn unknown(&self, why: &str) -> Failure {
+        let publication = &self.publication;
+        let failure = Failure::new(Code::OutcomeUnknown, format!("{}: {why}", self.effect()))
+            .subject(publication.reference())
+            .detail("ref", publication.reference())
+            .detail("commit", &publication.new)
+            .detail("lease", &publication.old)
+            .detail("choices", self.decision(why).choices);
+        let failure = match &publication.remote {
+            Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
+            None => failure,
+        };
+        let text =
+            "Nothing is pushed again while this is open. Once the remote can be reached, recovery asks it.";
+        failure.remedy(text, ["git", "tender", "recover"])
+    }
+
+    /// What a person can decide where nobody can be asked.
+    #[must_use]
+    pub fn decision(&self, because: &str) -> Decision {
+        let end = if self.undoes { "undone" } else { "completed" };
+        Decision::new(
+            self.effect(),
+            &format!("it does: the task is {end}, and nothing is sent again"),
+            "it never got there: it may be repeated, with the same commit and the same lease, so that a late arrival does no harm",
+            because.to_owned(),
+        )
+    }
+}
+
+/// A task's id as a component of a ref's name. A task id may hold what a ref may not (`a..b`, `x.lock`); its dots are then escaped.
+#[must_use]
+pub fn ref_component(task: &str) -> String {
+    let bad = task.contains("..") || task.ends_with('.') || task.ends_with(".lock");
+    if bad { task.replace('.', "%2e") } else { task.to_owned() }
+}
+
+/// The branch of a task whose contract names none.
+#[must_use]
+pub fn default_branch(task: &str) -> String {
+    format!("tender/{}", ref_component(task))
+}
+
+/// The rule that a name breaks, of those that git has for branches; `None` where it is right.
+#[must_use]
+pub fn branch_fault(name: &str) -> Option<&'static str> {
+    let component = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
+    let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    if name.starts_with('-') {
+        Some("begins with a dash")
+    } else if name.starts_with("refs/") {
+        Some("is a full ref name; the name of a branch stands without `refs/heads/`")
+    } else if name == "HEAD" || name == "@" {
+        Some("is a name that git keeps for itself")
+    } else if name.chars().any(forbidden) {
+        Some("holds a character that no ref may have")
+    } else if name.contains("..")
+        || name.contains("@{")
+        || name.ends_with('.')
+        || name.split('/').any(component)
+    {
+        Some("is no valid name of a ref")
+    } else {
+        None
+    }
+}
+
+/// The rule that the name of a remote breaks.
+#[must_use]
+pub fn remote_fault(name: &str) -> Option<&'static str> {
+    if name.starts_with('-') {
+        Some("begins with a dash")
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        Some("holds a character that no remote's name may have")
+    } else {
+        None
+    }
+}
+
+/// The rule that a message breaks.
+#[must_use]
+pub fn message_fault(message: &str) -> Option<&'static str> {
+    message.contains('\0').then_some("holds NUL, which no commit's message may have")
+}
+
+/// The rule that a push option breaks.
+#[must_use]
+pub fn push_option_fault(option: &str) -> Option<&'static str> {
+    option.contains(['\n', '\r', '\0']).then_some("holds a line break or NUL, which no push option may have")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(letter: char) -> ObjectId {
+        letter.to_string().repeat(40).parse().expect("an id")
+    }
+
+    fn publication(old: Option<ObjectId>) -> Publication {
+        let remote = Some(Remote { name: "origin".into(), url: "u".into() });
+        Publication {
+            mode: DeliveryMode::Push,
+            branch: "tender/t1".into(),
+            remote,
+            new: Some(id('a')),
+            old,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn names_of_branches_are_judged_as_git_does() {
+        for good in ["x", "tender/t1", "a.b/c", "ümläut", "a@b", "@a", "a-", "x.locked", "HEAD/x"] {
+            assert_eq!(branch_fault(good), None, "{good}");
+        }
+        for bad in [
+            "",
+            "-x",
+            "a..b",
+            "a b",
+            "a~",
+            "a^",
+            "a:b",
+            "a?",
+            "a*",
+            "a[",
+            "a\\b",
+            "/a",
+            "a/",
+            "a//b",
+            "a.",
+            ".a",
+            "a/.b",
+            "a.lock",
+            "a.lock/b",
+            "a@{b",
+            "@",
+            "HEAD",
+            "refs/heads/x",
+            "a\nb",
+            "a\u{7f}",
+        ] {
+            assert!(branch_fault(bad).is_some(), "{bad:?}");
+        }
+        for task in ["t1", "a..b", "x.lock", "x.", "a.b"] {
+            assert_eq!(branch_fault(&default_branch(task)), None, "{task}");
+        }
+        assert!(
+            remote_fault("-x").is_some() && remote_fault("a b").is_some() && remote_fault("up/x").is_none()
+        );
+        assert!(
+            push_option_fault("a\nb").is_some() && push_option_fault("merge_request.title=ä b").is_none()
+        );
+    }
+
+    #[test]
+    fn a_ref_tells_what_took_place() {
+        let new = publication(None);
+        assert_eq!(new.standing(Some(&id('a'))), Standing::Arrived);
+        assert_eq!(new.standing(None), Standing::Unchanged);
+        assert_eq!(new.standing(Some(&id('b'))), Standing::Foreign);
+        let moved = publication(Some(id('b')));
+        assert_eq!(moved.standing(None), Standing::Foreign);
+        assert_eq!(moved.standing(Some(&id('b'))), Standing::Unchanged);
+        let back = moved.reversed();
+        assert_eq!(back.standing(Some(&id('b'))), Standing::Arrived);
+        assert_eq!(back.standing(Some(&id('a'))), Standing::Unchanged);
+        assert_eq!(new.reversed().standing(None), Standing::Arrived);
+    }
+
+    #[test]
+    fn the_key_names_the_place_and_nothing_else() {
+        let one = publication(None);
+        assert_eq!(one.key(), publication(Some(id('b'))).key());
+        assert_ne!(one.key(), Publication { branch: "other".into(), ..one.clone() }.key());
+        assert_ne!(one.key(), Publication { mode: DeliveryMode::Branch, remote: None, ..one.clone() }.key());
+    }
+}

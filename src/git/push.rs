@@ -1,0 +1,256 @@
+//! Pushing and asking: what git is told, and what its answers mean. Nothing is run here: a push has a time limit and a tree of processes
+//! (ssh, helpers) that has to end with it, so that the calls are handed to whoever supervises them.
+
+use super::command::{Call, Git};
+use super::objects::Quarantine;
+use super::repository::Repository;
+use crate::domain::digest::ObjectId;
+use crate::domain::publication::{Publication, Remote};
+use crate::error::{Code, Failure, Result};
+
+/// A remote with the address as git needs it.
+#[derive(Clone)]
+pub struct Target {
+    /// What is recorded of it.
+    pub remote: Remote,
+    /// The address itself; it may hold a password.
+    url: String,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("remote", &self.remote).finish_non_exhaustive()
+    }
+}
+
+impl Target {
+    /// Finds a configured remote; without a name `origin`, or the only one there is.
+    pub fn find(repository: &Repository, name: Option<&str>) -> Result<Self> {
+        let listed = repository.git().arg("remote").ok()?;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        let known: Vec<&str> = listed.lines().collect();
+        let name = match (name, known.as_slice()) {
+            (Some(name), _) => name,
+            (None, [one]) => one,
+            (None, _) => "origin",
+        };
+        if !known.contains(&name) {
+            return Err(Failure::new(Code::NotFound, format!("there is no remote {name:?} to push to"))
+                .subject("delivery.remote")
+                .expected(&known, name)
+                .remedy("Name one that is there, or add it.", ["git", "remote", "-v"]));
+        }
+        let urls = repository.git().args(["remote", "get-url", "--push", "--all", "--", name]).ok()?;
+        let urls = String::from_utf8_lossy(&urls).into_owned();
+        match urls.lines().collect::<Vec<_>>().as_slice() {
+            [url] => {
+                Ok(Self { remote: Remote { name: name.to_owned(), url: shown(url) }, url: (*url).to_owned() })
+            }
+            several => Err(Failure::new(
+                Code::NotSupported,
+                format!(
+                    "the remote {name:?} has {} addresses to push to; one push has to have one outcome",
+                    several.len()
+                ),
+            )
+            .subject("delivery.remote")
+            .remedy("Make a remote with a single address.", ["git", "remote", "-v"])),
+        }
+    }
+
+    /// The remote of an earlier plan. Where its address held a password, that is taken from the configuration again.
+    pub fn again(repository: &Repository, recorded: &Remote) -> Result<Self> {
+        match Self::find(repository, Some(&recorded.name)) {
+            Ok(found) if found.remote == *recorded => Ok(found),
+            // The remote was changed meanwhile: the question goes to where the push went.
+            _ if !recorded.url.contains(HIDDEN) => {
+                Ok(Self { remote: recorded.clone(), url: recorded.url.clone() })
+            }
+            _ => Err(Failure::new(
+                Code::NotFound,
+                format!("the remote {} is not the one any more that was pushed to", recorded.name),
+            )
+            .subject(recorded.name.clone())
+            .expected(&recorded.url, "another address")
+            .remedy("Set the address again, then ask once more.", ["git", "remote", "-v"])),
+        }
+    }
+
+    /// What must not be seen in any output.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Vec<u8>> {
+        password(&self.url).map(|(_, secret, _)| secret.as_bytes().to_vec()).into_iter().collect()
+    }
+}
+
+/// What stands for a password.
+const HIDDEN: &str = "<hidden>";
+
+/// What comes before a password in an address, the password, and what comes after.
+fn password(url: &str) -> Option<(&str, &str, &str)> {
+    let start = url.find("://")? + 3;
+    let host = url[start..].find('/').map_or(url.len(), |at| start + at);
+    let at = start + url[start..host].rfind('@')?;
+    let user = &url[start..at];
+    // A token may stand alone as the user's name; over ssh that is a name and nothing else.
+    let from = match user.find(':') {
+        Some(colon) => start + colon + 1,
+        None if url.starts_with("http") => start,
+        None => return None,
+    };
+    (from < at).then(|| (&url[..from], &url[from..at], &url[at..]))
+}
+
+fn shown(url: &str) -> String {
+    password(url).map_or_else(|| url.to_owned(), |(before, _, after)| format!("{before}{HIDDEN}{after}"))
+}
+
+/// The push: one ref, only from the recorded value, nothing beside it.
+#[must_use]
+pub fn push(repository: &Repository, target: &Target, publication: &Publication, options: &[String]) -> Call {
+    let reference = publication.reference();
+    let new = publication.new.as_ref().map_or("", ObjectId::as_str);
+    let old = publication.old.as_ref().map_or("", ObjectId::as_str);
+    // What the user's configuration adds to every push is not in the contract.
+    let mut git = repository
+        .git()
+        .setting("push.pushOption=")
+        .setting("push.followTags=false")
+        .setting("push.gpgSign=false")
+        .args(["push", "--porcelain", "--atomic", "--no-verify", "--no-progress", "--recurse-submodules=no"])
+        .arg(format!("--force-with-lease={reference}:{old}"));
+    for option in options {
+        git = git.arg(format!("--push-option={option}"));
+    }
+    git.arg("--").arg(&target.url).arg(format!("{new}:{reference}")).into_call()
+}
+
+/// The question what the ref names now.
+#[must_use]
+pub fn ask(repository: &Repository, target: &Target, reference: &str) -> Call {
+    repository.git().args(["ls-remote", "--"]).arg(&target.url).arg(reference).into_call()
+}
+
+/// Brings what the ref names now into the quarantine; no ref and no FETCH_HEAD is written.
+#[must_use]
+pub fn fetch(repository: &Repository, quarantine: &Quarantine, target: &Target, reference: &str) -> Call {
+    let options = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"];
+    let git: Git = repository.git().objects(quarantine).arg("fetch").args(options);
+    git.args(["--quiet", "--refmap=", "--"]).arg(&target.url).arg(reference).into_call()
+}
+
+/// The answer to [`ask`]: what the ref names; the failure is the line that does not fit.
+pub fn named(stdout: &[u8], reference: &str) -> Result<Option<ObjectId>> {
+    let text = String::from_utf8_lossy(stdout);
+    let line = text.lines().find_map(|line| line.split_once('\t').filter(|(_, name)| *name == reference));
+    line.map(|(id, _)| id.parse()).transpose()
+}
+
+/// What git says of a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// The server took it, or had it already.
+    Accepted,
+    /// The ref is not what the lease says.
+    Lease,
+    /// The server refused; in its words.
+    Refused(String),
+    /// The server does not do what the push needs; in git's words.
+    NotSupported(String),
+    /// Nothing that can be relied on; what there is of it.
+    Unclear(String),
+}
+
+/// Reads the answer of `git push --porcelain`.
+#[must_use]
+pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> Said {
+    let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
+    let line = stdout.lines().find_map(|line| {
+        let mut fields = line.splitn(3, '\t');
+        let (flag, names, summary) = (fields.next()?, fields.next()?, fields.next()?);
+        (names.rsplit_once(':')?.1 == reference).then_some((flag, summary))
+    });
+    let words = || spoken(&stderr);
+    match line {
+        Some(("!", summary)) if summary.contains("stale info") => Said::Lease,
+        Some(("!", summary)) if summary.starts_with("[remote rejected]") => {
+            let reason = summary.trim_start_matches("[remote rejected]").trim();
+            Said::Refused([words(), reason.to_owned()].join("\n").trim().to_owned())
+        }
+        Some(("!", summary)) if summary.starts_with("[rejected]") => Said::Lease,
+        Some((flag, _)) if flag != "!" && code == Some(0) => Said::Accepted,
+        None if stderr.contains("does not support") => Said::NotSupported(words()),
+        Some((_, summary)) => Said::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
+        None => Said::Unclear(words()),
+    }
+}
+
+/// What was said on standard error, without what git says of itself.
+fn spoken(stderr: &str) -> String {
+    let kept = stderr.lines().filter(|line| !line.starts_with("hint:") && !line.starts_with("To "));
+    let kept = kept.map(|line| line.strip_prefix("remote: ").unwrap_or(line).trim_end());
+    kept.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "refs/heads/b";
+
+    fn of(code: i32, stdout: &str, stderr: &str) -> Said {
+        said(Some(code), stdout.as_bytes(), stderr.as_bytes(), NAME)
+    }
+
+    #[test]
+    fn the_answers_of_git_are_told_apart() {
+        for flag in ["*", " ", "+", "=", "-"] {
+            assert_eq!(
+                of(0, &format!("To u\n{flag}\tab:refs/heads/b\t[new branch]\nDone\n"), ""),
+                Said::Accepted
+            );
+        }
+        assert_eq!(of(1, "To u\n!\tab:refs/heads/b\t[rejected] (stale info)\nDone\n", ""), Said::Lease);
+        let refused = of(
+            1,
+            "!\tab:refs/heads/b\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            "remote: no!        \nTo u\nerror: failed to push\n",
+        );
+        assert_eq!(refused, Said::Refused("no!\nerror: failed to push\n(pre-receive hook declined)".into()));
+        let old = "fatal: the receiving end does not support push options\n";
+        assert_eq!(of(128, "", old), Said::NotSupported(old.trim_end().into()));
+        assert!(matches!(of(128, "", "fatal: Could not read from remote repository.\n"), Said::Unclear(_)));
+        assert!(matches!(of(1, "Done\n", "error: RPC failed; curl 52\n"), Said::Unclear(_)));
+        assert!(matches!(of(0, "Done\n", ""), Said::Unclear(_)), "nothing was said of the ref");
+        let failed = "!\tab:refs/heads/b\t[remote failure] (remote failed to report status)\n";
+        assert!(matches!(of(1, failed, ""), Said::Unclear(_)));
+        assert!(matches!(of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), Said::Unclear(_)));
+        assert!(matches!(of(0, "*\tab:refs/heads/bb\t[new branch]\n", ""), Said::Unclear(_)), "another ref");
+    }
+
+    #[test]
+    fn the_question_is_answered_for_exactly_that_ref() {
+        let id = "a".repeat(40);
+        let text = format!("{}\trefs/x/refs/heads/b\n{id}\t{NAME}\n", "b".repeat(40));
+        assert_eq!(named(text.as_bytes(), NAME).expect("read"), Some(id.parse().expect("an id")));
+        assert_eq!(named(b"", NAME).expect("read"), None);
+        assert!(named(b"junk\trefs/heads/b\n", NAME).is_err());
+    }
+
+    #[test]
+    fn passwords_of_addresses_are_not_shown() {
+        for (url, safe) in [
+            ("https://me:secret@host/x", "https://me:<hidden>@host/x"),
+            ("https://token@host:8/x", "https://<hidden>@host:8/x"),
+            ("https://a:b@c@host", "https://a:<hidden>@host"),
+            ("ssh://git@host/x", "ssh://git@host/x"),
+            ("ssh://git:pw@host/x", "ssh://git:<hidden>@host/x"),
+            ("https://host/x@y", "https://host/x@y"),
+            ("git@host:x", "git@host:x"),
+            ("/a/b", "/a/b"),
+            ("https://:@host/", "https://:@host/"),
+        ] {
+            assert_eq!(shown(url), safe);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Deliveries that move a ref: `branch` and `push`, their reversal, and what becomes of one whose answer was lost.
+//!
+//! The plan is in the ledger before anything happens, with all that a retry or recovery needs. A ref moves only from what we delivered
+//! there last. An answer that did not come is never taken for a refusal: the ref is looked at, and where nobody can be asked the action
+//! stays unknown, and nothing is sent again until somebody knows.
+
+mod remote;
+
+use super::Session;
+use super::deliver::{Options, Write};
+use super::recover::Reconciled;
+use super::session::{RunningAction, TaskWrite};
+use crate::domain::action::ActionState;
+use crate::domain::contract::{Contract, DeliveryMode};
+use crate::domain::delivery::Clearance;
+use crate::domain::digest::{ObjectId, Sha256};
+use crate::domain::entry::Entry;
+use crate::domain::patch::{Candidate, manifest_sha256};
+use crate::domain::publication::{CommitPlan, Identity, Publication, Publishing, Standing, default_branch};
+use crate::domain::receipt::{Outcome, Receipt};
+use crate::domain::report::DeliveryObject;
+use crate::domain::task::{Opened, Record, TaskState};
+use crate::error::{Code, Failure, Result};
+use crate::git::push::Target;
+use crate::git::{Repository, branch, keep};
+use crate::store::Ledger;
+use crate::store::lock::LockGuard;
+use remote::Asked;
+
+/// What has to be known before a task is opened that will move a ref: who commits, and that there is a remote.
+pub fn before_opening(repository: &Repository, contract: &Contract) -> Result<Option<Identity>> {
+    if !contract.delivery.publishes() {
+        return Ok(None);
+    }
+    if contract.delivery == DeliveryMode::Push {
+        Target::find(repository, contract.terms.remote.as_deref())?;
+    }
+    let known = branch::identity(repository)?;
+    known.map(Some).ok_or_else(|| {
+        let mode = contract.delivery.as_str();
+        Failure::new(
+            Code::NotFound,
+            format!("git knows neither a name nor an address for the commit of the mode `{mode}`"),
+        )
+        .subject("user.name")
+        .remedy(
+            "Set user.name and user.email, then open the task.",
+            ["git", "config", "user.name", "Your Name"],
+        )
+    })
+}
+
+/// What came of moving a ref.
+#[derive(Debug)]
+enum Moved {
+    /// It took place; what else to know.
+    Done(Vec<String>),
+    /// It was refused, so that nothing changed.
+    Refused(Failure),
+    /// The answer was lost, and the ref was looked at: it did not take place.
+    Nothing(Failure),
+    /// Nobody can say.
+    Unknown(Failure),
+}
+
+/// Delivers a cleared candidate onto a branch, here or on a remote. `action` is dispatched.
+pub fn deliver(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    clearance: &Clearance,
+    evidence: Vec<String>,
+    options: &Options,
+) -> Result<DeliveryObject> {
+    let publishing = match plan(task, clearance, evidence, options.write) {
+        Ok(publishing) => publishing,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    let id = task.view.id.clone();
+    if options.write == Write::DryRun {
+        if let Err(failure) = would_move(task, &publishing) {
+            return Err(action.fail(&mut task.ledger, failure));
+        }
+        let text = "compared with the branch; nothing was written".to_owned();
+        action.succeed(&mut task.ledger, &Record::Done { text })?;
+        let paths = publishing.receipt.paths.into_iter();
+        let paths = paths.map(|path| (path.change.path, Outcome::WouldApply)).collect();
+        return Ok(DeliveryObject::preview(&id, publishing.publication.mode, paths)
+            .published(Some(&publishing.publication)));
+    }
+    let mode = publishing.publication.mode;
+    let receipt = carry_out(task, action, publishing)?;
+    Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
+}
+
+/// Reverses what a receipt says was published: the ref goes back to what it named before, or away. `action` is dispatched.
+pub fn undo(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    receipt: &Receipt,
+) -> Result<DeliveryObject> {
+    let id = task.view.id.clone();
+    let published = receipt.publication.as_deref();
+    let published = published.ok_or_else(|| Failure::internal("a receipt without the ref that was moved"))?;
+    let changes = receipt.reversed();
+    let publishing = Publishing {
+        publication: published.reversed(),
+        commit: None,
+        push_options: Vec::new(),
+        receipt: Receipt::of_changes(&id, manifest_sha256(&changes), &changes, Outcome::Reverted),
+        evidence: Vec::new(),
+        undoes: true,
+    };
+    if publishing.publication.mode == DeliveryMode::Branch
+        && let Err(failure) = may_move(&task.session.repository, &publishing.publication, &id)
+    {
+        return Err(action.fail(&mut task.ledger, failure));
+    }
+    let mode = publishing.publication.mode;
+    let receipt = carry_out(task, action, publishing)?;
+    Ok(DeliveryObject::new(&id, TaskState::Undone, mode, &receipt))
+}
+
+/// Everything that can be known and refused before anything is moved. The commit is made in the quarantine, but for a dry run.
+fn plan(
+    task: &TaskWrite<'_>,
+    clearance: &Clearance,
+    evidence: Vec<String>,
+    write: Write,
+) -> Result<Publishing> {
+    let (session, id) = (task.session, task.view.id.as_str());
+    let opened = task.view.opened()?;
+    let candidate = &task.view.last_candidate()?.value;
+    clearance.covers(candidate.patch.manifest_sha256)?;
+    let terms = &opened.contract.terms;
+    let mode = opened.contract.delivery;
+    let remote = match mode {
+        DeliveryMode::Push => Some(Target::find(&session.repository, terms.remote.as_deref())?.remote),
+        _ => None,
+    };
+    let branch = terms.branch.clone().unwrap_or_else(|| default_branch(id));
+    let mut publication = Publication { mode, branch, remote, new: None, old: None, notes: Vec::new() };
+    nobody_else_is_at_it(session, &task.ledger, id, &publication)?;
+    place_lease(task, &mut publication)?;
+    if mode == DeliveryMode::Branch {
+        may_move(&session.repository, &publication, id)?;
+    }
+    let commit = commit_plan(task, opened, candidate, &evidence)?;
+    if write == Write::Yes {
+        publication.new = Some(branch::commit(&session.repository, &session.quarantine(id), &commit)?);
+    }
+    let manifest = candidate.patch.manifest_sha256;
+    Ok(Publishing {
+        publication,
+        commit: Some(commit),
+        push_options: terms.push_options.clone(),
+        receipt: Receipt::of_changes(id, manifest, &candidate.changes, Outcome::Applied),
+        evidence,
+        undoes: false,
+    })
+}
+
+/// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and made anew.
+fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()> {
+    let Some(former) = delivered_last(&task.ledger, &publication.key())? else { return Ok(()) };
+    let there = match &publication.remote {
+        None => branch::at(&task.session.repository, &publication.reference())?,
+        // Where it cannot be asked the push will find out.
+        Some(_) => remote::there(task.session, task.view.opened()?, publication)
+            .unwrap_or_else(|_| Some(former.clone())),
+    };
+    if there.is_some() {
+        publication.old = Some(former);
+    } else {
+        let note = format!(
+            "{} had been deleted since {former} was delivered there; it was made anew",
+            publication.place()
+        );
+        publication.notes.push(note);
+    }
+    Ok(())
+}
+
+/// What the last of our deliveries to a place, or its reversal, left there.
+fn delivered_last(ledger: &Ledger, key: &Sha256) -> Result<Option<ObjectId>> {
+    let last = ledger.entries_with_key(key)?.pop();
+    let record = last.and_then(|entry| serde_json::from_value(entry.result).ok());
+    let receipt = match record {
+        Some(Record::Delivered(delivered)) => delivered.receipt,
+        Some(Record::Undone(receipt)) => *receipt,
+        _ => return Ok(None),
+    };
+    Ok(receipt.publication.and_then(|publication| publication.new))
+}
+
+/// While another task's delivery to the same place has no known end, a second one would blur both.
+fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &Publication) -> Result<()> {
+    for (action, task, tool) in ledger.unfinished()? {
+        let Some(task) = task.filter(|task| task != own && super::recover::is_live(&tool)) else { continue };
+        let Some(publishing) = planned(&ledger.action(&action)?) else { continue };
+        if publishing.publication.key() != wanted.key() {
+            continue;
+        }
+        let Some(_lock) = LockGuard::try_acquire(&session.layout.task_lock(&task))? else {
+            let place = wanted.place();
+            return Err(Failure::new(Code::StoreBusy, format!("the task {task} is delivering to {place}"))
+                .subject(task));
+        };
+        if let Some(failure) = settle(session, &action)?.1 {
+            return Err(failure.detail("task", task));
+        }
+    }
+    Ok(())
+}
+
+/// The commit. Where an earlier attempt meant the same one it keeps that one's date, and with it its id.
+fn commit_plan(
+    task: &TaskWrite<'_>,
+    opened: &Opened,
+    candidate: &Candidate,
+    evidence: &[String],
+) -> Result<CommitPlan> {
+    let id = &task.view.id;
+    let author = opened.author.clone().ok_or_else(|| {
+        Failure::new(Code::StateInvalid, format!("the task {id} does not say who opened it"))
+    })?;
+    let mut trailers = vec![format!("Tender-Task: {id}"), format!("Tender-Contract: {}", opened.seal.sha256)];
+    for record in evidence {
+        let trailer = format!("Tender-Evidence: {record}");
+        if !trailers.contains(&trailer) {
+            trailers.push(trailer);
+        }
+    }
+    let text =
+        opened.contract.terms.message.clone().unwrap_or_else(|| opened.contract.goal.replace('\0', " "));
+    let mut plan = CommitPlan {
+        tree: candidate.tree.clone(),
+        parent: opened.base.commit.clone(),
+        author,
+        date: now_to_the_second(),
+        message: branch::message(task.session.repository.environment(), &text, &trailers)?,
+    };
+    let attempts = task.ledger.entries(Some(id))?;
+    let attempts = attempts.iter().rev().filter_map(Publishing::of).filter_map(|earlier| earlier.commit);
+    for earlier in attempts {
+        if plan.same_but_for_the_date(&earlier) {
+            plan.date = earlier.date;
+            break;
+        }
+    }
+    Ok(plan)
+}
+
+fn now_to_the_second() -> String {
+    let now = crate::store::ledger::now();
+    format!("{}Z", now.split(['.', 'Z']).next().unwrap_or_default())
+}
+
+/// A branch of this repository that is somebody's, or that somebody works on, stays.
+fn may_move(repository: &Repository, publication: &Publication, task: &str) -> Result<()> {
+    let reference = publication.reference();
+    let there = branch::at(repository, &reference)?;
+    if publication.standing(there.as_ref()) == Standing::Arrived
+        && publication.new.is_none()
+        && publication.old.is_some()
+    {
+        return Ok(());
+    }
+    if there != publication.old {
+        return Err(publication.conflict(there.as_ref(), task));
+    }
+    let Some(held) = branch::held(repository, &reference)? else { return Ok(()) };
+    let (reason, what) = match held {
+        branch::Held::In(place) => ("checked_out", format!("is checked out in {}", place.display())),
+        branch::Held::Symbolic(target) => ("symbolic", format!("stands for {target}")),
+    };
+    Err(Failure::new(Code::DeliveryConflict, format!("{} {what}, so it is not moved", publication.place()))
+        .subject(reference.clone())
+        .expected("a branch that nobody works on", what)
+        .detail("ref", reference)
+        .detail("reason", reason)
+        .remedy("Check another branch out there, then deliver again.", ["git", "worktree", "list"]))
+}
+
+/// What `deliver --dry-run` looks at.
+fn would_move(task: &TaskWrite<'_>, publishing: &Publishing) -> Result<()> {
+    let publication = &publishing.publication;
+    if publication.mode == DeliveryMode::Branch {
+        return Ok(());
+    }
+    let there = remote::there(task.session, task.view.opened()?, publication)?;
+    if there == publication.old { Ok(()) } else { Err(publication.conflict(there.as_ref(), &task.view.id)) }
+}
+
+/// Writes the plan down, brings the objects in, moves the ref, and writes down what came of it.
+fn carry_out(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    mut publishing: Publishing,
+) -> Result<Receipt> {
+    let (session, id) = (task.session, task.view.id.clone());
+    let opened = task.view.opened()?.clone();
+    action.note(&mut task.ledger, &Record::Publishing(Box::new(publishing.clone())))?;
+    let new = publishing.publication.new.as_ref().filter(|_| !publishing.undoes);
+    let brought = new.map_or(Ok(()), |new| {
+        keep::bring_in(&session.repository, &session.quarantine(&id), &id, keep::Kept::Last, new)
+    });
+    let moved = match brought {
+        Err(failure) => Moved::Refused(failure),
+        Ok(()) if publishing.publication.mode == DeliveryMode::Branch => {
+            move_branch(session, &id, &publishing)
+        }
+        Ok(()) => remote::send(session, &opened, &publishing),
+    };
+    match moved {
+        Moved::Done(notes) => {
+            publishing.publication.notes.extend(notes);
+            for entry in action.succeed(&mut task.ledger, &publishing.done())? {
+                task.view.apply(&entry)?;
+            }
+            Ok(publishing.finished())
+        }
+        Moved::Refused(failure) => Err(action.fail(&mut task.ledger, failure)),
+        Moved::Nothing(failure) => {
+            let failure = failure.reference(action.id());
+            action.reconcile(&mut task.ledger)?;
+            action.safe_to_retry(&mut task.ledger, &Record::Failure { failure: failure.clone() })?;
+            Err(failure)
+        }
+        Moved::Unknown(failure) => Err(action.lose(&mut task.ledger, failure)),
+    }
+}
+
+fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved {
+    let (repository, publication) = (&session.repository, &publishing.publication);
+    let reference = publication.reference();
+    let why = format!("git-tender: {} {task}", if publishing.undoes { "undo" } else { "deliver" });
+    let set = branch::set(repository, &reference, publication.old.as_ref(), publication.new.as_ref(), &why);
+    let refused = match set {
+        Ok(Ok(())) => return Moved::Done(Vec::new()),
+        Ok(Err(refused)) | Err(refused) => refused,
+    };
+    match branch::at(repository, &reference) {
+        Ok(there) => match publication.standing(there.as_ref()) {
+            Standing::Arrived => Moved::Done(Vec::new()),
+            Standing::Foreign => Moved::Refused(publication.conflict(there.as_ref(), task)),
+            // Another branch whose name is a part of this one, or a lock that somebody else holds.
+            Standing::Unchanged => Moved::Refused(in_the_way(publication, &refused, task)),
+        },
+        Err(_) => Moved::Unknown(publishing.unknown(refused.message())),
+    }
+}
+
+fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failure {
+    let said = refused.details().get("stderr").and_then(|said| said.as_str()).unwrap_or_default();
+    if !(said.contains("exists; cannot create") || said.contains("cannot lock ref")) {
+        return Failure::new(
+            Code::Io,
+            format!("{} could not be moved: {}", publication.place(), refused.message()),
+        )
+        .subject(publication.reference());
+    }
+    Failure::new(Code::DeliveryConflict, format!("{} could not be moved: {said}", publication.place()))
+        .subject(publication.reference())
+        .expected(publication.old.as_ref(), said)
+        .detail("ref", publication.reference())
+        .detail("reason", "in_the_way")
+        .remedy(
+            "Rename the branch that is in the way, or deliver to another one.",
+            ["git", "tender", "diff", task],
+        )
+}
+
+/// The plan in an action's rows; `None` where it moves no ref, or did not come so far.
+#[must_use]
+pub fn planned(entries: &[Entry]) -> Option<Box<Publishing>> {
+    entries.iter().rev().find_map(Publishing::of)
+}
+
+/// Looks what became of an unfinished action that moves a ref, and ends it where that can be told. The failure: it cannot.
+pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Failure>)> {
+    let mut ledger = Ledger::create(&session.layout)?;
+    let entries = ledger.action(action)?;
+    let (Some(last), Some(mut publishing)) = (entries.last(), planned(&entries)) else {
+        return Err(Failure::internal(format!("the action {action} moves no ref")));
+    };
+    let task = last.task.clone().unwrap_or_default();
+    let opened = super::session::load(&ledger, &task)?;
+    let opened = opened
+        .as_ref()
+        .ok_or_else(|| Failure::internal("an action of a task that was not opened"))?
+        .opened()?;
+    let mut resumed = RunningAction::resume(last);
+    let mut reconciled = Reconciled::new(last);
+    match remote::ask(session, opened, &publishing) {
+        Asked::Arrived(notes) => {
+            publishing.publication.notes.extend(notes);
+            resumed.reconcile(&mut ledger)?;
+            resumed.succeed(&mut ledger, &publishing.done())?;
+            reconciled.outcome = "completed";
+            reconciled.notes = publishing.finished().sentences();
+        }
+        Asked::Unchanged => {
+            resumed.reconcile(&mut ledger)?;
+            let text =
+                format!("{} names what it named before: nothing took place", publishing.publication.place());
+            resumed.safe_to_retry(&mut ledger, &Record::Done { text: text.clone() })?;
+            reconciled.notes.push(text);
+        }
+        Asked::Foreign(there) => {
+            let failure = publishing.publication.conflict(there.as_ref(), &task);
+            reconciled.notes.push(failure.message().to_owned());
+            resumed.reconcile(&mut ledger)?;
+            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure })?;
+        }
+        Asked::Unknown(why) => {
+            let mut failure = publishing.unknown(&why).reference(action);
+            if last.state == ActionState::Dispatched {
+                failure = resumed.lose(&mut ledger, failure);
+            }
+            reconciled.outcome = "unknown";
+            reconciled.notes = super::recover::choices(&failure);
+            return Ok((reconciled, Some(failure)));
+        }
+    }
+    Ok((reconciled, None))
+}
+
+/// What may still happen because of a task, as sentences: for whoever ends it.
+#[must_use]
+pub fn open_effects(task: &TaskWrite<'_>) -> Vec<String> {
+    task.view
+        .open_effects()
+        .map(|(action, publishing)| format!("{} ({action})", publishing.effect()))
+        .collect()
+}

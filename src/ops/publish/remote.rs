@@ -1,0 +1,256 @@
+//! The remote's side: a push with a time limit, and the questions whose answers say what became of it.
+
+use super::{Moved, branch};
+use crate::domain::digest::ObjectId;
+use crate::domain::publication::{Publication, Publishing, Standing};
+use crate::domain::task::Opened;
+use crate::error::{Code, Failure, Result, Retry};
+use crate::git::command::Call;
+use crate::git::push::{self, Said, Target};
+use crate::ops::Session;
+use crate::process::launch::{self, End};
+use crate::process::redact::Secrets;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a push may take where `tender.pushTimeout` does not say.
+const PUSH_SECONDS: u64 = 300;
+/// How long a question may take.
+const ASK: Duration = Duration::from_secs(60);
+
+/// What a look at the ref says.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// It is there, perhaps below commits of others; what else to know.
+    Arrived(Vec<String>),
+    /// The ref is what it was before.
+    Unchanged,
+    /// The ref names something else, which does not hold ours.
+    Foreign(Option<ObjectId>),
+    /// Nobody can say, and why.
+    Unknown(String),
+}
+
+/// What a call left behind.
+struct Ran {
+    /// `None` where it did not end by itself.
+    code: Option<i32>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    /// Why it did not end by itself.
+    cut: Option<String>,
+}
+
+impl Ran {
+    /// The output of a call that went well; what was said otherwise.
+    fn ok(self) -> std::result::Result<Vec<u8>, String> {
+        match (self.cut, self.code) {
+            (Some(cut), _) => Err(cut),
+            (None, Some(0)) => Ok(self.stdout),
+            _ => Err(String::from_utf8_lossy(&self.stderr).trim().to_owned()),
+        }
+    }
+}
+
+fn run(session: &Session, opened: &Opened, target: &Target, call: Call, limit: Duration) -> Result<Ran> {
+    let top = Path::new(&opened.home.top);
+    // An address may be a relative path: git reads it from the top of the working tree.
+    let cwd = if top.is_dir() { top } else { session.repository.common_dir() };
+    let mut command = launch::Command::new(call.argv, cwd);
+    command.env = call.env;
+    command.timeout = limit;
+    let finished = launch::run(&session.machine.program, &command)?;
+    let (code, cut) = match finished.end {
+        End::Exited(code) => (Some(code), None),
+        End::Signalled(signal) => (None, Some(format!("git was ended by signal {signal}"))),
+        End::TimedOut => (None, Some(format!("there was no answer within {} seconds", limit.as_secs()))),
+        End::SupervisorLost => (None, Some("git was lost while it ran".to_owned())),
+        End::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
+    };
+    // Only what people read: a password that happens to be a part of an id would make the answer unreadable.
+    let secrets = Secrets::new(&target.secrets());
+    let stderr = secrets.redact_text(&String::from_utf8_lossy(&finished.stderr.bytes));
+    Ok(Ran { code, stdout: finished.stdout.bytes, stderr: stderr.into_bytes(), cut })
+}
+
+fn push_limit(session: &Session) -> Result<Duration> {
+    let Some(text) = session.repository.config("tender.pushTimeout")? else {
+        return Ok(Duration::from_secs(PUSH_SECONDS));
+    };
+    text.parse().ok().filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(|| {
+        Failure::new(
+            Code::ConfigInvalid,
+            format!("tender.pushTimeout is {text:?}, which is no number of seconds"),
+        )
+        .subject("tender.pushTimeout")
+        .expected("a number of seconds from 1 on", text)
+        .remedy("Set it to how long a push may take.", ["git", "config", "tender.pushTimeout", "300"])
+    })
+}
+
+fn target(session: &Session, publication: &Publication) -> Result<Target> {
+    let remote = publication.remote.as_ref();
+    let remote = remote.ok_or_else(|| Failure::internal("a push without a remote"))?;
+    Target::again(&session.repository, remote)
+}
+
+/// What a ref of the remote names. The failure is `io`: it could not be asked, and nothing was sent.
+pub(super) fn there(
+    session: &Session,
+    opened: &Opened,
+    publication: &Publication,
+) -> Result<Option<ObjectId>> {
+    let target = target(session, publication)?;
+    let reference = publication.reference();
+    let call = push::ask(&session.repository, &target, &reference);
+    run(session, opened, &target, call, ASK)?
+        .ok()
+        .and_then(|stdout| push::named(&stdout, &reference).map_err(|failure| failure.message().to_owned()))
+        .map_err(|why| {
+            Failure::new(Code::Io, format!("{} could not be asked for: {why}", publication.place()))
+                .subject(reference)
+                .retry(Retry::Wait)
+                .detail("remote", &target.remote.name)
+                .detail("url", &target.remote.url)
+                .remedy(
+                    "Nothing was sent. Try again once it can be reached.",
+                    ["git", "ls-remote", &target.remote.name],
+                )
+        })
+}
+
+/// Looks what became of a publication, here or on the remote.
+pub(super) fn ask(session: &Session, opened: &Opened, publishing: &Publishing) -> Asked {
+    let publication = &publishing.publication;
+    let there = match publication.remote {
+        None => branch::at(&session.repository, &publication.reference()),
+        Some(_) => there(session, opened, publication),
+    };
+    let there = match there {
+        Ok(there) => there,
+        Err(failure) => return Asked::Unknown(failure.message().to_owned()),
+    };
+    match (publication.standing(there.as_ref()), &publication.new, there) {
+        (Standing::Arrived, ..) => Asked::Arrived(Vec::new()),
+        (Standing::Unchanged, ..) => Asked::Unchanged,
+        (Standing::Foreign, Some(ours), Some(there)) if !publishing.undoes => {
+            below(session, opened, publication, ours, there)
+        }
+        (Standing::Foreign, _, there) => Asked::Foreign(there),
+    }
+}
+
+/// Whether our commit is in the history of what is there.
+fn below(
+    session: &Session,
+    opened: &Opened,
+    publication: &Publication,
+    ours: &ObjectId,
+    there: ObjectId,
+) -> Asked {
+    let quarantine = session.quarantine(&opened.contract.task_id);
+    let fetched = match &publication.remote {
+        None => Ok(()),
+        Some(_) => {
+            target(session, publication).map_err(|failure| failure.message().to_owned()).and_then(|target| {
+                let call = push::fetch(&session.repository, &quarantine, &target, &publication.reference());
+                let ran = run(session, opened, &target, call, ASK)
+                    .map_err(|failure| failure.message().to_owned())?;
+                ran.ok().map(drop)
+            })
+        }
+    };
+    if let Err(why) = fetched {
+        return Asked::Unknown(format!(
+            "{} names {there}, which could not be fetched: {why}",
+            publication.place()
+        ));
+    }
+    match branch::is_ancestor(&session.repository, Some(&quarantine), ours, &there) {
+        Ok(Some(true)) => {
+            let place = publication.place();
+            Asked::Arrived(vec![format!("others have committed on top of it: {place} names {there} by now")])
+        }
+        Ok(Some(false)) => Asked::Foreign(Some(there)),
+        _ => Asked::Unknown(format!("the history of {there} could not be looked through")),
+    }
+}
+
+/// Pushes, and finds out what came of it.
+pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing) -> Moved {
+    let publication = &publishing.publication;
+    let pushed = target(session, publication).and_then(|target| {
+        let limit = push_limit(session)?;
+        let call = push::push(&session.repository, &target, publication, &publishing.push_options);
+        run(session, opened, &target, call, limit)
+    });
+    let said = match pushed {
+        // git was not even started.
+        Err(failure) => return Moved::Refused(failure),
+        Ok(Ran { cut: Some(cut), .. }) => Said::Unclear(cut),
+        Ok(ran) => push::said(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
+    };
+    match said {
+        Said::Accepted => Moved::Done(Vec::new()),
+        Said::NotSupported(words) => Moved::Refused(not_supported(publication, &words)),
+        said => concluded(publishing, &opened.contract.task_id, said, ask(session, opened, publishing)),
+    }
+}
+
+/// What an answer that is no acceptance and a look at the ref come to.
+fn concluded(publishing: &Publishing, task: &str, said: Said, asked: Asked) -> Moved {
+    let publication = &publishing.publication;
+    match (asked, said) {
+        (Asked::Arrived(notes), _) => Moved::Done(notes),
+        (Asked::Foreign(there), Said::Unclear(_)) => {
+            Moved::Nothing(publication.conflict(there.as_ref(), task))
+        }
+        (Asked::Foreign(there), _) => Moved::Refused(publication.conflict(there.as_ref(), task)),
+        // The server's own word counts, whether or not it can be asked now.
+        (_, Said::Refused(words)) => Moved::Refused(refused(publication, &words)),
+        (Asked::Unknown(_), Said::Lease) => {
+            Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
+        }
+        (Asked::Unknown(why), Said::Unclear(words)) => {
+            Moved::Unknown(publishing.unknown(&format!("{words}; {why}")))
+        }
+        (_, Said::Unclear(words)) => Moved::Nothing(nothing(publication, &words, task)),
+        (..) => Moved::Nothing(nothing(publication, "the lease did not hold, but does by now", task)),
+    }
+}
+
+fn nothing(publication: &Publication, words: &str, task: &str) -> Failure {
+    let place = publication.place();
+    let failure = Failure::new(
+        Code::Io,
+        format!("the push did not take place: {place} still names what it named before. git said: {words}"),
+    );
+    let failure = failure.subject(publication.reference()).retry(Retry::Wait);
+    let text = "Repeat it: the same commit is sent with the same lease, so that even a late arrival of the first does no harm.";
+    with_remote(failure, publication).remedy(text, ["git", "tender", "deliver", task])
+}
+
+fn refused(publication: &Publication, words: &str) -> Failure {
+    let message = format!("the server refused {}: {words}", publication.place());
+    let failure = Failure::new(Code::PermissionDenied, message).subject(publication.reference());
+    let text = "The server's rules decide. Correct the change, or ask whoever keeps them.";
+    with_remote(failure, publication).detail("server", words).remedy(text, ["git", "tender", "status"])
+}
+
+fn not_supported(publication: &Publication, words: &str) -> Failure {
+    let message = format!("the server of {} cannot do what the push asks for: {words}", publication.place());
+    let failure = Failure::new(Code::NotSupported, message).subject("delivery.pushOptions");
+    let text =
+        "Nothing was sent. Leave the push options out of the contract, or let the server advertise them.";
+    with_remote(failure, publication)
+        .detail("server", words)
+        .remedy(text, ["git", "config", "receive.advertisePushOptions", "true"])
+}
+
+fn with_remote(failure: Failure, publication: &Publication) -> Failure {
+    let failure = failure.detail("ref", publication.reference()).detail("commit", &publication.new);
+    match &publication.remote {
+        Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
+        None => failure,
+    }
+}
