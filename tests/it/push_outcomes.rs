@@ -4,6 +4,7 @@
 use super::branch::ready;
 use super::push::with_remote;
 use crate::support::http::{Http, Mode};
+use crate::support::lab::TENDER;
 use crate::support::remote::{Bare, Daemon, wait_for};
 use crate::support::{Answer, Lab, Repo, skip};
 use serde_json::{Value, json};
