@@ -35,12 +35,11 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || {
-                format!(
-                    "task {} is cancelled; its worktree {} stays until gc\n",
-                    object.task_id, object.worktree
-                )
-            }))
+            done(show(format, &object, || object.text()))
+        }
+        Command::Resume { task, add } => {
+            let object = ops::resume::resume(&session, task.as_deref(), add)?;
+            done(show(format, &object, || text::task(&object)))
         }
         Command::Recover => {
             let object = ops::recover::recover(&session)?;

@@ -4,6 +4,7 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
+use super::budget::{Amounts, Charges, Cost, Limits, Member, Spent, Standing};
 use super::contract::Contract;
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
@@ -38,6 +39,8 @@ pub enum TaskState {
     Cancelled,
     /// It is not known whether an effect took place.
     OutcomeUnknown,
+    /// Its budget, or that of a task above it, is spent: it waits for a person to add to it.
+    Incomplete,
     /// The delivery was reversed: an end.
     Undone,
 }
@@ -131,6 +134,9 @@ pub struct Opened {
     pub lacks: Lacks,
     /// Blob with the list of [`IndexDifference`], as JSON.
     pub index: Sha256,
+    /// Blob with what the repository's shared settings and branches were, as [`super::tripwire::Sight`].
+    #[serde(default)]
+    pub sight: Option<Sha256>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
@@ -201,6 +207,32 @@ pub enum Record {
         /// Paths that the user edited meanwhile; they stay as they are.
         later: Vec<RepoPath>,
     },
+    /// A run may use this much: all that was reserved for it so far.
+    Reserved {
+        /// The sum of its slices.
+        reserved: Cost,
+        /// What it had used when it asked for the last one.
+        used: Cost,
+    },
+    /// What a run took; its records follow.
+    Charged {
+        /// Time and output.
+        cost: Cost,
+    },
+    /// A person added to the budget.
+    Resumed {
+        /// How much, by key, within the policy.
+        added: Amounts,
+        /// What the policy took away of it, as sentences.
+        narrowed: Vec<String>,
+    },
+    /// Something around the task is not as it was when it was looked at before.
+    Tripped {
+        /// Blob with what there is now.
+        sight: Sha256,
+        /// One sentence a change.
+        changes: Vec<String>,
+    },
     /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
@@ -209,6 +241,9 @@ pub enum Record {
     Failure {
         /// The failure.
         failure: Failure,
+        /// What a run had taken until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// An action that is its own record.
     Done {
@@ -280,6 +315,21 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
+    /// What its own actions took.
+    pub charges: Charges,
+    /// Where it stands within its budget and its family's; `None` until the family was looked up.
+    pub standing: Option<Standing>,
+    /// What changed around it, each time with what was seen then.
+    pub tripped: Vec<Recorded<Tripped>>,
+}
+
+/// What was seen around a task, and what had changed by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tripped {
+    /// Blob with a [`super::tripwire::Sight`].
+    pub sight: Sha256,
+    /// One sentence a change.
+    pub changes: Vec<String>,
 }
 
 impl TaskView {
@@ -297,11 +347,15 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
+            charges: Charges::default(),
+            standing: None,
+            tripped: Vec::new(),
         }
     }
 
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.charges.take(entry);
         self.unfinished.retain(|u| u.action != entry.action);
         if !entry.state.is_final() {
             let (action, tool) = (entry.action.clone(), entry.tool.clone());
@@ -340,7 +394,13 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
-            Record::Planned(_)
+            Record::Tripped { sight, changes } => {
+                self.tripped.push(recorded(entry, Tripped { sight, changes }));
+            }
+            Record::Reserved { .. }
+            | Record::Charged { .. }
+            | Record::Resumed { .. }
+            | Record::Planned(_)
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
@@ -387,6 +447,32 @@ impl TaskView {
         })
     }
 
+    /// The limits that hold now: those that it was opened with, and what a person added.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let opened = self.opened.as_ref().map(|opened| &opened.value.effective.limits);
+        opened.cloned().unwrap_or_default().plus(self.charges.added())
+    }
+
+    /// The task as one of a family that shares a budget.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        let last = self.candidates.last().filter(|_| self.cancelled.is_none());
+        Member {
+            id: self.id.clone(),
+            parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
+            limits: self.limits(),
+            charges: self.charges.clone(),
+            artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
+        }
+    }
+
+    /// What of its budget, or of one above it, is used up.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spent<'_>> {
+        self.standing.as_ref().and_then(Standing::spent)
+    }
+
     /// True once nothing can follow.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -429,6 +515,8 @@ impl TaskView {
             TaskState::Completed
         } else if self.unfinished.iter().any(|u| u.state == ActionState::OutcomeUnknown) {
             TaskState::OutcomeUnknown
+        } else if self.spent().is_some() {
+            TaskState::Incomplete
         } else if self.candidates.is_empty() {
             TaskState::Open
         } else {

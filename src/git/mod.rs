@@ -3,6 +3,7 @@
 //! - Running git and reading objects: `command` (the only way to start it), `repository`, `objects`, `tree`, `private_index`, `user_index`.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed.
 
@@ -28,6 +29,7 @@ pub mod slot;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
+pub mod tripwire;
 pub mod user_index;
 pub mod worktree;
 
