@@ -409,7 +409,8 @@ impl Spent<'_> {
     #[must_use]
     pub fn refusal(&self, kept: &str) -> Failure {
         let task = self.account.task.as_str();
-        let failure = Failure::new(Code::BudgetExhausted, format!("{}; {kept}", self.sentence())).subject(task);
+        let failure =
+            Failure::new(Code::BudgetExhausted, format!("{}; {kept}", self.sentence())).subject(task);
         let failure = self
             .account
             .shares(self.keys.iter().copied())
@@ -485,7 +486,12 @@ impl Standing {
             let free = account.free();
             let keys = [(Key::WallSeconds, free.milliseconds), (Key::OutputBytes, free.output_bytes)];
             let (key, _) = keys.into_iter().find(|(_, free)| *free == 0)?;
-            Some(format!("the budget {} of {} is spent: its limit is {}", key.as_str(), account.task, account.limit(key)))
+            Some(format!(
+                "the budget {} of {} is spent: its limit is {}",
+                key.as_str(),
+                account.task,
+                account.limit(key)
+            ))
         };
         self.accounts.iter().find_map(lack).unwrap_or_else(|| "the budget is spent".to_owned())
     }
@@ -505,3 +511,6 @@ impl Standing {
 const PARTS: u64 = 16;
 const LARGEST_SLICE: Cost = Cost { milliseconds: 30_000, output_bytes: 16 << 20 };
 const SMALLEST_SLICE: Cost = Cost { milliseconds: 1_000, output_bytes: 64 << 10 };
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,11 @@ mod tests {
             (json!({"allowedTools": ["read_file", "shell"]}), json!({}), "allowedTools"),
             (json!({"sandbox": "optional"}), json!({}), "sandbox"),
             (json!({"commitAllowed": true}), json!({}), "commitAllowed"),
-            (json!({"budget": {"wallSeconds": 11}}), json!({"budget": {"wallSeconds": 10}}), "budget.wallSeconds"),
+            (
+                json!({"budget": {"wallSeconds": 11}}),
+                json!({"budget": {"wallSeconds": 10}}),
+                "budget.wallSeconds",
+            ),
             (json!({"budget": {"turns": 1}}), json!({"budget": {"turns": 0}}), "budget.turns"),
         ] {
             assert_eq!(beyond_of(child.clone(), parent), [subject], "{child}");

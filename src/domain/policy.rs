@@ -367,8 +367,12 @@ impl Effective {
     /// Within what is in force for the task that this one is a part of, whose limits are `limits` by now.
     #[must_use]
     pub fn beneath(mut self, parent: &Effective, limits: &Limits) -> Self {
-        self.write.extend(parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>());
-        self.require.extend(parent.require.iter().filter(|floor| !self.require.contains(floor)).cloned().collect::<Vec<_>>());
+        self.write.extend(
+            parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>(),
+        );
+        self.require.extend(
+            parent.require.iter().filter(|floor| !self.require.contains(floor)).cloned().collect::<Vec<_>>(),
+        );
         self.protected = self.protected.union(&parent.protected);
         self.limits = self.limits.at_most(limits);
         self.commit &= parent.commit;

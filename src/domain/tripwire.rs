@@ -50,12 +50,14 @@ pub fn changes(before: &Sight, now: &Sight, ours: &dyn Fn(&str) -> bool) -> Vec<
     }
     tell(&mut found, "the key of the shared git configuration", keys);
     if before.hooks_at != now.hooks_at {
-        found.push(format!("git takes hooks from another directory: {} -> {}", before.hooks_at, now.hooks_at));
+        found
+            .push(format!("git takes hooks from another directory: {} -> {}", before.hooks_at, now.hooks_at));
     } else {
         tell(&mut found, "the hook", differences(&before.hooks, &now.hooks));
     }
     tell(&mut found, "the file info/", differences(&before.info, &now.info));
-    let is_ours = |one: &Difference| one.now.as_ref().is_some_and(|now| now.split(' ').next_back().is_some_and(ours));
+    let is_ours =
+        |one: &Difference| one.now.as_ref().is_some_and(|now| now.split(' ').next_back().is_some_and(ours));
     let foreign = |before, now| differences(before, now).into_iter().filter(|one| !is_ours(one)).collect();
     tell(&mut found, "the ref", foreign(&before.refs, &now.refs));
     if before.head != now.head {
@@ -147,11 +149,20 @@ mod tests {
         assert!(key[0].contains("core.hookspath changed: nothing -> "), "{key:?}");
         let file = changed(|s| drop(s.config_files.insert("config".into(), Sha256::of(b"2"))));
         assert!(file[0].contains("configuration file config changed"), "{file:?}");
-        assert_eq!(changed(|s| drop(s.hooks.remove("pre-commit"))), ["the hook pre-commit changed: 100755 aa -> nothing"]);
-        assert_eq!(changed(|s| drop(s.info.remove("exclude"))), ["the file info/exclude changed: 100644 bb -> nothing"]);
+        assert_eq!(
+            changed(|s| drop(s.hooks.remove("pre-commit"))),
+            ["the hook pre-commit changed: 100755 aa -> nothing"]
+        );
+        assert_eq!(
+            changed(|s| drop(s.info.remove("exclude"))),
+            ["the file info/exclude changed: 100644 bb -> nothing"]
+        );
         let moved = changed(|s| drop(s.refs.insert("refs/heads/main".into(), "d".repeat(40))));
         assert_eq!(moved, ["the ref refs/heads/main changed: aaaaaaaaaaaa -> dddddddddddd"]);
-        assert_eq!(changed(|s| s.head = "refs/heads/x".into()), ["HEAD of the live tree changed: refs/heads/main -> refs/heads/x"]);
+        assert_eq!(
+            changed(|s| s.head = "refs/heads/x".into()),
+            ["HEAD of the live tree changed: refs/heads/main -> refs/heads/x"]
+        );
         let staged = changed(|s| drop(s.index.insert("a".into(), "100644 1".into())));
         assert_eq!(staged, ["the live tree's index entry a changed: nothing -> 100644 1"]);
         assert!(changed(|s| s.hooks_at = "/x".into())[0].contains("/r/.git/hooks -> /x"));
@@ -160,13 +171,17 @@ mod tests {
     #[test]
     fn what_a_delivery_made_is_no_alarm() {
         assert!(changed(|s| drop(s.refs.insert("refs/heads/bot".into(), "c".repeat(40)))).is_empty());
-        assert!(changed(|s| drop(s.index.insert("a".into(), format!("100644 {}", "c".repeat(40))))).is_empty());
+        assert!(
+            changed(|s| drop(s.index.insert("a".into(), format!("100644 {}", "c".repeat(40))))).is_empty()
+        );
         assert_eq!(changed(|s| drop(s.refs.remove("refs/stash"))).len(), 1, "a removal is nobody's delivery");
     }
 
     #[test]
     fn a_flood_of_changes_is_counted() {
-        let many = changed(|s| (0..50).for_each(|n| drop(s.refs.insert(format!("refs/heads/b{n}"), "e".repeat(40)))));
+        let many = changed(|s| {
+            (0..50).for_each(|n| drop(s.refs.insert(format!("refs/heads/b{n}"), "e".repeat(40))))
+        });
         assert_eq!(many.len(), MOST_NAMED + 1);
         assert!(many[MOST_NAMED].starts_with("30 more"));
     }

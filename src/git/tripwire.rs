@@ -61,7 +61,8 @@ pub fn look(place: &Place<'_>, before: Option<&Sight>) -> Result<Sight> {
 
 fn config_files(home: &Repository) -> Result<BTreeMap<String, Sha256>> {
     let (common, own) = (home.common_dir(), home.git_dir());
-    let mut files = vec![("config", common.join("config")), ("config.worktree", common.join("config.worktree"))];
+    let mut files =
+        vec![("config", common.join("config")), ("config.worktree", common.join("config.worktree"))];
     if own != common {
         files.push(("config.worktree of the live tree", own.join("config.worktree")));
     }
@@ -121,7 +122,8 @@ fn listing(folder: &Path) -> Result<BTreeMap<String, String>> {
             format!("link {}", Sha256::of(target.as_os_str().as_bytes()))
         } else if meta.is_file() {
             let mut bytes = meta.len().to_be_bytes().to_vec();
-            let read = std::fs::File::open(entry.path()).and_then(|f| f.take(MOST_DIGESTED).read_to_end(&mut bytes));
+            let read =
+                std::fs::File::open(entry.path()).and_then(|f| f.take(MOST_DIGESTED).read_to_end(&mut bytes));
             // One that may not be read is told by its length alone.
             drop(read);
             format!("{:o} {}", meta.mode(), Sha256::of(&bytes))

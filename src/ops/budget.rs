@@ -76,14 +76,21 @@ pub fn artifact_bytes(view: &TaskView) -> u64 {
 
 /// Whether a candidate still fits beside those of the family, within the transaction that records it: others may have captured meanwhile.
 pub fn still_fits(ledger: &Ledger, task: &str, record: &Record) -> Result<()> {
-    let (Record::Captured { candidate, .. }, Some(mut view)) = (record, load(ledger, task)?) else { return Ok(()) };
+    let (Record::Captured { candidate, .. }, Some(mut view)) = (record, load(ledger, task)?) else {
+        return Ok(());
+    };
     attach(ledger, &mut view)?;
     let (most, bytes) = (artifact_bytes(&view), candidate.artifact_bytes);
     if bytes <= most {
         return Ok(());
     }
-    let text = format!("the changed files come to {bytes} bytes; beside the candidates of its family {most} are left");
-    Err(Failure::new(Code::BudgetExhausted, text).subject(task).expected(most, bytes).detail("budget", "artifactBytes"))
+    let text = format!(
+        "the changed files come to {bytes} bytes; beside the candidates of its family {most} are left"
+    );
+    Err(Failure::new(Code::BudgetExhausted, text)
+        .subject(task)
+        .expected(most, bytes)
+        .detail("budget", "artifactBytes"))
 }
 
 /// Says of rows for which nothing ran that the budget is why.
@@ -159,7 +166,9 @@ pub fn begin<'a>(task: &'a TaskWrite<'a>, action: &'a mut RunningAction, bound: 
         match answer {
             Answer::Granted(slice) => break slice,
             Answer::Spent => return Ok(Begun::Spent),
-            Answer::Reserved(why, holders) if Instant::now() >= end => return Err(reserved_by(&why, &holders)),
+            Answer::Reserved(why, holders) if Instant::now() >= end => {
+                return Err(reserved_by(&why, &holders));
+            }
             Answer::Reserved(_, holders) => settle_the_dead(task, &holders)?,
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -207,9 +216,12 @@ fn settle_the_dead(task: &TaskWrite<'_>, holders: &[String]) -> Result<()> {
 }
 
 fn reserved_by(why: &str, holders: &[String]) -> Failure {
-    Failure::new(Code::StoreBusy, format!("{why}, and all that is left of it is reserved for runs of {}", holders.join(", ")))
-        .detail("runningTasks", holders)
-        .remedy("Wait until they have ended, then run the same command again.", ["git", "tender", "status"])
+    Failure::new(
+        Code::StoreBusy,
+        format!("{why}, and all that is left of it is reserved for runs of {}", holders.join(", ")),
+    )
+    .detail("runningTasks", holders)
+    .remedy("Wait until they have ended, then run the same command again.", ["git", "tender", "status"])
 }
 
 impl Meter<'_> {

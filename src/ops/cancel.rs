@@ -37,7 +37,14 @@ pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
     drop(task);
     let mut parts = Vec::new();
     end_parts(session, &id, &mut parts, &mut effects)?;
-    Ok(Cancelled { schema: "git-tender/cancelled/v1", task_id: id, state: "cancelled", worktree, effects, parts })
+    Ok(Cancelled {
+        schema: "git-tender/cancelled/v1",
+        task_id: id,
+        state: "cancelled",
+        worktree,
+        effects,
+        parts,
+    })
 }
 
 fn end(task: &mut TaskWrite<'_>) -> Result<()> {
@@ -71,11 +78,17 @@ fn end_parts(session: &Session, id: &str, parts: &mut Vec<String>, effects: &mut
 /// What may still happen: actions of the task of which nobody knows whether they took effect.
 fn effects(view: &TaskView) -> Vec<String> {
     let unknown = |state: ActionState| {
-        matches!(state, ActionState::OutcomeUnknown | ActionState::Reconcile | ActionState::NeedsHumanDecision)
+        matches!(
+            state,
+            ActionState::OutcomeUnknown | ActionState::Reconcile | ActionState::NeedsHumanDecision
+        )
     };
     let left = view.unfinished.iter().filter(|action| unknown(action.state));
     left.map(|action| {
-        format!("the {} of {} ({}) may have taken effect, or still take it", action.tool, view.id, action.action)
+        format!(
+            "the {} of {} ({}) may have taken effect, or still take it",
+            action.tool, view.id, action.action
+        )
     })
     .collect()
 }
@@ -84,7 +97,8 @@ impl Cancelled {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut out = format!("task {} is cancelled; its worktree {} stays until gc\n", self.task_id, self.worktree);
+        let mut out =
+            format!("task {} is cancelled; its worktree {} stays until gc\n", self.task_id, self.worktree);
         for part in &self.parts {
             out.push_str(&format!("with it {part}, which was a part of it\n"));
         }

@@ -106,18 +106,24 @@ fn open_named(
 fn parent(ledger: &Ledger, contract: &Contract) -> Result<Option<TaskView>> {
     let Some(id) = &contract.parent else { return Ok(None) };
     let Some(view) = load(ledger, id)? else {
-        return Err(Failure::new(Code::NotFound, format!("there is no task {id:?} that this one could be a part of"))
-            .subject("parent")
-            .detail("parent", id)
-            .remedy("Open that task first.", ["git", "tender", "status"]));
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no task {id:?} that this one could be a part of"),
+        )
+        .subject("parent")
+        .detail("parent", id)
+        .remedy("Open that task first.", ["git", "tender", "status"]));
     };
     if view.has_ended() {
         let state = if view.cancelled.is_some() { "cancelled" } else { "completed" };
-        return Err(Failure::new(Code::StateInvalid, format!("the task {id} is {state}, so nothing can be a part of it any more"))
-            .subject("parent")
-            .detail("parent", id)
-            .expected("a task that has not ended", state)
-            .remedy("Leave `parent` out, or name a task that is open.", ["git", "tender", "status"]));
+        return Err(Failure::new(
+            Code::StateInvalid,
+            format!("the task {id} is {state}, so nothing can be a part of it any more"),
+        )
+        .subject("parent")
+        .detail("parent", id)
+        .expected("a task that has not ended", state)
+        .remedy("Leave `parent` out, or name a task that is open.", ["git", "tender", "status"]));
     }
     Ok(Some(view))
 }

@@ -26,7 +26,10 @@ pub fn resume(session: &Session, named: Option<&str>, wishes: &[String]) -> Resu
         )
         .subject(id)
         .detail("narrowed", &narrowed)
-        .remedy("The policy of the repository says how much a task may use.", ["git", "tender", "report", &task.view.id]);
+        .remedy(
+            "The policy of the repository says how much a task may use.",
+            ["git", "tender", "report", &task.view.id],
+        );
         return Err(action.deny(&mut task.ledger, failure));
     }
     if session.person.confirm(&question(&id, &added)) != Some(true) {
@@ -51,7 +54,8 @@ fn parse(wishes: &[String]) -> Result<Amounts> {
                 .detail("keys", Key::words())
                 .remedy("Name a key and how much to add to it.", ["git", "tender", "resume", "--help"])
         };
-        let (word, number) = wish.split_once('=').ok_or_else(|| wrong("a key, `=` and a number are needed"))?;
+        let (word, number) =
+            wish.split_once('=').ok_or_else(|| wrong("a key, `=` and a number are needed"))?;
         let key = Key::of(word).ok_or_else(|| wrong(&format!("there is no budget {word:?}")))?;
         let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         let amount = number.parse::<u64>().ok().filter(|_| plain);
@@ -73,9 +77,12 @@ fn within_policy(task: &TaskWrite<'_>, asked: &Amounts) -> Result<(Amounts, Vec<
     for (key, amount) in asked {
         let (word, limit) = (key.as_str(), task.view.limits().of(*key));
         let wanted = limit.checked_add(*amount).ok_or_else(|| {
-            Failure::new(Code::ArgumentsInvalid, format!("--add {word}={amount}: with the {limit} that it has this is too large"))
-                .subject("--add")
-                .expected(u64::MAX - limit, amount)
+            Failure::new(
+                Code::ArgumentsInvalid,
+                format!("--add {word}={amount}: with the {limit} that it has this is too large"),
+            )
+            .subject("--add")
+            .expected(u64::MAX - limit, amount)
         })?;
         let granted = effective.ceiling.get(key).map_or(wanted, |ceiling| wanted.min(*ceiling));
         if granted < wanted {
@@ -89,7 +96,8 @@ fn within_policy(task: &TaskWrite<'_>, asked: &Amounts) -> Result<(Amounts, Vec<
 }
 
 fn question(task: &str, added: &Amounts) -> String {
-    let list: Vec<String> = added.iter().map(|(key, amount)| format!("{amount} to {}", key.as_str())).collect();
+    let list: Vec<String> =
+        added.iter().map(|(key, amount)| format!("{amount} to {}", key.as_str())).collect();
     match list.as_slice() {
         [] => format!("Let the task {task} go on?"),
         list => format!("Add {} of the budget of {task}?", list.join(" and ")),

@@ -1,7 +1,7 @@
 //! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for exactly these bytes.
 
-use super::session::{Progress, RunningAction, TaskWrite};
 use super::budget::{self, Begun, Bound};
+use super::session::{Progress, RunningAction, TaskWrite};
 use super::{Session, report, tripwire};
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
@@ -285,7 +285,9 @@ fn run(
         digests.push(blobs.put(&canonical_json(record))?);
     }
     let records = made.into_iter().map(|record| Record::Evidence(Box::new(record)));
-    for entry in action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))? {
+    for entry in
+        action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))?
+    {
         task.view.apply(&entry)?;
     }
     Ok(Some(digests))

@@ -274,7 +274,8 @@ impl<'a> Run<'a> {
         let ready = |at: usize| descriptors.get(at).is_some_and(|one| !one.revents().is_empty());
         // Nothing follows the order, so what is readable is an end of file. Of a launcher that is dead both directions are closed.
         let gone = |one: &PollFd<'_>| one.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        let cause = || if descriptors.first().is_some_and(gone) { Cause::LauncherGone } else { Cause::Unwanted };
+        let cause =
+            || if descriptors.first().is_some_and(gone) { Cause::LauncherGone } else { Cause::Unwanted };
         (ready(0).then(cause), input.is_some() && ready(descriptors.len() - 1))
     }
 

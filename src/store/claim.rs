@@ -107,6 +107,9 @@ mod tests {
         assert!(layout.stop_request("t1").exists(), "the request is still there");
         let next = Claim::acquire(&layout, "t1").expect("free");
         assert!(!next.is_asked_to_stop(), "a request that was left over means nobody");
-        assert!(LockGuard::acquire_within(&layout.task_lock("t1"), INTERVAL).is_err_and(|e| e.code() == Code::StoreBusy));
+        assert!(
+            LockGuard::acquire_within(&layout.task_lock("t1"), INTERVAL)
+                .is_err_and(|e| e.code() == Code::StoreBusy)
+        );
     }
 }

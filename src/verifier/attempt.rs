@@ -211,7 +211,16 @@ impl<'a> Runner<'a> {
         let (end, timeout) = (&finished.end, self.verifier.manifest.timeout);
         let stopped = self.stopped.borrow();
         let stopped = stopped.as_deref();
-        Ok(conclude(&Facts { end, timeout, stopped, survivors, altered: &altered, counted, answered, min_checks }))
+        Ok(conclude(&Facts {
+            end,
+            timeout,
+            stopped,
+            survivors,
+            altered: &altered,
+            counted,
+            answered,
+            min_checks,
+        }))
     }
 
     fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>, cap: u64) -> Result<Finished> {

@@ -175,7 +175,6 @@ fn a_command_of_a_later_version_does_not_exist() {
         &["run", "t1", "--", "true"],
         &["mcp", "t1"],
         &["answer", "t1", "yes"],
-        &["resume", "t1"],
         &["verifier", "list"],
         &["export", "t1", "--as", "junit"],
         &["agent", "instructions"],

@@ -12,6 +12,8 @@
 mod support;
 
 mod attest;
+mod budget;
+mod cancel;
 mod commands;
 mod content;
 mod contract;
@@ -19,6 +21,7 @@ mod deliver;
 mod deliver_guard;
 mod environment;
 mod evidence;
+mod family;
 mod history;
 mod open;
 mod patches;
@@ -32,6 +35,7 @@ mod scenarios;
 mod ship;
 mod states;
 mod submit;
+mod tripwire;
 mod undo;
 mod verify;
 mod views;
