@@ -147,7 +147,7 @@ mod tests {
         });
         assert_eq!(key.len(), 1);
         assert!(key[0].contains("core.hookspath changed: nothing -> "), "{key:?}");
-        let file = changed(|s| drop(s.config_files.insert("config".into(), Sha256::of(b"2"))));
+        let file = changed(|s| s.config_files = [("config".into(), Sha256::of(b"2"))].into());
         assert!(file[0].contains("configuration file config changed"), "{file:?}");
         assert_eq!(
             changed(|s| drop(s.hooks.remove("pre-commit"))),

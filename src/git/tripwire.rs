@@ -29,7 +29,9 @@ pub struct Place<'a> {
 }
 
 /// Longest part of a hook or an `info/` file that is digested, in bytes; its length counts in any case.
-const MOST_DIGESTED: u64 = 4 << 20;
+const MOST_DIGESTED: u64 = 1 << 20;
+/// How many files of a directory are looked at, by name: somebody may have named a huge one as that of the hooks.
+const MOST_FILES: usize = 500;
 
 /// Looks. What is told by `before` to be the same is taken from there.
 pub fn look(place: &Place<'_>, before: Option<&Sight>) -> Result<Sight> {
@@ -103,8 +105,8 @@ fn hooks_at(home: &Repository) -> Result<PathBuf> {
         .args(["config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath"])
         .run()?;
     let fields: Vec<&[u8]> = said.stdout.split(|b| *b == 0).collect();
-    let pairs = fields.chunks_exact(2).filter(|pair| pair[0] != b"command");
-    let Some(named) = pairs.last().map(|pair| PathBuf::from(OsStr::from_bytes(pair[1]))) else {
+    let mut pairs = fields.chunks_exact(2).filter(|pair| pair[0] != b"command");
+    let Some(named) = pairs.next_back().map(|pair| PathBuf::from(OsStr::from_bytes(pair[1]))) else {
         return Ok(home.common_dir().join("hooks"));
     };
     Ok(home.top().map_or_else(|_| named.clone(), |top| top.join(&named)))
@@ -114,7 +116,9 @@ fn hooks_at(home: &Repository) -> Result<PathBuf> {
 fn listing(folder: &Path) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(found) };
-    for entry in entries.flatten() {
+    let mut entries: Vec<_> = entries.flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries.into_iter().take(MOST_FILES) {
         let name = String::from_utf8_lossy(entry.file_name().as_bytes()).into_owned();
         let Ok(meta) = entry.metadata() else { continue };
         let what = if meta.is_symlink() {

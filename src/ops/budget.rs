@@ -120,15 +120,6 @@ impl Bound {
     }
 }
 
-/// What became of a wish to run something.
-#[derive(Debug)]
-pub enum Begun<'a> {
-    /// It was dispatched, and is measured from now on.
-    Running(Meter<'a>),
-    /// There is nothing left for it; nothing was written.
-    Spent,
-}
-
 /// The meter of one run.
 #[derive(Debug)]
 pub struct Meter<'a> {
@@ -150,8 +141,12 @@ enum Answer {
     Spent,
 }
 
-/// Dispatches a run with its first slice, or says that there is nothing left. Waits while others have reserved all that is left.
-pub fn begin<'a>(task: &'a TaskWrite<'a>, action: &'a mut RunningAction, bound: Bound) -> Result<Begun<'a>> {
+/// Dispatches a run with its first slice and measures it from then on; `None`, and nothing is written, where there is nothing left for it. Waits while others have reserved all that is left.
+pub fn begin<'a>(
+    task: &'a TaskWrite<'a>,
+    action: &'a mut RunningAction,
+    bound: Bound,
+) -> Result<Option<Meter<'a>>> {
     let mut ledger = Ledger::create(&task.session.layout)?;
     let end = Instant::now() + PATIENCE;
     let reserved = loop {
@@ -165,7 +160,7 @@ pub fn begin<'a>(task: &'a TaskWrite<'a>, action: &'a mut RunningAction, bound: 
         })?;
         match answer {
             Answer::Granted(slice) => break slice,
-            Answer::Spent => return Ok(Begun::Spent),
+            Answer::Spent => return Ok(None),
             Answer::Reserved(why, holders) if Instant::now() >= end => {
                 return Err(reserved_by(&why, &holders));
             }
@@ -174,7 +169,7 @@ pub fn begin<'a>(task: &'a TaskWrite<'a>, action: &'a mut RunningAction, bound: 
         std::thread::sleep(LOOK_AGAIN);
     };
     let started = Instant::now();
-    Ok(Begun::Running(Meter {
+    Ok(Some(Meter {
         action,
         task,
         bound,

@@ -177,6 +177,14 @@ impl TaskWrite<'_> {
         Ok(())
     }
 
+    /// Reads the task's rows anew: what was written without this view, and what others of its family have used.
+    pub fn refresh(&mut self) -> Result<()> {
+        let mut view = load(&self.ledger, &self.view.id)?.ok_or_else(|| no_such_task(&self.view.id))?;
+        super::budget::attach(&self.ledger, &mut view)?;
+        self.view = view;
+        Ok(())
+    }
+
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
     pub fn begin(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
         let mut action =

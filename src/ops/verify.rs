@@ -1,6 +1,6 @@
 //! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for exactly these bytes.
 
-use super::budget::{self, Begun, Bound};
+use super::budget::{self, Bound};
 use super::session::{Progress, RunningAction, TaskWrite};
 use super::{Session, report, tripwire};
 use crate::domain::contract::SandboxWish;
@@ -89,7 +89,6 @@ pub fn verify(
             None => break,
         }
     }
-    budget::attach(&task.ledger, &mut task.view)?;
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let mut rows = report::judge(&session.blobs(), &observation, &evidence);
     budget::explain(&task.view, &mut rows);
@@ -269,7 +268,7 @@ fn run(
         task.view.basis(),
     );
     let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
-    let Begun::Running(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
+    let Some(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);
     let ran = with_subject(task, candidate, (&watch, meter.most()), |subject, verifiers, host| {
         verifier::run(subject, verifiers, host, observation, job, &ticket)
@@ -285,11 +284,8 @@ fn run(
         digests.push(blobs.put(&canonical_json(record))?);
     }
     let records = made.into_iter().map(|record| Record::Evidence(Box::new(record)));
-    for entry in
-        action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))?
-    {
-        task.view.apply(&entry)?;
-    }
+    action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))?;
+    task.refresh()?;
     Ok(Some(digests))
 }
 

@@ -22,7 +22,7 @@ fn each_change_around_a_task_is_a_risk_and_no_refusal() {
         ("config", &["core.sshcommand", "nothing -> "], |r| {
             drop(r.git(&["config", "core.sshCommand", "evil"]))
         }),
-        ("hookspath", &["core.hookspath"], |r| drop(r.git(&["config", "core.hooksPath", "/tmp"]))),
+        ("hookspath", &["core.hookspath"], |r| drop(r.git(&["config", "core.hooksPath", "../hooks"]))),
         ("hook", &["hook pre-commit", "nothing -> 100644"], |r| {
             r.write(".git/hooks/pre-commit", "#!/bin/sh\n")
         }),
@@ -110,17 +110,8 @@ fn a_worker_with_its_worktree_only_is_seen_too() {
     assert!(!found.iter().any(|(text, _)| text.contains("touch")), "values may be secrets: {found:?}");
 }
 
-#[test]
-fn nothing_that_was_planted_is_run_by_our_own_git() {
-    let lab = Lab::new();
-    let repo = lab.repo("app");
-    Verifier::new("unit").commit(&repo);
-    let task = repo.open(&Contract::new("t1").allowed(&["unit", "whitespace"]));
-    task.write("src/a.txt", "x\n");
-    let (trap, sprung) = (lab.path("trap.sh"), lab.path("sprung"));
-    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", sprung.display())).expect("writes");
-    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).expect("chmod");
-    let trap = trap.to_str().expect("UTF-8").to_owned();
+/// Every setting, hook and attribute that could make git run a program, set to this one.
+fn plant(repo: &Repo<'_>, trap: &str) {
     for key in [
         "core.fsmonitor",
         "diff.external",
@@ -142,7 +133,7 @@ fn nothing_that_was_planted_is_run_by_our_own_git() {
         "diff.evil.command",
         "merge.evil.driver",
     ] {
-        repo.git(&["config", key, &trap]);
+        repo.git(&["config", key, trap]);
     }
     for event in ["pre-commit", "reference-transaction", "post-index-change", "post-checkout"] {
         repo.git(&["config", "--add", "hook.evil.event", event]);
@@ -163,6 +154,20 @@ fn nothing_that_was_planted_is_run_by_our_own_git() {
         repo.write(format!(".git/hooks/{hook}"), format!("#!/bin/sh\nexec '{trap}' {hook}\n"));
         repo.chmod(format!(".git/hooks/{hook}"), 0o755);
     }
+}
+
+#[test]
+fn nothing_that_was_planted_is_run_by_our_own_git() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    Verifier::new("unit").commit(&repo);
+    let task = repo.open(&Contract::new("t1").allowed(&["unit", "whitespace"]));
+    task.write("src/a.txt", "x\n");
+    let (trap, sprung) = (lab.path("trap.sh"), lab.path("sprung"));
+    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", sprung.display())).expect("writes");
+    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    let trap = trap.to_str().expect("UTF-8").to_owned();
+    plant(&repo, &trap);
     // Setting it up may have sprung some of it.
     let _ = std::fs::remove_file(&sprung);
     repo.json(&["ship", "t1"]).ok();
