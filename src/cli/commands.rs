@@ -39,12 +39,11 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || {
-                let effects = object.effects.iter().map(|effect| format!("  still open: {effect}\n"));
-                let id = &object.task_id;
-                format!("task {id} is cancelled; its worktree {} stays until gc\n", object.worktree)
-                    + &effects.collect::<String>()
-            }))
+            done(show(format, &object, || object.text()))
+        }
+        Command::Resume { task, add } => {
+            let object = ops::resume::resume(&session, task.as_deref(), add)?;
+            done(show(format, &object, || text::task(&object)))
         }
         Command::Answer { words } => answer(&session, format, words),
         Command::Recover => {

@@ -52,4 +52,8 @@ impl Person for Terminal {
         BufReader::new(tty).read_line(&mut answer).ok()?;
         Some(answer.trim() == "yes")
     }
+
+    fn has_consented(&self) -> bool {
+        self.consent
+    }
 }

@@ -10,7 +10,7 @@ use super::repo_path::RepoPath;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished};
 use super::verdict::{Row, Verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What `open` shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -349,7 +349,7 @@ impl Report {
             findings: Vec::new(),
             limits: limits(opened),
             risks: super::risk::all(known),
-            budget: budget(opened, candidate),
+            budget: view.standing.as_ref().map_or(Value::Null, super::budget::Standing::object),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
@@ -375,9 +375,4 @@ fn limits(opened: &Opened) -> Vec<String> {
         .filter(|(paths, _)| !paths.is_empty())
         .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
         .collect()
-}
-
-fn budget(opened: &Opened, candidate: Option<&Candidate>) -> Value {
-    let used = candidate.map_or(0, |candidate| candidate.artifact_bytes);
-    json!({ "artifactBytes": { "used": used, "limit": opened.effective.artifact_bytes } })
 }

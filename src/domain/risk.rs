@@ -22,6 +22,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         flaky,
         warm,
         cut_output,
+        tripped,
     ] {
         rule(known, &mut risks);
     }
@@ -149,6 +150,14 @@ fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
             &run.action,
             format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
         );
+    }
+}
+
+fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for seen in &known.view.tripped {
+        for change in &seen.value.changes {
+            add(risks, &seen.action, format!("while the task was open, {change}"));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
+use super::budget::{Amounts, Charges, Cost, Limits, Member, Spent, Standing};
 use super::contract::{Contract, DeliveryMode};
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
@@ -39,6 +40,8 @@ pub enum TaskState {
     Cancelled,
     /// It is not known whether an effect took place.
     OutcomeUnknown,
+    /// Its budget, or that of a task above it, is spent: it waits for a person to add to it.
+    Incomplete,
     /// The delivery was reversed: an end.
     Undone,
 }
@@ -135,6 +138,9 @@ pub struct Opened {
     /// Whoever opened it, where the delivery makes a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Identity>,
+    /// Blob with what the repository's shared settings and branches were, as [`super::tripwire::Sight`].
+    #[serde(default)]
+    pub sight: Option<Sha256>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
@@ -283,6 +289,32 @@ pub enum Record {
     },
     /// It cannot be found out whether an effect took place.
     Decision(Box<Decision>),
+    /// A run may use this much: all that was reserved for it so far.
+    Reserved {
+        /// The sum of its slices.
+        reserved: Cost,
+        /// What it had used when it asked for the last one.
+        used: Cost,
+    },
+    /// What a run took; its records follow.
+    Charged {
+        /// Time and output.
+        cost: Cost,
+    },
+    /// A person added to the budget.
+    Resumed {
+        /// How much, by key, within the policy.
+        added: Amounts,
+        /// What the policy took away of it, as sentences.
+        narrowed: Vec<String>,
+    },
+    /// Something around the task is not as it was when it was looked at before.
+    Tripped {
+        /// Blob with what there is now.
+        sight: Sha256,
+        /// One sentence a change.
+        changes: Vec<String>,
+    },
     /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
@@ -291,6 +323,9 @@ pub enum Record {
     Failure {
         /// The failure.
         failure: Failure,
+        /// What a run had taken until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// An action that is its own record.
     Done {
@@ -382,6 +417,21 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
+    /// What its own actions took.
+    pub charges: Charges,
+    /// Where it stands within its budget and its family's; `None` until the family was looked up.
+    pub standing: Option<Standing>,
+    /// What changed around it, each time with what was seen then.
+    pub tripped: Vec<Recorded<Tripped>>,
+}
+
+/// What was seen around a task, and what had changed by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tripped {
+    /// Blob with a [`super::tripwire::Sight`].
+    pub sight: Sha256,
+    /// One sentence a change.
+    pub changes: Vec<String>,
 }
 
 impl TaskView {
@@ -401,11 +451,15 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
+            charges: Charges::default(),
+            standing: None,
+            tripped: Vec::new(),
         }
     }
 
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.charges.take(entry);
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
         let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
@@ -447,10 +501,16 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
+            Record::Tripped { sight, changes } => {
+                self.tripped.push(recorded(entry, Tripped { sight, changes }));
+            }
             Record::Rebasing(_)
             | Record::Decision(_)
             | Record::Planned(_)
             | Record::Publishing(_)
+            | Record::Reserved { .. }
+            | Record::Charged { .. }
+            | Record::Resumed { .. }
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
@@ -543,6 +603,32 @@ impl TaskView {
         })
     }
 
+    /// The limits that hold now: those that it was opened with, and what a person added.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let opened = self.opened.as_ref().map(|opened| &opened.value.effective.limits);
+        opened.cloned().unwrap_or_default().plus(self.charges.added())
+    }
+
+    /// The task as one of a family that shares a budget.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        let last = self.candidates.last().filter(|_| self.cancelled.is_none());
+        Member {
+            id: self.id.clone(),
+            parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
+            limits: self.limits(),
+            charges: self.charges.clone(),
+            artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
+        }
+    }
+
+    /// What of its budget, or of one above it, is used up.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spent<'_>> {
+        self.standing.as_ref().and_then(Standing::spent)
+    }
+
     /// True once nothing can follow.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -585,6 +671,8 @@ impl TaskView {
             TaskState::OutcomeUnknown
         } else if self.delivered.is_some() {
             TaskState::Completed
+        } else if self.spent().is_some() {
+            TaskState::Incomplete
         } else if self.candidate().is_none() {
             TaskState::Open
         } else {

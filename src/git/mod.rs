@@ -4,6 +4,7 @@
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
 //! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote).
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed.
 
@@ -35,6 +36,7 @@ pub mod slot;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
+pub mod tripwire;
 pub mod user_index;
 pub mod worktree;
 

@@ -2,7 +2,7 @@
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, publish, report, verify};
+use super::{Session, budget, publish, report, tripwire, verify};
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
 use crate::domain::report::DeliveryObject;
@@ -91,6 +91,8 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     }
     task.require_active()?;
     task.view.last_candidate()?;
+    budget::require_left(&task)?;
+    tripwire::look(&mut task)?;
     let observation = verify::observe(&mut task)?;
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);

@@ -309,7 +309,7 @@ fn carry_out(
         Ok(()) if publishing.publication.mode == DeliveryMode::Branch => {
             move_branch(session, &id, &publishing)
         }
-        Ok(()) => remote::send(session, &opened, &publishing),
+        Ok(()) => remote::send(session, &opened, &publishing, &|| task.require_wanted().is_ok()),
     };
     match moved {
         Moved::Done(notes) => {
@@ -323,7 +323,8 @@ fn carry_out(
         Moved::Nothing(failure) => {
             let failure = failure.reference(action.id());
             action.reconcile(&mut task.ledger)?;
-            action.safe_to_retry(&mut task.ledger, &Record::Failure { failure: failure.clone() })?;
+            action
+                .safe_to_retry(&mut task.ledger, &Record::Failure { failure: failure.clone(), cost: None })?;
             Err(failure)
         }
         Moved::Unknown(failure) => Err(action.lose(&mut task.ledger, failure)),
@@ -410,7 +411,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
             let failure = publishing.publication.conflict(there.as_ref(), &task);
             reconciled.notes.push(failure.message().to_owned());
             resumed.reconcile(&mut ledger)?;
-            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure })?;
+            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure, cost: None })?;
         }
         Asked::Unknown(why) => {
             let mut failure = publishing.unknown(&why).reference(action);
@@ -423,13 +424,4 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
         }
     }
     Ok((reconciled, None))
-}
-
-/// What may still happen because of a task, as sentences: for whoever ends it.
-#[must_use]
-pub fn open_effects(task: &TaskWrite<'_>) -> Vec<String> {
-    task.view
-        .open_effects()
-        .map(|(action, publishing)| format!("{} ({action})", publishing.effect()))
-        .collect()
 }

@@ -4,7 +4,7 @@
 //! anywhere and is completed by recovery. Evidence is made anew, since it was made for other bytes.
 
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, live, open, submit, verify};
+use super::{Session, budget, live, open, submit, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
 use crate::domain::digest::{Mode, ObjectId};
@@ -237,7 +237,7 @@ fn capture(
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: opened.contract.write_scope.patterns(),
-        artifact_bytes: Some(opened.effective.artifact_bytes),
+        artifact_bytes: Some(budget::artifact_bytes(&task.view)),
     };
     if let Some(failure) = Failure::first_of(violations(&objects, &opened.base.tree, tree, &limits)?) {
         return Err(failure);

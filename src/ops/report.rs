@@ -21,7 +21,8 @@ pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
 /// The report of a task that is known already.
 pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Report> {
     let evidence = evidence(ledger, view)?;
-    let rows = rows(&session.blobs(), view, &evidence)?;
+    let mut rows = rows(&session.blobs(), view, &evidence)?;
+    super::budget::explain(view, &mut rows);
     Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence }))
 }
 
@@ -194,7 +195,8 @@ impl Brief {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
         }
         for (key, share) in self.budget.as_object().into_iter().flatten() {
-            let _ = writeln!(out, "  budget    {key}: {} of {} used", share["used"], share["limit"]);
+            let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);
+            let _ = writeln!(out, "  budget    {key}: {used} of {} used", share["limit"]);
         }
         out
     }
@@ -253,7 +255,8 @@ pub fn status(session: &Session) -> Result<Status> {
     let mut status = Status { schema: "git-tender/status/v1", tasks: Vec::new(), unfinished: Vec::new() };
     let Some(ledger) = session.ledger()? else { return Ok(status) };
     for id in ledger.tasks()? {
-        let Some(view) = load(&ledger, &id)? else { continue };
+        let Some(mut view) = load(&ledger, &id)? else { continue };
+        super::budget::attach(&ledger, &mut view)?;
         let rows = rows(&session.blobs(), &view, &evidence(&ledger, &view)?)?;
         let worktree = view.opened()?.worktree.clone();
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));

@@ -1,7 +1,7 @@
 //! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was made against and kept.
 
 use super::session::TaskWrite;
-use super::{Session, verify};
+use super::{Session, budget, tripwire, verify};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::report::CandidateObject;
@@ -18,10 +18,13 @@ use std::path::Path;
 pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> Result<CandidateObject> {
     let mut task = session.write(named)?;
     task.require_active()?;
+    budget::require_left(&task)?;
+    tripwire::look(&mut task)?;
     let params = json!({ "patchSha256": patch.map(crate::domain::digest::Sha256::of) });
-    let candidate = task.act("submit", &params, |task| {
+    let candidate = task.act_if("submit", &params, budget::still_fits, |task| {
         let candidate = take(task, patch)?;
         let observation = verify::take_observation(task, &candidate)?;
+        task.require_wanted()?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
@@ -34,7 +37,8 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let session = task.session;
     let opened = task.view.opened()?.clone();
     let quarantine = session.quarantine(&task.view.id);
-    let captured = capture(session, &task.view.id, &opened, &quarantine, patch)?;
+    let most = budget::artifact_bytes(&task.view);
+    let captured = capture(session, &task.view.id, &opened, &quarantine, (patch, most))?;
     resolved(task, &quarantine, &captured)?;
     let candidate = bind(task, &opened, captured)?;
     keep_last(session, &task.view.id, &opened, &quarantine, &candidate.tree)?;
@@ -106,12 +110,12 @@ fn capture(
     task: &str,
     opened: &Opened,
     quarantine: &Quarantine,
-    patch: Option<&[u8]>,
+    (patch, most): (Option<&[u8]>, u64),
 ) -> Result<Capture> {
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: opened.contract.write_scope.patterns(),
-        artifact_bytes: Some(opened.effective.artifact_bytes),
+        artifact_bytes: Some(most),
     };
     let captured = match patch {
         Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),

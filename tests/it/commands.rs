@@ -173,7 +173,6 @@ fn a_command_of_a_later_version_does_not_exist() {
         &["bundle", "create", "t1", "-o", "x"],
         &["run", "t1", "--", "true"],
         &["mcp", "t1"],
-        &["resume", "t1"],
         &["verifier", "list"],
         &["export", "t1", "--as", "junit"],
         &["agent", "instructions"],

@@ -140,7 +140,7 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     let action = &recovery.json["actions"][0];
     assert_eq!((action["outcome"].as_str(), action["task"].as_str()), (Some("unknown"), Some("t1")));
     let notes = action["notes"].to_string();
-    assert!(notes.contains("yes, ") && notes.contains("no, "), "{notes}");
+    assert!(notes.contains("yes: ") && notes.contains("no: "), "{notes}");
     assert!(repo.tender(&["recover"]).ok().text().contains("unknown"));
     assert_eq!(states(&repo).len(), rows, "asking in vain adds nothing");
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
