@@ -42,6 +42,9 @@
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in between, [`ops::recover`] asks [`domain::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery backwards; `gc` tidies up.
 //!
+//! Beside that: what a task may use is looked up and reserved in `ops::budget` by the rules of [`domain::budget`]; what changes around it is seen by
+//! [`git::tripwire`]; who is asked to stop sees that in [`store::claim`].
+//!
 //! Each step is an action ([`domain::action`]) whose states stand in the ledger, so that [`domain::task`] can tell a task's state by folding its rows.
 
 pub mod cli;

@@ -4,7 +4,7 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
-use super::budget::{Amounts, Charges, Cost, Limits, Member, Spent, Standing};
+use super::budget::{Addition, Charges, Cost, Reservation, Standing};
 use super::contract::{Contract, DeliveryMode};
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
@@ -15,6 +15,7 @@ use super::policy::Effective;
 use super::publication::{Identity, Publication, Publishing};
 use super::receipt::{DeliveryPlan, Receipt, Staged};
 use super::repo_path::RepoPath;
+use super::tripwire::Tripped;
 use super::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -290,31 +291,16 @@ pub enum Record {
     /// It cannot be found out whether an effect took place.
     Decision(Box<Decision>),
     /// A run may use this much: all that was reserved for it so far.
-    Reserved {
-        /// The sum of its slices.
-        reserved: Cost,
-        /// What it had used when it asked for the last one.
-        used: Cost,
-    },
+    Reserved(Reservation),
     /// What a run took; its records follow.
     Charged {
         /// Time and output.
         cost: Cost,
     },
     /// A person added to the budget.
-    Resumed {
-        /// How much, by key, within the policy.
-        added: Amounts,
-        /// What the policy took away of it, as sentences.
-        narrowed: Vec<String>,
-    },
+    Resumed(Addition),
     /// Something around the task is not as it was when it was looked at before.
-    Tripped {
-        /// Blob with what there is now.
-        sight: Sha256,
-        /// One sentence a change.
-        changes: Vec<String>,
-    },
+    Tripped(Tripped),
     /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
@@ -425,15 +411,6 @@ pub struct TaskView {
     pub tripped: Vec<Recorded<Tripped>>,
 }
 
-/// What was seen around a task, and what had changed by then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tripped {
-    /// Blob with a [`super::tripwire::Sight`].
-    pub sight: Sha256,
-    /// One sentence a change.
-    pub changes: Vec<String>,
-}
-
 impl TaskView {
     /// Nothing known yet.
     #[must_use]
@@ -501,16 +478,14 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
-            Record::Tripped { sight, changes } => {
-                self.tripped.push(recorded(entry, Tripped { sight, changes }));
-            }
+            Record::Tripped(tripped) => self.tripped.push(recorded(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)
-            | Record::Planned(_)
             | Record::Publishing(_)
-            | Record::Reserved { .. }
+            | Record::Reserved(_)
             | Record::Charged { .. }
-            | Record::Resumed { .. }
+            | Record::Resumed(_)
+            | Record::Planned(_)
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
@@ -601,32 +576,6 @@ impl TaskView {
                 "policySha256": opened.value.effective.policy_sha256,
             })
         })
-    }
-
-    /// The limits that hold now: those that it was opened with, and what a person added.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
-        let opened = self.opened.as_ref().map(|opened| &opened.value.effective.limits);
-        opened.cloned().unwrap_or_default().plus(self.charges.added())
-    }
-
-    /// The task as one of a family that shares a budget.
-    #[must_use]
-    pub fn member(&self) -> Member {
-        let last = self.candidates.last().filter(|_| self.cancelled.is_none());
-        Member {
-            id: self.id.clone(),
-            parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
-            limits: self.limits(),
-            charges: self.charges.clone(),
-            artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
-        }
-    }
-
-    /// What of its budget, or of one above it, is used up.
-    #[must_use]
-    pub fn spent(&self) -> Option<Spent<'_>> {
-        self.standing.as_ref().and_then(Standing::spent)
     }
 
     /// True once nothing can follow.

@@ -35,6 +35,15 @@ pub struct Sight {
     pub index: BTreeMap<String, String>,
 }
 
+/// What was seen around a task, and what had changed by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tripped {
+    /// Blob with a [`Sight`]: what there is now.
+    pub sight: Sha256,
+    /// One sentence a change.
+    pub changes: Vec<String>,
+}
+
 /// What changed, one sentence each. `ours` says of an object's id whether a delivery's record names it: what
 /// a ref or an index entry has from a delivery is no alarm.
 #[must_use]

@@ -7,7 +7,7 @@
 use super::Session;
 use super::session::{RunningAction, TaskWrite, load};
 use crate::domain::action::Actor;
-use crate::domain::budget::{Cost, Member, Standing, standing};
+use crate::domain::budget::{Cost, Member, Reservation, Standing, standing};
 use crate::domain::task::{Record, TaskView};
 use crate::domain::verdict::{NEVER_RUN, Row, Verdict};
 use crate::error::{Code, Failure, Result};
@@ -154,7 +154,10 @@ pub fn begin<'a>(
         let answer = ledger.atomically(|ledger| {
             let answer = ask(ledger, &task.view.id, bound)?;
             if let Answer::Granted(reserved) = answer {
-                action.dispatch_with(ledger, &Record::Reserved { reserved, used: Cost::default() })?;
+                action.dispatch_with(
+                    ledger,
+                    &Record::Reserved(Reservation { reserved, used: Cost::default() }),
+                )?;
             }
             Ok(answer)
         })?;
@@ -267,7 +270,7 @@ impl Meter<'_> {
             let answer = ask(ledger, &self.task.view.id, self.bound)?;
             if let Answer::Granted(slice) = answer {
                 let reserved = self.reserved.get().plus(slice);
-                self.action.note(ledger, &Record::Reserved { reserved, used })?;
+                self.action.note(ledger, &Record::Reserved(Reservation { reserved, used }))?;
                 self.reserved.set(reserved);
             }
             Ok(answer)

@@ -3,7 +3,7 @@
 use super::Session;
 use super::open;
 use super::session::{RunningAction, TaskWrite};
-use crate::domain::budget::{Amounts, Key};
+use crate::domain::budget::{Addition, Amounts, Key};
 use crate::domain::report::TaskObject;
 use crate::domain::task::Record;
 use crate::error::{Code, Failure, Result};
@@ -36,7 +36,7 @@ pub fn resume(session: &Session, named: Option<&str>, wishes: &[String]) -> Resu
         return Err(action.deny(&mut task.ledger, denied(&id, wishes)));
     }
     action.dispatch(&mut task.ledger)?;
-    task.finish(action, &Record::Resumed { added, narrowed: narrowed.clone() })?;
+    task.finish(action, &Record::Resumed(Addition { added, narrowed: narrowed.clone() }))?;
     drop(task);
     let mut object = open::known(session, &id)?;
     object.narrowed.extend(narrowed);

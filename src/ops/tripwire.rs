@@ -6,7 +6,7 @@ use super::live::home;
 use super::session::TaskWrite;
 use crate::domain::digest::Sha256;
 use crate::domain::task::{Opened, Record};
-use crate::domain::tripwire::{Sight, changes};
+use crate::domain::tripwire::{Sight, Tripped, changes};
 use crate::error::{Code, Failure, Result};
 use crate::git::tripwire::{Place, look as see};
 use serde_json::json;
@@ -36,7 +36,7 @@ pub fn look(task: &mut TaskWrite<'_>) -> Result<()> {
         }
     };
     let params = json!({ "before": known, "sight": sight });
-    task.act("tripwire", &params, |_| Ok((Record::Tripped { sight, changes: found }, ())))
+    task.act("tripwire", &params, |_| Ok((Record::Tripped(Tripped { sight, changes: found }), ())))
 }
 
 fn compare(task: &TaskWrite<'_>, opened: &Opened, known: &Sha256) -> Result<(Sight, Vec<String>)> {

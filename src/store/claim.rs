@@ -6,7 +6,7 @@
 
 use super::layout::{Layout, write_private};
 use super::lock::{LockGuard, PATIENCE};
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct Claim {
 impl Claim {
     /// Waits for the task's lock, at most [`PATIENCE`]; then `store.busy`.
     pub fn acquire(layout: &Layout, task: &str) -> Result<Self> {
-        Self::of(layout, task, LockGuard::acquire(&layout.task_lock(task))?)
+        Ok(Self::of(layout, task, LockGuard::acquire(&layout.task_lock(task))?))
     }
 
     /// Asks whoever holds the task's lock to stop, and takes it then. A holder that cannot stop is waited for, at most [`PATIENCE`].
@@ -36,10 +36,10 @@ impl Claim {
         let mut asked = Vec::new();
         loop {
             if let Some(lock) = LockGuard::try_acquire(&path)? {
-                return Self::of(layout, task, lock);
+                return Ok(Self::of(layout, task, lock));
             }
             if Instant::now() >= end {
-                return Self::of(layout, task, LockGuard::acquire_within(&path, INTERVAL)?);
+                return LockGuard::acquire_within(&path, INTERVAL).map(|lock| Self::of(layout, task, lock));
             }
             // Each command has a name of its own: a chain of them is asked one after the other.
             let holder = std::fs::read(&path).unwrap_or_default();
@@ -51,13 +51,13 @@ impl Claim {
         }
     }
 
-    fn of(layout: &Layout, task: &str, lock: LockGuard) -> Result<Self> {
+    /// On a full disk the holder stays without a name: nobody can ask it to stop, and it works all the same.
+    fn of(layout: &Layout, task: &str, lock: LockGuard) -> Self {
         let name = fresh_name();
         let mut file = lock.file();
-        file.set_len(0)
-            .and_then(|()| file.write_all(name.as_bytes()))
-            .map_err(|e| Failure::io("write", lock.path(), &e))?;
-        Ok(Self { name, request: layout.stop_request(task), _lock: lock })
+        let written = file.set_len(0).and_then(|()| file.write_all(name.as_bytes()));
+        let name = written.map_or_else(|_| String::new(), |()| name);
+        Self { name, request: layout.stop_request(task), _lock: lock }
     }
 
     /// True once somebody asked this holder to stop.
@@ -68,7 +68,7 @@ impl Claim {
 }
 
 fn names(request: &Path, name: &str) -> bool {
-    std::fs::read(request).is_ok_and(|bytes| bytes == name.as_bytes())
+    !name.is_empty() && std::fs::read(request).is_ok_and(|bytes| bytes == name.as_bytes())
 }
 
 fn fresh_name() -> String {

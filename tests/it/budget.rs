@@ -47,16 +47,30 @@ fn every_key_is_shown_with_what_is_used_and_its_limit() {
         assert_eq!(shown[key]["used"], 0, "{key}");
     }
     assert_eq!(repo.json(&["report", "t1", "--brief"]).ok().json["budget"], shown);
-    let help = repo.tender(&["start", "--help"]).ok().text();
-    for (word, key) in git_tender::domain::budget::Key::ALL {
-        let row = help.lines().find(|line| line.trim_start().starts_with(word)).expect("a row for each key");
-        let numbers: Vec<u64> = row.split_whitespace().filter_map(|cell| cell.parse().ok()).take(3).collect();
-        use git_tender::domain::contract::Kind;
-        assert_eq!(
-            numbers,
-            [Kind::Edit, Kind::Repair, Kind::Explore].map(|kind| key.built_in(kind)),
-            "{word}"
-        );
+}
+
+#[test]
+fn the_documented_limits_are_those_that_hold() {
+    use git_tender::domain::contract::Kind;
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let readme = include_str!("../../README.md").replace(['|', '`'], " ");
+    for text in [
+        repo.tender(&["start", "--help"]).ok().text(),
+        repo.tender(&["resume", "--help"]).ok().text(),
+        readme,
+    ] {
+        for (word, key) in git_tender::domain::budget::Key::ALL {
+            let row =
+                text.lines().find(|line| line.trim_start().starts_with(word)).expect("a row for each key");
+            let cells = row.split_whitespace().filter_map(|cell| cell.parse().ok());
+            let numbers: Vec<u64> = cells.take(3).collect();
+            assert_eq!(
+                numbers,
+                [Kind::Edit, Kind::Repair, Kind::Explore].map(|kind| key.built_in(kind)),
+                "{word}"
+            );
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Charges from rows, whatever the clocks say; shares of a family; slices that never overspend.
 
+use super::share::is_at_or_beneath;
 use super::*;
 use crate::domain::action::Actor;
 use crate::domain::digest::Sha256;
 use proptest::prelude::*;
+use serde_json::json;
 
 fn row(action: &str, state: ActionState, at: &str, result: Value) -> Entry {
     let digest = Sha256::of(b"");
