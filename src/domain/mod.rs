@@ -12,6 +12,7 @@ pub mod contract;
 pub mod delivery;
 pub mod digest;
 pub mod document;
+mod effects;
 pub mod entry;
 pub mod evidence;
 pub mod link;

@@ -454,8 +454,6 @@ pub fn decide_by_person(task: &mut TaskWrite<'_>, action: &str, decision: Decisi
 /// What may still happen because of a task, as sentences: for whoever ends it.
 #[must_use]
 pub fn open_effects(task: &TaskWrite<'_>) -> Vec<String> {
-    task.view
-        .open_effects()
-        .map(|(action, publishing)| format!("{} ({action})", publishing.effect()))
-        .collect()
+    let effects = task.view.outside_effects().into_iter();
+    effects.map(|(effect, action)| format!("{effect} ({action})")).collect()
 }
