@@ -398,6 +398,29 @@ fn killed_while_a_server_elsewhere_goes_on_and_the_retry_overtakes_it() {
 }
 
 #[test]
+fn what_arrives_late_is_ours_and_no_conflict() {
+    let lab = Lab::new();
+    let (repo, bare) = with_remote(&lab);
+    let Some(daemon) = Daemon::start(&lab) else { return skip("this git has no daemon") };
+    repo.git(&["remote", "set-url", "origin", &daemon.url()]);
+    repo.git(&["config", "tender.pushTimeout", "4"]);
+    let task = repo.open(&crate::support::Contract::new("t1").committed(topic()));
+    task.write("docs/a.md", "first\n");
+    repo.json(&["submit", "t1"]).ok();
+    bare.blocking("pre-receive");
+    let first = repo.json(&["deliver", "t1"]).fails("io")["details"]["commit"].clone();
+    task.write("docs/a.md", "second\n");
+    repo.json(&["submit", "t1"]).ok();
+    bare.go();
+    wait_for("the server goes on without us", || bare.at("topic").is_some());
+    assert_eq!(bare.at("topic").expect("there"), first.as_str().expect("text"));
+    let answer = completed(repo.json(&["deliver", "t1"]), "applied");
+    assert_eq!(bare.at("topic").expect("there"), answer.json["commit"].as_str().expect("text"));
+    assert_eq!(bare.git(&["show", "topic:docs/a.md"]), "second");
+    assert_eq!(bare.git(&["rev-list", "--count", "main..topic"]), "1");
+}
+
+#[test]
 fn a_password_in_the_address_is_seen_nowhere() {
     let lab = Lab::new();
     let Some((repo, bare, http)) = over_http(&lab) else { return };
