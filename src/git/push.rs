@@ -202,8 +202,10 @@ fn turned_away(stderr: &str) -> bool {
 }
 
 /// What was said on standard error, without what git says of itself.
-fn spoken(stderr: &str) -> String {
-    let kept = stderr.lines().filter(|line| !line.starts_with("hint:") && !line.starts_with("To "));
+#[must_use]
+pub fn spoken(stderr: &str) -> String {
+    const OWN: [&str; 3] = ["hint:", "To ", "error: failed to push some refs"];
+    let kept = stderr.lines().filter(|line| !OWN.iter().any(|own| line.starts_with(own)));
     let kept = kept.map(|line| line.strip_prefix("remote: ").unwrap_or(line).trim_end());
     kept.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
