@@ -42,6 +42,9 @@
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in between, [`ops::recover`] asks [`domain::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery backwards; `gc` tidies up.
 //!
+//! Where the contract says `branch` or `push`, [`ops::publish`] takes the place of the steps from 7's look on: [`git::branch`] makes a commit, and a ref
+//! is moved here or on a remote ([`git::push`]), from what [`domain::publication`] says it has to be.
+//!
 //! Beside that: what a task may use is looked up and reserved in `ops::budget` by the rules of [`domain::budget`]; what changes around it is seen by
 //! [`git::tripwire`]; who is asked to stop sees that in [`store::claim`].
 //!

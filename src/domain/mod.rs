@@ -15,6 +15,7 @@ pub mod contract;
 pub mod delivery;
 pub mod digest;
 pub mod document;
+mod effects;
 pub mod entry;
 pub mod evidence;
 pub mod family;

@@ -230,6 +230,24 @@ impl Publishing {
         }
     }
 
+    /// True where it goes over a connection to somebody else.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.publication.remote.is_some()
+    }
+
+    /// What may still happen after a look that did not find it, as a sentence.
+    #[must_use]
+    pub fn late_effect(&self) -> String {
+        let place = self.publication.place();
+        match &self.publication.new {
+            Some(id) => format!(
+                "the commit {id} had not arrived at {place} when it was asked for; a slow server may have it yet: it may still arrive"
+            ),
+            None => format!("{place} was still there when it was asked for; its deletion may still arrive"),
+        }
+    }
+
     /// The refusal to go on while it is not known what happened. `why` says why nobody could be asked.
     #[must_use]
     pub fn unknown(&self, why: &str) -> Failure {

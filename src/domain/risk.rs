@@ -115,8 +115,8 @@ fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for (action, publishing) in known.view.open_effects() {
-        add(risks, action, publishing.effect());
+    for (effect, action) in known.view.outside_effects() {
+        add(risks, action, effect);
     }
 }
 

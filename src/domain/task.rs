@@ -5,7 +5,7 @@
 
 use super::action::ActionState;
 use super::budget::{Addition, Charges, Cost, Reservation, Standing};
-use super::contract::{Contract, DeliveryMode};
+use super::contract::Contract;
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
@@ -409,6 +409,8 @@ pub struct TaskView {
     pub standing: Option<Standing>,
     /// What changed around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
+    /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
+    pub late: Vec<(String, Box<Publishing>)>,
 }
 
 impl TaskView {
@@ -431,6 +433,7 @@ impl TaskView {
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
+            late: Vec::new(),
         }
     }
 
@@ -444,6 +447,10 @@ impl TaskView {
             let publishing = Publishing::of(entry).or(known.and_then(|known| known.publishing));
             self.unfinished.push(Unfinished { action, tool, state: entry.state, publishing });
             return Ok(());
+        }
+        if entry.state == ActionState::SafeToRetry {
+            let sent = known.and_then(|known| known.publishing);
+            self.late.extend(sent.filter(|sent| sent.is_sent()).map(|sent| (entry.action.clone(), sent)));
         }
         if entry.state != ActionState::Succeeded || entry.result.is_null() {
             return Ok(());
@@ -474,7 +481,11 @@ impl TaskView {
             Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
             Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
             Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
-            Record::Delivered(receipt) => self.delivered = Some(recorded(entry, *receipt)),
+            Record::Delivered(receipt) => {
+                // From here on the lease of an earlier one cannot hold.
+                self.late.clear();
+                self.delivered = Some(recorded(entry, *receipt));
+            }
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
@@ -551,20 +562,6 @@ impl TaskView {
         });
         let next = self.candidates.iter().map(|c| c.value.candidate).max().unwrap_or(0) + 1;
         same.map_or(next, |known| known.value.candidate)
-    }
-
-    /// True where the delivery moves a ref and leaves the live tree alone.
-    #[must_use]
-    pub fn publishes(&self) -> bool {
-        let mode = self.opened.as_ref().map(|opened| opened.value.contract.delivery);
-        mode.is_some_and(DeliveryMode::publishes)
-    }
-
-    /// The refs that an action without an end may have moved, or may still move; each with its action.
-    pub fn open_effects(&self) -> impl Iterator<Item = (&str, &Publishing)> {
-        self.unfinished
-            .iter()
-            .filter_map(|u| u.publishing.as_deref().map(|publishing| (u.action.as_str(), publishing)))
     }
 
     /// The basis that an authorization of this task names.

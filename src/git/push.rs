@@ -180,14 +180,32 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
         Some(("!", summary)) if summary.starts_with("[rejected]") => Said::Lease,
         Some((flag, _)) if flag != "!" && code == Some(0) => Said::Accepted,
         None if stderr.contains("does not support") => Said::NotSupported(words()),
+        None if turned_away(&stderr) => Said::Refused(words()),
         Some((_, summary)) => Said::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
         None => Said::Unclear(words()),
     }
 }
 
+/// True where the door was not opened, so that nothing was sent: git's own words or ssh's, never those of the server's hooks.
+fn turned_away(stderr: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "Authentication failed for",
+        "could not read Username",
+        "could not read Password",
+        "The requested URL returned error: 403",
+        "Permission denied (",
+        "Host key verification failed",
+    ];
+    let mut own = stderr.lines().filter(|line| !line.starts_with("remote:"));
+    // An answer to the push itself is another matter: it may have come from somebody in between.
+    !stderr.contains("RPC failed") && own.any(|line| WORDS.iter().any(|word| line.contains(word)))
+}
+
 /// What was said on standard error, without what git says of itself.
-fn spoken(stderr: &str) -> String {
-    let kept = stderr.lines().filter(|line| !line.starts_with("hint:") && !line.starts_with("To "));
+#[must_use]
+pub fn spoken(stderr: &str) -> String {
+    const OWN: [&str; 3] = ["hint:", "To ", "error: failed to push some refs"];
+    let kept = stderr.lines().filter(|line| !OWN.iter().any(|own| line.starts_with(own)));
     let kept = kept.map(|line| line.strip_prefix("remote: ").unwrap_or(line).trim_end());
     kept.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -222,6 +240,14 @@ mod tests {
         assert!(matches!(of(128, "", "fatal: Could not read from remote repository.\n"), Said::Unclear(_)));
         assert!(matches!(of(1, "Done\n", "error: RPC failed; curl 52\n"), Said::Unclear(_)));
         assert!(matches!(of(0, "Done\n", ""), Said::Unclear(_)), "nothing was said of the ref");
+        let door = "remote: Write access not granted.\nfatal: unable to access 'u': The requested URL returned error: 403\n";
+        assert!(matches!(of(128, "", door), Said::Refused(words) if words.contains("Write access")));
+        for unclear in [
+            "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403\n",
+            "remote: mirror: Permission denied (publickey).\nfatal: the remote end hung up unexpectedly\n",
+        ] {
+            assert!(matches!(of(128, "", unclear), Said::Unclear(_)), "{unclear}");
+        }
         let failed = "!\tab:refs/heads/b\t[remote failure] (remote failed to report status)\n";
         assert!(matches!(of(1, failed, ""), Said::Unclear(_)));
         assert!(matches!(of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), Said::Unclear(_)));

@@ -159,23 +159,33 @@ fn plan(
     })
 }
 
-/// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and made anew.
+/// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and made anew; an earlier attempt
+/// that arrived after all is ours.
 fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()> {
-    let Some(former) = delivered_last(&task.ledger, &publication.key())? else { return Ok(()) };
+    let key = publication.key();
+    let former = delivered_last(&task.ledger, &key)?;
+    let late = task.view.late.iter().map(|(_, sent)| &sent.publication).filter(|sent| sent.key() == key);
+    let late: Vec<&ObjectId> = late.filter_map(|sent| sent.new.as_ref()).collect();
+    if former.is_none() && late.is_empty() {
+        return Ok(());
+    }
     let there = match &publication.remote {
         None => branch::at(&task.session.repository, &publication.reference())?,
         // Where it cannot be asked the push will find out.
-        Some(_) => remote::there(task.session, task.view.opened()?, publication)
-            .unwrap_or_else(|_| Some(former.clone())),
+        Some(_) => {
+            remote::there(task.session, task.view.opened()?, publication).unwrap_or_else(|_| former.clone())
+        }
     };
-    if there.is_some() {
-        publication.old = Some(former);
-    } else {
-        let note = format!(
-            "{} had been deleted since {former} was delivered there; it was made anew",
-            publication.place()
-        );
-        publication.notes.push(note);
+    match (there, former) {
+        (Some(there), _) if late.contains(&&there) => publication.old = Some(there),
+        (Some(_), former) => publication.old = former,
+        (None, None) => {}
+        (None, Some(former)) => {
+            let place = publication.place();
+            let note =
+                format!("{place} had been deleted since {former} was delivered there; it was made anew");
+            publication.notes.push(note);
+        }
     }
     Ok(())
 }

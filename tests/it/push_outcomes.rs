@@ -77,6 +77,19 @@ fn over_http_everything_arrives_once() {
 }
 
 #[test]
+fn whoever_is_turned_away_at_the_door_has_sent_nothing() {
+    let lab = Lab::new();
+    let Some((repo, bare, http)) = over_http(&lab) else { return };
+    http.mode(Mode::Forbidden);
+    let answer = repo.json(&["deliver", "t1"]);
+    assert!(answer.fails("permission.denied")["message"].as_str().expect("text").contains("403"));
+    assert_eq!(state(&repo), "verified");
+    http.mode(Mode::Normal);
+    completed(repo.json(&["deliver", "t1"]), "applied");
+    assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
+}
+
+#[test]
 fn an_answer_that_is_lost_after_the_server_accepted_is_asked_for() {
     let lab = Lab::new();
     let Some((repo, bare, http)) = over_http(&lab) else { return };
@@ -107,8 +120,11 @@ fn a_connection_that_is_dropped_before_anything_arrived_may_be_repeated() {
         states(&repo)
     );
     assert_eq!(state(&repo), "verified");
+    let late = |repo: &Repo<'_>| repo.json(&["report", "t1"]).ok().has_risk("may still arrive");
+    assert!(late(&repo), "whether the server is still at it nobody knows");
     http.mode(Mode::Normal);
     let answer = completed(repo.json(&["deliver", "t1"]), "applied");
+    assert!(!late(&repo));
     assert_eq!(answer.json["commit"], first, "the very same commit");
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
 }
@@ -285,7 +301,7 @@ fn a_push_that_takes_too_long_is_ended_and_asked_about() {
     assert_eq!((bare.at("topic"), bare.started()), (None, 1));
     bare.no_hook("pre-receive");
     // After the update: it is there, whatever the hook does.
-    bare.hook("post-receive", "cat >> pushes\nwhile [ ! -e go ]; do sleep 0.05; done\n");
+    bare.hook("post-receive", "cat >> pushes\nwhile [ ! -e go ] && [ -e HEAD ]; do sleep 0.05; done\n");
     let answer = completed(repo.json(&["deliver", "t1"]), "applied");
     assert_eq!(answer.json["commit"], error["details"]["commit"], "the very same commit");
     assert_eq!(bare.pushes().len(), 1);
@@ -351,6 +367,29 @@ fn killed_while_a_server_elsewhere_goes_on_and_the_retry_overtakes_it() {
     completed(repo.json(&["deliver", "t1"]), "already");
     assert_eq!(bare.git(&["rev-list", "--count", "main..topic"]), "1");
     assert_eq!(bare.git(&["reflog", "show", "--format=%H", "topic"]).lines().count(), 1, "one update");
+}
+
+#[test]
+fn what_arrives_late_is_ours_and_no_conflict() {
+    let lab = Lab::new();
+    let (repo, bare) = with_remote(&lab);
+    let Some(daemon) = Daemon::start(&lab) else { return skip("this git has no daemon") };
+    repo.git(&["remote", "set-url", "origin", &daemon.url()]);
+    repo.git(&["config", "tender.pushTimeout", "4"]);
+    let task = repo.open(&crate::support::Contract::new("t1").committed(topic()));
+    task.write("docs/a.md", "first\n");
+    repo.json(&["submit", "t1"]).ok();
+    bare.blocking("pre-receive");
+    let first = repo.json(&["deliver", "t1"]).fails("io")["details"]["commit"].clone();
+    task.write("docs/a.md", "second\n");
+    repo.json(&["submit", "t1"]).ok();
+    bare.go();
+    wait_for("the server goes on without us", || bare.at("topic").is_some());
+    assert_eq!(bare.at("topic").expect("there"), first.as_str().expect("text"));
+    let answer = completed(repo.json(&["deliver", "t1"]), "applied");
+    assert_eq!(bare.at("topic").expect("there"), answer.json["commit"].as_str().expect("text"));
+    assert_eq!(bare.git(&["show", "topic:docs/a.md"]), "second");
+    assert_eq!(bare.git(&["rev-list", "--count", "main..topic"]), "1");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Ran {
         match (self.cut, self.code) {
             (Some(cut), _) => Err(cut),
             (None, Some(0)) => Ok(self.stdout),
-            _ => Err(String::from_utf8_lossy(&self.stderr).trim().to_owned()),
+            _ => Err(push::spoken(&String::from_utf8_lossy(&self.stderr)).replace('\n', "; ")),
         }
     }
 }
@@ -222,7 +222,7 @@ fn concluded(publishing: &Publishing, task: &str, said: Said, asked: Asked) -> M
             Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
         }
         (Asked::Unknown(why), Said::Unclear(words)) => {
-            Moved::Unknown(publishing.unknown(&format!("{words}; {why}")))
+            Moved::Unknown(publishing.unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
         (_, Said::Unclear(words)) => Moved::Nothing(nothing(publication, &words, task)),
         (..) => Moved::Nothing(nothing(publication, "the lease did not hold, but does by now", task)),
@@ -233,7 +233,10 @@ fn nothing(publication: &Publication, words: &str, task: &str) -> Failure {
     let place = publication.place();
     let failure = Failure::new(
         Code::Io,
-        format!("the push did not take place: {place} still names what it named before. git said: {words}"),
+        format!(
+            "the push did not take place: {place} still names what it named before. git said: {}",
+            words.replace('\n', "; ")
+        ),
     );
     let failure = failure.subject(publication.reference()).retry(Retry::Wait);
     let text = "Repeat it: the same commit is sent with the same lease, so that even a late arrival of the first does no harm.";

@@ -19,6 +19,8 @@ pub enum Mode {
     DropAnswerThenDown,
     /// The connection of a push is closed before anything reaches the repository.
     DropBefore,
+    /// Whoever wants to push is turned away.
+    Forbidden,
     /// Every connection is closed at once.
     Down,
 }
@@ -154,6 +156,13 @@ impl Shared {
         }
         let request = Request::read(stream)?;
         if request.is_push() && mode() == Mode::DropBefore {
+            return stream.shutdown(Shutdown::Both);
+        }
+        let for_push = request.is_push() || request.query.contains("service=git-receive-pack");
+        if for_push && mode() == Mode::Forbidden {
+            let said = "no write access for bots";
+            let head = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\n";
+            stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{said}", said.len()).as_bytes())?;
             return stream.shutdown(Shutdown::Both);
         }
         let answer = self.backend(&request)?;

@@ -56,7 +56,10 @@ impl<'l> Bare<'l> {
 
     /// A hook that says where it is and then waits for [`Bare::go`]; each run adds a line to `started`.
     pub fn blocking(&self, name: &str) {
-        self.hook(name, "cat > /dev/null\necho x >> started\nwhile [ ! -e go ]; do sleep 0.05; done\n");
+        self.hook(
+            name,
+            "cat > /dev/null\necho x >> started\nwhile [ ! -e go ] && [ -e HEAD ]; do sleep 0.05; done\n",
+        );
     }
 
     pub fn go(&self) {
