@@ -14,6 +14,8 @@ use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+pub use super::index::{IndexRule, IndexState, IndexStep};
+
 /// Why a path cannot be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,61 +83,6 @@ pub struct Side {
 impl Side {
     fn of(state: &FileState) -> Self {
         Self { mode: state.mode, git_blob: state.git_blob.clone() }
-    }
-}
-
-/// What the index says of a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "state")]
-pub enum IndexState {
-    /// No entry.
-    Absent,
-    /// An ordinary entry.
-    #[serde(rename_all = "camelCase")]
-    Entry {
-        /// Git's mode.
-        mode: Mode,
-        /// Git's id.
-        git_blob: ObjectId,
-    },
-    /// `git add -N`.
-    IntentToAdd,
-    /// Several stages.
-    Unmerged,
-}
-
-impl IndexState {
-    fn of(state: Option<&FileState>) -> Self {
-        state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
-    }
-}
-
-/// Whether a delivery changes the index together with the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexRule {
-    /// The index stays as it is, and may be as it was when the base was fixed.
-    Stays,
-    /// Each touched entry goes from preimage to postimage with its file, and so has to be one of the two.
-    Follows,
-}
-
-/// An index entry that changes together with its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct IndexStep {
-    /// The path.
-    pub path: RepoPath,
-    /// What the entry is.
-    pub before: IndexState,
-    /// What it will be.
-    pub after: IndexState,
-}
-
-impl IndexStep {
-    /// The step that takes this one back.
-    #[must_use]
-    pub fn reversed(&self) -> Self {
-        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
     }
 }
 

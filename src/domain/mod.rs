@@ -5,13 +5,15 @@
 //! - What was made: `patch` and `patch_text`, with `digest`s to name it.
 //! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk` (`tripwire`: what changed around
 //!   it), `report`.
-//! - What is done: `delivery` (look, then plan), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
-//! - What happened: `entry` (a row of the ledger), `action` and `task` (rows folded to a state).
+//! - What is done: `delivery` (look, then plan; `index` with it), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
+//! - What happened: `entry` (a row of the ledger), `record` (what it holds), `decision` (what only a person can say), `action` and `task`
+//!   (rows folded to a state).
 
 pub mod action;
 pub mod budget;
 pub mod clause;
 pub mod contract;
+pub mod decision;
 pub mod delivery;
 pub mod digest;
 pub mod document;
@@ -19,6 +21,7 @@ mod effects;
 pub mod entry;
 pub mod evidence;
 pub mod family;
+pub mod index;
 pub mod link;
 mod note;
 pub mod os_path;
@@ -27,6 +30,7 @@ pub mod patch_text;
 pub mod policy;
 pub mod publication;
 pub mod receipt;
+pub mod record;
 pub mod recovery;
 pub mod repo_path;
 pub mod report;

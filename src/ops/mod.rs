@@ -22,6 +22,7 @@ pub mod rebase;
 pub mod recover;
 pub mod report;
 pub mod resume;
+mod running;
 pub mod session;
 pub mod ship;
 pub mod submit;

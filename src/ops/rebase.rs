@@ -30,6 +30,7 @@ use std::path::Path;
 pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject> {
     let mut task = session.write_live(named)?;
     task.require_active()?;
+    budget::require_left(&task)?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
     let home = live::home(session, task.view.opened()?)?;

@@ -1,0 +1,56 @@
+//! What only a person can say, because nobody can look any more: the question, and what each answer leads to.
+
+use crate::error::{Code, Failure};
+use serde::{Deserialize, Serialize};
+
+/// What only a person can say: whether an effect took place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The question.
+    pub question: String,
+    /// What each answer leads to.
+    pub choices: Vec<Choice>,
+    /// Why it could not be found out.
+    pub because: String,
+}
+
+/// What a person says of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It took place.
+    Yes,
+    /// It did not.
+    No,
+}
+
+/// One answer to a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// `yes` or `no`.
+    pub answer: String,
+    /// What follows from it.
+    pub consequence: String,
+}
+
+impl Decision {
+    /// A question that is answered with yes or no.
+    #[must_use]
+    pub fn new(question: String, yes: &str, no: &str, because: String) -> Self {
+        let choice = |answer: &str, consequence: &str| Choice {
+            answer: answer.to_owned(),
+            consequence: consequence.to_owned(),
+        };
+        Self { question, choices: vec![choice("yes", yes), choice("no", no)], because }
+    }
+
+    /// The failure that everything else ends with until somebody answers.
+    #[must_use]
+    pub fn required(&self, task: &str, action: &str) -> Failure {
+        Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
+            .subject(task)
+            .reference(action)
+            .detail("choices", &self.choices)
+            .detail("because", &self.because)
+            .remedy("Find out, then say yes or no.", ["git", "tender", "answer", task, action, "yes"])
+    }
+}

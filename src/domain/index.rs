@@ -1,0 +1,62 @@
+//! What the index says of a path, and how a delivery changes it together with the files.
+
+use super::digest::{FileState, Mode, ObjectId};
+use super::repo_path::RepoPath;
+use serde::{Deserialize, Serialize};
+
+/// What the index says of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+pub enum IndexState {
+    /// No entry.
+    Absent,
+    /// An ordinary entry.
+    #[serde(rename_all = "camelCase")]
+    Entry {
+        /// Git's mode.
+        mode: Mode,
+        /// Git's id.
+        git_blob: ObjectId,
+    },
+    /// `git add -N`.
+    IntentToAdd,
+    /// Several stages.
+    Unmerged,
+}
+
+impl IndexState {
+    /// What an index says that has the file as a tree has it.
+    #[must_use]
+    pub fn of(state: Option<&FileState>) -> Self {
+        state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
+    }
+}
+
+/// Whether a delivery changes the index together with the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexRule {
+    /// The index stays as it is, and may be as it was when the base was fixed.
+    Stays,
+    /// Each touched entry goes from preimage to postimage with its file, and so has to be one of the two.
+    Follows,
+}
+
+/// An index entry that changes together with its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexStep {
+    /// The path.
+    pub path: RepoPath,
+    /// What the entry is.
+    pub before: IndexState,
+    /// What it will be.
+    pub after: IndexState,
+}
+
+impl IndexStep {
+    /// The step that takes this one back.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
+    }
+}

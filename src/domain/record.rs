@@ -1,0 +1,270 @@
+//! What the result of a ledger row holds: a [`Record`], and the parts that it is made of.
+//!
+//! These are stored for good. A field that comes later has a default, so that the rows of an older program stay readable.
+
+use super::budget::{Addition, Cost, Reservation};
+use super::contract::Contract;
+use super::decision::Decision;
+use super::delivery::IndexState;
+use super::digest::{ObjectId, Sha256};
+use super::evidence::{Evidence, Observation};
+use super::patch::Candidate;
+use super::policy::Effective;
+use super::publication::{Identity, Publication, Publishing};
+use super::receipt::{DeliveryPlan, Receipt, Staged};
+use super::repo_path::RepoPath;
+use super::tripwire::Tripped;
+use crate::error::{Failure, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A sealed version of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// 1, 2, …
+    pub version: u32,
+    /// sha256 of the document as given; the text is kept as a blob.
+    pub sha256: Sha256,
+}
+
+/// What the task was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseState {
+    /// The base commit.
+    pub commit: ObjectId,
+    /// The base tree; for `live` it holds the uncommitted work too.
+    pub tree: ObjectId,
+    /// The commit's own tree: where policy and verifiers are read from.
+    #[serde(rename = "commitTree")]
+    pub commit_tree: ObjectId,
+    /// True where the base is a capture of live work.
+    pub live: bool,
+}
+
+impl BaseState {
+    /// The tree that judges: the base commit's own.
+    #[must_use]
+    pub fn commit_tree(&self) -> &ObjectId {
+        &self.commit_tree
+    }
+}
+
+/// Where the change is delivered to: the working tree that the task was opened from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Home {
+    /// Top of the live tree.
+    pub top: String,
+    /// Its git directory (a linked worktree has its own).
+    pub git_dir: String,
+    /// The branch that was checked out; `None` where HEAD was detached.
+    pub branch: Option<String>,
+}
+
+/// What the worktree does not have although the live tree has it. Paths, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacks {
+    /// Uncommitted work.
+    pub dirty: Vec<RepoPath>,
+    /// Ignored files; directories end in `/`.
+    pub ignored: Vec<RepoPath>,
+    /// Submodules.
+    pub submodules: Vec<RepoPath>,
+    /// Files whose content is in LFS.
+    pub lfs: Vec<RepoPath>,
+}
+
+/// A path whose index entry was not the base's when the base was fixed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDifference {
+    /// The path.
+    pub path: RepoPath,
+    /// What the index had.
+    pub state: IndexState,
+}
+
+/// What `open` fixed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opened {
+    /// The seal of the contract.
+    pub seal: Seal,
+    /// The contract, parsed.
+    pub contract: Contract,
+    /// What is in force of it within the policy.
+    pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    /// The base.
+    pub base: BaseState,
+    /// The task's worktree.
+    pub worktree: String,
+    /// The live tree.
+    pub home: Home,
+    /// What the worktree lacks.
+    pub lacks: Lacks,
+    /// Blob with the list of [`IndexDifference`], as JSON.
+    pub index: Sha256,
+    /// Whoever opened it, where the delivery makes a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Identity>,
+    /// Blob with what the repository's shared settings and branches were, as [`super::tripwire::Sight`].
+    #[serde(default)]
+    pub sight: Option<Sha256>,
+}
+
+/// A delivery that is about to write: everything that its end will say and that recovery needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan.
+    pub plan: DeliveryPlan,
+    /// HEAD of the live tree.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rests on.
+    pub evidence: Vec<String>,
+    /// True where it reverses a delivery.
+    pub undoes: bool,
+}
+
+impl Planned {
+    /// The record of its end.
+    #[must_use]
+    pub fn done(&self, receipt: Receipt) -> Record {
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let (head, evidence) = (self.head.clone(), self.evidence.clone());
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence, said_by_person: false }))
+    }
+}
+
+/// A delivery that took place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What was written, path by path.
+    pub receipt: Receipt,
+    /// HEAD of the live tree then.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rested on.
+    pub evidence: Vec<String>,
+    /// True where nobody saw it take place: a person said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_by_person: bool,
+}
+
+/// A candidate carried over to another base, with everything that a crash in the middle needs to go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rebased {
+    /// The task as it is on the new base.
+    pub opened: Opened,
+    /// What the worktree held.
+    pub from: ObjectId,
+    /// What it holds afterwards.
+    pub to: ObjectId,
+    /// The candidate and its digests; `None` where something has to be resolved first.
+    pub captured: Option<(Candidate, Observation)>,
+    /// Paths whose conflict markers a worker has to resolve.
+    pub marked: Vec<RepoPath>,
+}
+
+/// What the result of a ledger row holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A task was opened.
+    Opened(Box<Opened>),
+    /// A candidate was captured, or the same one again.
+    Captured {
+        /// The candidate.
+        candidate: Box<Candidate>,
+        /// The digests taken with it.
+        observation: Box<Observation>,
+    },
+    /// Digests of tree and tools were taken anew.
+    Observed(Box<Observation>),
+    /// A verifier ran, or a person attested.
+    Evidence(Box<Evidence>),
+    /// A rebase is about to move the worktree.
+    Rebasing(Box<Rebased>),
+    /// The task has another base.
+    Rebased(Box<Rebased>),
+    /// A delivery is about to write.
+    Planned(Box<Planned>),
+    /// Its new content lies beside its targets.
+    Staged(Box<Staged>),
+    /// A ref is about to be moved.
+    Publishing(Box<Publishing>),
+    /// A delivery took place.
+    Delivered(Box<Delivered>),
+    /// A delivery was reversed.
+    Undone(Box<Receipt>),
+    /// From here on a delivery only goes back.
+    TakingBack,
+    /// A delivery was taken back.
+    TakenBack {
+        /// Paths that the user edited meanwhile; they stay as they are.
+        later: Vec<RepoPath>,
+    },
+    /// It cannot be found out whether an effect took place.
+    Decision(Box<Decision>),
+    /// A run may use this much: all that was reserved for it so far.
+    Reserved(Reservation),
+    /// What a run took; its records follow.
+    Charged {
+        /// Time and output.
+        cost: Cost,
+    },
+    /// A person added to the budget.
+    Resumed(Addition),
+    /// Something around the task is not as it was when it was looked at before.
+    Tripped(Tripped),
+    /// The task was cancelled.
+    Cancelled,
+    /// Its worktree and private files were removed.
+    Collected,
+    /// Something failed.
+    Failure {
+        /// The failure.
+        failure: Failure,
+        /// What a run had taken until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+    },
+    /// An action that is its own record.
+    Done {
+        /// A sentence.
+        text: String,
+    },
+}
+
+impl Record {
+    /// As it is where a person said so, and nobody saw it.
+    #[must_use]
+    pub fn on_a_persons_word(self) -> Self {
+        match self {
+            Self::Delivered(delivered) => {
+                Self::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
+            }
+            other => other,
+        }
+    }
+
+    /// As the result of a row.
+    pub fn to_value(&self) -> Result<Value> {
+        serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
+    }
+
+    /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
+    #[must_use]
+    pub fn key(&self) -> Option<Sha256> {
+        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
+        match self {
+            Self::Evidence(evidence) => Some(evidence.key.digest()),
+            Self::Delivered(delivered) => of(&delivered.receipt),
+            Self::Undone(receipt) => of(receipt),
+            _ => None,
+        }
+    }
+}

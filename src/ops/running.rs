@@ -1,0 +1,257 @@
+//! An action on its way through its states: every row that it writes to the ledger goes through the one transition function.
+
+use crate::domain::action::{ActionState, Actor};
+use crate::domain::budget::Cost;
+use crate::domain::digest::Sha256;
+use crate::domain::entry::Entry;
+use crate::domain::task::{Decision, Record};
+use crate::error::{Failure, Result};
+use crate::store::{Draft, Ledger};
+use serde::Serialize;
+use serde_json::Value;
+
+/// An action on its way. Every row that it writes goes through the one transition function.
+#[derive(Debug)]
+#[must_use = "an action that gets no result looks like a crash"]
+pub struct RunningAction {
+    template: Draft,
+    state: Option<ActionState>,
+}
+
+impl RunningAction {
+    /// A new action with an id of its own.
+    pub fn new(actor: Actor, task: Option<&str>, tool: &str, params: &impl Serialize, basis: Value) -> Self {
+        Self {
+            template: Draft {
+                task: task.map(str::to_owned),
+                actor,
+                action: fresh_id("a"),
+                tool: tool.to_owned(),
+                state: ActionState::Planned,
+                params_sha256: Sha256::of_json(params),
+                basis,
+                origin: "cli".to_owned(),
+                result: Value::Null,
+                key: None,
+            },
+            state: None,
+        }
+    }
+
+    /// An action that a crash left unfinished, to be reconciled by the harness. `last` is its last row.
+    pub fn resume(last: &Entry) -> Self {
+        Self {
+            template: Draft {
+                task: last.task.clone(),
+                actor: Actor::Harness,
+                action: last.action.clone(),
+                tool: last.tool.clone(),
+                state: last.state,
+                params_sha256: last.params_sha256,
+                basis: last.basis.clone(),
+                origin: "recovery".to_owned(),
+                result: Value::Null,
+                key: None,
+            },
+            state: Some(last.state),
+        }
+    }
+
+    /// The action's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.template.action
+    }
+
+    /// The row that takes the action to `state`.
+    fn advance(&mut self, state: ActionState, result: Value) -> Result<Draft> {
+        self.state = Some(match self.state {
+            None if state == ActionState::Planned => state,
+            None => return Err(Failure::internal("an action begins as planned")),
+            Some(now) => now.transition(state)?,
+        });
+        Ok(Draft { state, result, ..self.template.clone() })
+    }
+
+    fn write(
+        &mut self,
+        ledger: &mut Ledger,
+        rows: impl IntoIterator<Item = (ActionState, Value)>,
+    ) -> Result<Vec<Entry>> {
+        let drafts = rows
+            .into_iter()
+            .map(|(state, result)| self.advance(state, result))
+            .collect::<Result<Vec<_>>>()?;
+        ledger.append(&drafts)
+    }
+
+    /// Planned, authorized, dispatched: in one transaction, before any effect.
+    pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
+        self.dispatch_as(ledger, Value::Null)
+    }
+
+    /// The same, with a record of what it is dispatched with.
+    pub fn dispatch_with(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        self.dispatch_as(ledger, record.to_value()?)
+    }
+
+    fn dispatch_as(&mut self, ledger: &mut Ledger, result: Value) -> Result<()> {
+        let rows = [
+            (ActionState::Planned, Value::Null),
+            (ActionState::Authorized, Value::Null),
+            (ActionState::Dispatched, result),
+        ];
+        self.write(ledger, rows).map(|_| ())
+    }
+
+    /// A record of progress: the action stays in its state.
+    pub fn note(&self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        let state = self.state.unwrap_or(ActionState::Planned);
+        let row = Draft { state, result: record.to_value()?, ..self.template.clone() };
+        ledger.append(&[row]).map(|_| ())
+    }
+
+    /// The effect took place.
+    pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
+        let mut row = self.advance(ActionState::Succeeded, record.to_value()?)?;
+        row.key = record.key();
+        ledger.append(&[row])
+    }
+
+    /// The effect took place and left several records: all but the last are notes.
+    pub fn succeed_with(
+        &mut self,
+        ledger: &mut Ledger,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Vec<Entry>> {
+        let mut rows = Vec::new();
+        for record in records {
+            let row = Draft { key: record.key(), result: record.to_value()?, ..self.template.clone() };
+            rows.push(row);
+        }
+        let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
+        self.advance(ActionState::Succeeded, Value::Null)?;
+        rows.push(last);
+        for row in &mut rows {
+            row.state = ActionState::Succeeded;
+        }
+        ledger.append(&rows)
+    }
+
+    /// It failed and changed nothing. Gives the failure back with a reference to the action.
+    pub fn fail(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::FailedWithoutEffect], None, failure)
+    }
+
+    /// The same for a run, with what it took.
+    pub fn fail_charged(&mut self, ledger: &mut Ledger, cost: Cost, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::FailedWithoutEffect], Some(cost), failure)
+    }
+
+    /// Refused before any effect. Gives the failure back with a reference to the action.
+    pub fn deny(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::Planned, ActionState::Denied], None, failure)
+    }
+
+    /// It cannot be said whether the effect took place; recovery will look.
+    pub fn lose(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::OutcomeUnknown], None, failure)
+    }
+
+    fn end_with(
+        &mut self,
+        ledger: &mut Ledger,
+        states: &[ActionState],
+        cost: Option<Cost>,
+        failure: Failure,
+    ) -> Failure {
+        let failure = failure.reference(self.id());
+        let record = Record::Failure { failure: failure.clone(), cost };
+        let result = match record.to_value() {
+            Ok(result) => result,
+            Err(second) => return failure.also([second]),
+        };
+        match self.write(ledger, states.iter().map(|state| (*state, result.clone()))) {
+            Ok(_) => failure,
+            Err(second) => failure.also([second]),
+        }
+    }
+
+    /// Recovery begins to look; from here on the action ends as succeeded, safe to retry, or a person's decision.
+    pub fn reconcile(&mut self, ledger: &mut Ledger) -> Result<()> {
+        let steps = match self.state {
+            Some(ActionState::Dispatched) => vec![ActionState::OutcomeUnknown, ActionState::Reconcile],
+            Some(ActionState::OutcomeUnknown) => vec![ActionState::Reconcile],
+            Some(ActionState::Planned) => {
+                vec![
+                    ActionState::Authorized,
+                    ActionState::Dispatched,
+                    ActionState::OutcomeUnknown,
+                    ActionState::Reconcile,
+                ]
+            }
+            Some(ActionState::Authorized) => {
+                vec![ActionState::Dispatched, ActionState::OutcomeUnknown, ActionState::Reconcile]
+            }
+            _ => vec![],
+        };
+        self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())
+    }
+
+    /// Recovery cannot find out; a person has to say.
+    pub fn need_decision(&mut self, ledger: &mut Ledger, decision: &Decision) -> Result<()> {
+        if self.state == Some(ActionState::NeedsHumanDecision) {
+            return Ok(());
+        }
+        self.reconcile(ledger)?;
+        let value = Record::Decision(Box::new(decision.clone())).to_value()?;
+        self.write(ledger, [(ActionState::NeedsHumanDecision, value)]).map(|_| ())
+    }
+
+    /// A person decides what recovery cannot find out.
+    pub fn decided(
+        &mut self,
+        ledger: &mut Ledger,
+        person: Actor,
+        end: ActionState,
+        record: &Record,
+    ) -> Result<Vec<Entry>> {
+        self.reconcile(ledger)?;
+        self.template.actor = person;
+        self.template.origin = "cli".to_owned();
+        let mut rows = Vec::new();
+        if self.state != Some(ActionState::NeedsHumanDecision) {
+            rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
+        }
+        let mut row = self.advance(end, record.to_value()?)?;
+        row.key = record.key();
+        rows.push(row);
+        ledger.append(&rows)
+    }
+
+    /// Recovery found that nothing took place.
+    pub fn safe_to_retry(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        let value = record.to_value()?;
+        self.write(ledger, [(ActionState::SafeToRetry, value)]).map(|_| ())
+    }
+}
+
+/// An id that nobody else has: a letter and 16 random hex digits.
+#[must_use]
+pub fn fresh_id(prefix: &str) -> String {
+    format!("{prefix}{}", random_hex(8))
+}
+
+/// `bytes` random bytes in hex, from the kernel.
+#[must_use]
+pub fn random_hex(bytes: usize) -> String {
+    let mut buffer = vec![0u8; bytes];
+    let mut filled = 0;
+    while filled < bytes {
+        match rustix::rand::getrandom(&mut buffer[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(n) => filled += n,
+            Err(_) => break,
+        }
+    }
+    buffer.iter().map(|b| format!("{b:02x}")).collect()
+}
