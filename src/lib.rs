@@ -45,6 +45,9 @@
 //! Where the contract says `branch` or `push`, [`ops::publish`] takes the place of the steps from 7's look on: [`git::branch`] makes a commit, and a ref
 //! is moved here or on a remote ([`git::push`]), from what [`domain::publication`] says it has to be.
 //!
+//! Beside that: what a task may use is looked up and reserved in `ops::budget` by the rules of [`domain::budget`]; what changes around it is seen by
+//! [`git::tripwire`]; who is asked to stop sees that in [`store::claim`].
+//!
 //! Each step is an action ([`domain::action`]) whose states stand in the ledger, so that [`domain::task`] can tell a task's state by folding its rows.
 
 pub mod cli;

@@ -164,6 +164,8 @@ impl Bench {
             blobs: &blobs,
             slots: &slots,
             progress: &|_, _, _| {},
+            watch: &|_| None,
+            most: None,
         };
         let observation = verifier::observe(&subject, &verifiers, &host).expect("observes");
         let wire = serde_json::to_string(&observation).expect("serializes");

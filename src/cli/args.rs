@@ -24,6 +24,18 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// The limits that hold where neither contract nor policy says anything.
+pub const BUDGETS: &str = "\
+Limits of a task, where neither its contract (`budget`) nor the policy (`[policy.budget.KIND]`) says another:
+  key               edit       repair     explore    counts
+  wallSeconds       3600       7200       3600       seconds that verifiers run
+  outputBytes       268435456  536870912  268435456  bytes that verifiers print
+  artifactBytes     67108864   67108864   67108864   bytes of the files that a candidate adds or changes
+  toolCalls         200        300        200        calls of a worker's tools
+  turns             100        150        100        turns of a worker's model
+  repeatedFailures  5          5          5          times that the same failure comes again
+Once wallSeconds or outputBytes is used up the task is `incomplete` until a person adds to it (`git tender resume`).";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -32,6 +44,7 @@ pub enum Command {
     /// Walk through the whole pipeline in a throw-away repository, a refusal included.
     Demo(DemoArgs),
     /// Make a contract from flags and open it.
+    #[command(after_help = BUDGETS)]
     Start(StartArgs),
     /// Seal a contract and make its task's worktree.
     Open {
@@ -48,6 +61,11 @@ pub enum Command {
     Deliver(DeliverArgs),
     /// Submit, verify and deliver in one go, until one of them fails.
     Ship(ShipArgs),
+    /// Carry the last candidate over to HEAD and your edits of its paths, in the task's worktree.
+    Rebase {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+    },
     /// Reverse a delivery by the same rules: a path that was edited since is refused.
     Undo {
         /// The task; may be left out inside its worktree, or where one task is open.
@@ -72,10 +90,26 @@ pub enum Command {
         /// An action's id, or `sha256:…` of a record or a stored file.
         reference: String,
     },
+    /// Answer what a task asks: whether an effect took place that nobody can look at any more.
+    #[command(override_usage = "git tender answer [OPTIONS] <TASK> [ID] <yes|no>")]
+    Answer {
+        /// The task, the action that is asked about (may be left out where it is the only one), and the answer.
+        #[arg(value_names = ["TASK", "ID", "ANSWER"], num_args = 2..=3, required = true)]
+        words: Vec<String>,
+    },
     /// End a task without delivering it.
     Cancel {
         /// The task; may be left out inside its worktree, or where one task is open.
         task: Option<String>,
+    },
+    /// Let a task go on whose budget is spent: a person adds to it.
+    #[command(after_help = BUDGETS)]
+    Resume {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
+        /// Add to a limit, within the policy. May be given several times, each key once.
+        #[arg(long, value_name = "KEY=N")]
+        add: Vec<String>,
     },
     /// Finish or undo what a crash left behind.
     Recover,
@@ -186,6 +220,9 @@ pub struct DeliverArgs {
     /// Deliver although another branch is checked out than when the task was opened.
     #[arg(long)]
     pub here: bool,
+    /// Where your own edits are in the way and can be merged: rebase onto them, verify that, deliver that.
+    #[arg(long)]
+    pub merge: bool,
 }
 
 /// Arguments of `ship`.

@@ -29,19 +29,23 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Attest(args) => attest(&session, format, args),
         Command::Deliver(args) => deliver(&session, format, args),
         Command::Ship(args) => ship(&session, format, &cwd, args),
+        Command::Rebase { task } => {
+            let object = ops::rebase::rebase(&session, task.as_deref())?;
+            done(show(format, &object, || text::candidate(&object)))
+        }
         Command::Undo { task } => {
             let object = ops::undo::undo(&session, task.as_deref())?;
             done(show(format, &object, || text::delivery(&object)))
         }
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || {
-                let effects = object.effects.iter().map(|effect| format!("  still open: {effect}\n"));
-                let id = &object.task_id;
-                format!("task {id} is cancelled; its worktree {} stays until gc\n", object.worktree)
-                    + &effects.collect::<String>()
-            }))
+            done(show(format, &object, || object.text()))
         }
+        Command::Resume { task, add } => {
+            let object = ops::resume::resume(&session, task.as_deref(), add)?;
+            done(show(format, &object, || text::task(&object)))
+        }
+        Command::Answer { words } => answer(&session, format, words),
         Command::Recover => {
             let object = ops::recover::recover(&session)?;
             done(show(format, &object, || object.text()))
@@ -55,8 +59,22 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
             let object = ops::init::init(&session, layer)?;
             done(show(format, &object, || object.text()))
         }
-        view => look(&session, format, view),
+        view => {
+            let code = look(&session, format, view)?;
+            announce(&session, format, view)?;
+            Ok(code)
+        }
     }
+}
+
+/// A view changes nothing, but says what needs recovery. `status` has it in its list.
+fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
+    if format == Format::Text && !matches!(view, Command::Status) {
+        for left in ops::report::unfinished(session, None)? {
+            output::write_err(&format!("{}\n", left.text()));
+        }
+    }
+    Ok(())
 }
 
 fn done(shown: Result<()>) -> Result<u8> {
@@ -204,10 +222,24 @@ fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
     done(show(format, &object, || text::verification(&object)))
 }
 
+fn answer(session: &Session, format: Format, words: &[String]) -> Result<u8> {
+    let (task, action, text) = match words {
+        [task, text] => (task, None, text),
+        [task, action, text] => (task, Some(action.as_str()), text),
+        _ => return Err(Failure::internal("no answer was parsed")),
+    };
+    let object = ops::answer::answer(session, task, action, text)?;
+    done(show(format, &object, || object.text()))
+}
+
 fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
     let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
     let progress = Progress::start(format, "writing files");
-    let object = ops::deliver::deliver(session, args.task.as_deref(), &options)?;
+    let task = args.task.as_deref();
+    let object = match args.merge {
+        true => ops::deliver::merge(session, task, &options, &|done, total| progress.at(done, total))?,
+        false => ops::deliver::deliver(session, task, &options)?,
+    };
     drop(progress);
     done(show(format, &object, || text::delivery(&object)))
 }

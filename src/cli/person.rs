@@ -20,6 +20,10 @@ impl Terminal {
     /// Looks for the terminal and for the consent.
     pub fn new(repository: &Repository) -> Result<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok();
+        // Only the repository's own configuration counts; but where no configuration has it, nobody need look.
+        if repository.config("tender.approveWithoutTerminal")?.is_none() {
+            return Ok(Self { tty, consent: false });
+        }
         let config = repository.common_dir().join("config");
         let said = repository
             .git()
@@ -47,5 +51,9 @@ impl Person for Terminal {
         let mut answer = String::new();
         BufReader::new(tty).read_line(&mut answer).ok()?;
         Some(answer.trim() == "yes")
+    }
+
+    fn has_consented(&self) -> bool {
+        self.consent
     }
 }

@@ -9,7 +9,9 @@ mod check;
 mod later;
 mod parse;
 
-pub(super) use later::{BUDGET, network};
+pub(super) use later::network;
+
+use super::budget::Amounts;
 
 use super::digest::Sha256;
 use super::publication::Terms;
@@ -194,8 +196,12 @@ pub struct Contract {
     pub requirements: Vec<Requirement>,
     /// Claims about files; a required row `artifacts` where there are any.
     pub artifacts: Vec<Artifact>,
-    /// Upper bound in bytes of what a candidate may add; `None` where the contract sets none.
-    pub artifact_bytes: Option<u64>,
+    /// The limits that the contract sets.
+    #[serde(default)]
+    pub budget: Amounts,
+    /// The task that it is a part of.
+    #[serde(default)]
+    pub parent: Option<String>,
     /// Where the change goes.
     pub delivery: DeliveryMode,
     /// What goes with `branch` and `push`.

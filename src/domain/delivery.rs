@@ -110,6 +110,35 @@ impl IndexState {
     }
 }
 
+/// Whether a delivery changes the index together with the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexRule {
+    /// The index stays as it is, and may be as it was when the base was fixed.
+    Stays,
+    /// Each touched entry goes from preimage to postimage with its file, and so has to be one of the two.
+    Follows,
+}
+
+/// An index entry that changes together with its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexStep {
+    /// The path.
+    pub path: RepoPath,
+    /// What the entry is.
+    pub before: IndexState,
+    /// What it will be.
+    pub after: IndexState,
+}
+
+impl IndexStep {
+    /// The step that takes this one back.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
+    }
+}
+
 /// What lies at a path in the live tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveKind {
@@ -184,7 +213,8 @@ pub struct LiveFact {
 
 impl LiveFact {
     /// What is there, as git would store it.
-    fn side(&self) -> Option<Side> {
+    #[must_use]
+    pub fn side(&self) -> Option<Side> {
         match &self.kind {
             LiveKind::File(file) => Some(Side {
                 mode: if file.executable { Mode::Executable } else { Mode::File },
@@ -226,6 +256,7 @@ pub struct Item {
 #[must_use = "a plan does nothing until it is cleared and executed"]
 pub struct Plan {
     items: Vec<Item>,
+    index: Vec<IndexStep>,
     manifest: Sha256,
 }
 
@@ -234,6 +265,18 @@ impl Plan {
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// Index entries that change; none unless the index follows.
+    #[must_use]
+    pub fn index(&self) -> &[IndexStep] {
+        &self.index
+    }
+
+    /// To take back what a delivery changed in the index, and nothing else of it: also where it found the file as wanted already.
+    pub fn taking_index_back(mut self, changed: &[IndexStep]) -> Self {
+        self.index = changed.iter().map(IndexStep::reversed).collect();
+        self
     }
 
     /// Allows the plan. A clearance for another manifest is our own fault and refused.
@@ -312,13 +355,21 @@ fn refusal(row: &Row) -> Option<Failure> {
 pub fn plan(
     changes: &[Change],
     facts: &[LiveFact],
+    rule: IndexRule,
     index_at_base: &dyn Fn(&RepoPath) -> IndexState,
 ) -> std::result::Result<Plan, Vec<Conflict>> {
     let patch = Patch::new(changes);
-    let (mut items, mut conflicts) = (Vec::new(), Vec::new());
+    let (mut items, mut index, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in changes.iter().zip(facts) {
-        match patch.judge(change, fact, &index_at_base(&change.path)) {
-            Ok(step) => items.push(Item { change: change.clone(), step, kind: fact.kind.clone() }),
+        let at_base = (rule == IndexRule::Stays).then(|| index_at_base(&change.path));
+        match patch.judge(change, fact, at_base.as_ref()) {
+            Ok(step) => {
+                items.push(Item { change: change.clone(), step, kind: fact.kind.clone() });
+                let after = IndexState::of(change.new.as_ref());
+                if rule == IndexRule::Follows && fact.index != after {
+                    index.push(IndexStep { path: change.path.clone(), before: fact.index.clone(), after });
+                }
+            }
             Err(reason) => conflicts.push(Conflict {
                 path: change.path.clone(),
                 reason,
@@ -330,7 +381,7 @@ pub fn plan(
     }
     if conflicts.is_empty() {
         items.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-        return Ok(Plan { items, manifest: manifest_sha256(changes) });
+        return Ok(Plan { items, index, manifest: manifest_sha256(changes) });
     }
     Err(conflicts)
 }
@@ -372,7 +423,7 @@ impl<'a> Patch<'a> {
         &self,
         change: &Change,
         fact: &LiveFact,
-        at_base: &IndexState,
+        at_base: Option<&IndexState>,
     ) -> std::result::Result<Step, Reason> {
         let sides = [&change.old, &change.new];
         if sides.iter().any(|s| s.as_ref().is_some_and(|s| s.mode == Mode::Gitlink)) {
@@ -472,9 +523,13 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// The index has to say what it said at the base, or one of the two sides.
-fn judge_index(change: &Change, fact: &LiveFact, at_base: &IndexState) -> std::result::Result<(), Reason> {
-    let known = fact.index == *at_base
+/// The index has to say one of the two sides, or what it said at the base where that will do.
+fn judge_index(
+    change: &Change,
+    fact: &LiveFact,
+    at_base: Option<&IndexState>,
+) -> std::result::Result<(), Reason> {
+    let known = at_base == Some(&fact.index)
         || fact.index == IndexState::of(change.old.as_ref())
         || fact.index == IndexState::of(change.new.as_ref());
     match fact.index {

@@ -1,12 +1,15 @@
 //! The pure core: no files, no clock, no processes, no environment, no git library.
 //!
-//! - What a task may do: `contract` (from a `document`), `policy`, `scope` over `repo_path`s.
+//! - What a task may do: `contract` (from a `document`), `policy`, `scope` over `repo_path`s; how much of it: `budget`;
+//!   as a part of another one: `family`.
 //! - What was made: `patch` and `patch_text`, with `digest`s to name it.
-//! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk`, `report`.
+//! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk` (`tripwire`: what changed around
+//!   it), `report`.
 //! - What is done: `delivery` (look, then plan), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
 //! - What happened: `entry` (a row of the ledger), `action` and `task` (rows folded to a state).
 
 pub mod action;
+pub mod budget;
 pub mod clause;
 pub mod contract;
 pub mod delivery;
@@ -15,6 +18,7 @@ pub mod document;
 mod effects;
 pub mod entry;
 pub mod evidence;
+pub mod family;
 pub mod link;
 mod note;
 pub mod os_path;
@@ -29,4 +33,5 @@ pub mod report;
 pub mod risk;
 pub mod scope;
 pub mod task;
+pub mod tripwire;
 pub mod verdict;

@@ -4,7 +4,8 @@
 //! named. A key that is left out sets no ceiling, but for the protected paths and `flaky`. What a
 //! later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
 
-use super::contract::{BUDGET, Contract, DeliveryMode, Kind, network};
+use super::budget::{Amounts, Key, Limits};
+use super::contract::{Contract, DeliveryMode, Kind, network};
 use super::digest::Sha256;
 use super::document::{Node, Problems, read_toml};
 use super::repo_path::RepoPath;
@@ -12,9 +13,6 @@ use super::scope::{Fit, Scope};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// What a candidate may add, in bytes, where neither contract nor policy says: 64 MiB, for every kind.
-pub const DEFAULT_ARTIFACT_BYTES: u64 = 64 << 20;
 
 /// Protected where the policy does not say.
 const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
@@ -58,8 +56,8 @@ pub struct Policy {
     pub commit: Option<bool>,
     /// What flaky counts as; `None` sets nothing, and stands for [`Flaky::Fail`] in the end.
     pub flaky: Option<Flaky>,
-    /// By kind: the most bytes that a candidate may add.
-    pub artifact_bytes: BTreeMap<String, u64>,
+    /// By kind: the most that a task may use.
+    pub budget: BTreeMap<String, Amounts>,
 }
 
 /// A configuration file.
@@ -129,7 +127,7 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
             problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
             problems.later(field, "accepting bundles");
         }
-        _ => policy.artifact_bytes = budgets(problems, field, node),
+        _ => policy.budget = budgets(problems, field, node),
     });
     policy
 }
@@ -175,19 +173,18 @@ fn modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<Delive
     Some(modes)
 }
 
-fn budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, u64> {
-    let mut artifact_bytes = BTreeMap::new();
+fn budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, Amounts> {
+    let mut budgets: BTreeMap<String, Amounts> = BTreeMap::new();
     let kinds = Kind::ALL.map(|(word, _)| word);
     problems.object(field, node, &kinds, |problems, kind, field, node| {
-        problems.object(field, node, &BUDGET, |problems, key, field, node| {
-            let Some(count) = problems.count(field, node) else { return };
-            match key {
-                "artifactBytes" => drop(artifact_bytes.insert(kind.to_owned(), count)),
-                _ => problems.later(field, "this budget"),
+        let budget = budgets.entry(kind.to_owned()).or_default();
+        problems.object(field, node, &Key::words(), |problems, key, field, node| {
+            if let (Some(count), Some(key)) = (problems.count(field, node), Key::of(key)) {
+                budget.insert(key, count);
             }
         });
     });
-    artifact_bytes
+    budgets
 }
 
 impl Policy {
@@ -198,9 +195,12 @@ impl Policy {
         write.extend(other.write.iter().filter(|scope| !self.write.contains(scope)).cloned());
         let mut require = self.require.clone();
         require.extend(other.require.iter().filter(|floor| !self.require.contains(floor)).cloned());
-        let mut artifact_bytes = self.artifact_bytes.clone();
-        for (kind, bytes) in &other.artifact_bytes {
-            artifact_bytes.entry(kind.clone()).and_modify(|own| *own = (*own).min(*bytes)).or_insert(*bytes);
+        let mut budget = self.budget.clone();
+        for (kind, amounts) in &other.budget {
+            let own = budget.entry(kind.clone()).or_default();
+            for (key, most) in amounts {
+                own.entry(*key).and_modify(|own| *own = (*own).min(*most)).or_insert(*most);
+            }
         }
         Policy {
             write,
@@ -213,7 +213,7 @@ impl Policy {
             flaky: both(&self.flaky, &other.flaky, |a, b| {
                 if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
             }),
-            artifact_bytes,
+            budget,
         }
     }
 
@@ -266,8 +266,12 @@ pub struct Effective {
     protected: Scope,
     /// Verifiers that a change needs.
     require: Vec<Floor>,
-    /// The most bytes that a candidate may add.
-    pub artifact_bytes: u64,
+    /// How much the task may use, but for what a person adds.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The policy's own limits: no person may add beyond them.
+    #[serde(default)]
+    pub ceiling: Amounts,
     /// Where the change goes.
     pub delivery: DeliveryMode,
     /// Whether commits are allowed.
@@ -292,21 +296,14 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
     }
     let mut narrowings = narrowed_scopes(contract, policy);
     let kind = contract.kind.as_str();
-    let ceiling = policy.artifact_bytes.get(kind).copied();
-    let artifact_bytes = match (contract.artifact_bytes, ceiling) {
-        (Some(asked), Some(ceiling)) if asked > ceiling => {
-            narrowings.push(Narrowing {
-                field: "budget.artifactBytes".to_owned(),
-                by: format!("policy.budget.{kind}.artifactBytes"),
-                text: format!(
-                    "budget.artifactBytes {asked} narrowed to {ceiling} by policy.budget.{kind}.artifactBytes"
-                ),
-            });
-            ceiling
-        }
-        (Some(asked), _) => asked,
-        (None, ceiling) => ceiling.unwrap_or(DEFAULT_ARTIFACT_BYTES),
-    };
+    let ceiling = policy.budget.get(kind).cloned().unwrap_or_default();
+    let (limits, narrowed) = Limits::within(contract.kind, &contract.budget, &ceiling);
+    narrowings.extend(narrowed.into_iter().map(|key| {
+        let (asked, word) = (contract.budget.get(&key).copied().unwrap_or(0), key.as_str());
+        let by = format!("policy.budget.{kind}.{word}");
+        let text = format!("budget.{word} {asked} narrowed to {} by {by}", limits.of(key));
+        Narrowing { field: format!("budget.{word}"), by, text }
+    }));
     let commit = contract.commit_allowed && policy.commit != Some(false);
     if contract.commit_allowed && !commit {
         narrowings.push(Narrowing {
@@ -327,7 +324,8 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         write,
         protected: policy.protected_scope(),
         require: policy.require.clone(),
-        artifact_bytes,
+        limits,
+        ceiling,
         delivery: contract.delivery,
         commit,
         flaky: policy.flaky.unwrap_or_default(),
@@ -371,6 +369,24 @@ impl Effective {
     pub fn is_protected(&self, path: &RepoPath) -> bool {
         self.protected.touches(path)
             || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches(&folded))
+    }
+
+    /// Within what is in force for the task that this one is a part of, whose limits are `limits` by now.
+    #[must_use]
+    pub fn beneath(mut self, parent: &Effective, limits: &Limits) -> Self {
+        self.write.extend(
+            parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>(),
+        );
+        self.require.extend(
+            parent.require.iter().filter(|floor| !self.require.contains(floor)).cloned().collect::<Vec<_>>(),
+        );
+        self.protected = self.protected.union(&parent.protected);
+        self.limits = self.limits.at_most(limits);
+        self.commit &= parent.commit;
+        if parent.flaky == Flaky::Fail {
+            self.flaky = Flaky::Fail;
+        }
+        self
     }
 
     /// Protects more: the closure and the manifests of the verifiers.
@@ -439,7 +455,7 @@ artifactBytes = 1000
         assert_eq!(policy.require[1].verifier, "lint");
         assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
         assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
-        assert_eq!(policy.artifact_bytes.get("repair"), Some(&1000));
+        assert_eq!(policy.budget["repair"].get(&Key::ArtifactBytes), Some(&1000));
     }
 
     #[test]
@@ -494,8 +510,6 @@ artifactBytes = 1000
     fn what_comes_later_is_refused_by_name() {
         for (text, subject) in [
             ("[policy]\naccept = \"signed\"", "policy.accept"),
-            ("[policy.budget.repair]\nwallSeconds = 3600", "policy.budget.repair.wallSeconds"),
-            ("[policy.budget.explore]\nturns = 1", "policy.budget.explore.turns"),
             ("[[hooks]]\nevent = \"after_task\"", "hooks"),
         ] {
             let failure = refused(text);
@@ -527,7 +541,8 @@ artifactBytes = 1000
             assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
             assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
             assert_eq!(policy.require.len(), 3);
-            assert_eq!(policy.artifact_bytes, BTreeMap::from([("edit".into(), 7), ("repair".into(), 10)]));
+            let bytes = |kind: &str| policy.budget[kind][&Key::ArtifactBytes];
+            assert_eq!((bytes("edit"), bytes("repair")), (7, 10));
         }
         assert_eq!(committed.intersect(&committed), committed);
         assert_eq!(committed.intersect(&Policy::default()), committed, "who says nothing changes nothing");
@@ -548,7 +563,7 @@ artifactBytes = 1000
         for name in ["lib/x", "x.md", "docs/b", "src/x.rs"] {
             assert!(!force.write_allows(&path(name)), "{name}");
         }
-        assert_eq!((force.artifact_bytes, force.commit), (1000, false));
+        assert_eq!((force.limits.of(Key::ArtifactBytes), force.commit), (1000, false));
         let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
         assert_eq!(
             texts,
@@ -567,16 +582,33 @@ artifactBytes = 1000
     #[test]
     fn budgets_default_to_the_policy_then_to_the_built_in() {
         let plain = contract(r#""writeScope":[]"#);
-        let bytes =
-            |contract: &Contract, text: &str| effective(contract, &config(text).policy).expect("allowed").0;
-        assert_eq!(bytes(&plain, "").artifact_bytes, DEFAULT_ARTIFACT_BYTES);
-        assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9").artifact_bytes, 9);
-        assert_eq!(
-            bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9").artifact_bytes,
-            DEFAULT_ARTIFACT_BYTES
-        );
+        let bytes = |contract: &Contract, text: &str| {
+            effective(contract, &config(text).policy).expect("allowed").0.limits.of(Key::ArtifactBytes)
+        };
+        let built_in = Key::ArtifactBytes.built_in(Kind::Edit);
+        assert_eq!(bytes(&plain, ""), built_in);
+        assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9"), 9);
+        assert_eq!(bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9"), built_in);
         let large = contract(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
-        assert_eq!(bytes(&large, "").artifact_bytes, 1_000_000_000);
+        assert_eq!(bytes(&large, ""), 1_000_000_000);
+    }
+
+    #[test]
+    fn every_key_of_the_budget_is_narrowed_by_its_own_ceiling() {
+        let policy = config("[policy.budget.edit]\nwallSeconds = 60\ntoolCalls = 0\nturns = 7").policy;
+        let asked = contract(r#""writeScope":[],"budget":{"wallSeconds":61,"toolCalls":1,"turns":6}"#);
+        let (force, narrowings) = effective(&asked, &policy).expect("allowed");
+        let of = |key: Key| force.limits.of(key);
+        assert_eq!((of(Key::WallSeconds), of(Key::ToolCalls), of(Key::Turns)), (60, 0, 6));
+        assert_eq!(of(Key::OutputBytes), Key::OutputBytes.built_in(Kind::Edit));
+        let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "budget.wallSeconds 61 narrowed to 60 by policy.budget.edit.wallSeconds",
+                "budget.toolCalls 1 narrowed to 0 by policy.budget.edit.toolCalls",
+            ]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::receipt::Receipt;
-use super::task::{Delivered, Record};
+use super::task::{Decision, Delivered, Record};
 use crate::error::{Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -217,7 +217,7 @@ impl Publishing {
             return Record::Undone(Box::new(receipt));
         }
         let evidence = self.evidence.clone();
-        Record::Delivered(Box::new(Delivered { receipt, head: None, evidence }))
+        Record::Delivered(Box::new(Delivered { receipt, head: None, evidence, said_by_person: false }))
     }
 
     /// What may still happen, as a sentence.
@@ -256,7 +256,8 @@ impl Publishing {
             .subject(publication.reference())
             .detail("ref", publication.reference())
             .detail("commit", &publication.new)
-            .detail("lease", &publication.old);
+            .detail("lease", &publication.old)
+            .detail("choices", self.decision(why).choices);
         let failure = match &publication.remote {
             Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
             None => failure,
@@ -266,30 +267,17 @@ impl Publishing {
         failure.remedy(text, ["git", "tender", "recover"])
     }
 
-    /// What a person can decide where nobody can be asked: the answer and what follows from it.
+    /// What a person can decide where nobody can be asked.
     #[must_use]
-    pub fn choices(&self) -> [(Decision, String); 2] {
-        let place = self.publication.place();
-        let id = self.publication.new.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+    pub fn decision(&self, because: &str) -> Decision {
         let end = if self.undoes { "undone" } else { "completed" };
-        [
-            (Decision::Arrived, format!("yes, {place} names {id}: the task is {end}, nothing is sent again")),
-            (
-                Decision::NotArrived,
-                "no, it never got there: it may be repeated, with the same commit and the same lease, so that a late arrival does no harm"
-                    .to_owned(),
-            ),
-        ]
+        Decision::new(
+            self.effect(),
+            &format!("it does: the task is {end}, and nothing is sent again"),
+            "it never got there: it may be repeated, with the same commit and the same lease, so that a late arrival does no harm",
+            because.to_owned(),
+        )
     }
-}
-
-/// A person's word on an effect that nobody can be asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// It took place.
-    Arrived,
-    /// It did not.
-    NotArrived,
 }
 
 /// A task's id as a component of a ref's name. A task id may hold what a ref may not (`a..b`, `x.lock`); its dots are then escaped.

@@ -1,7 +1,7 @@
 //! What a delivery writes into the ledger: the plan before the first byte, the staged files before the first exchange, the
 //! receipt at the end. Together they are all that recovery and `undo` need.
 
-use super::delivery::Step;
+use super::delivery::{IndexStep, Step};
 use super::digest::Sha256;
 use super::patch::Change;
 use super::publication::Publication;
@@ -82,6 +82,22 @@ pub struct DeliveryPlan {
     pub steps: Vec<PlannedStep>,
     /// Directories that have to be made, from the top down.
     pub folders: Vec<RepoPath>,
+    /// What changes in the index together with the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexPlan>,
+}
+
+/// The index's part of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexPlan {
+    /// The git directory of the live tree, absolute. Text, or `{"bytes":"base64"}`.
+    #[serde(with = "super::os_path")]
+    pub git_dir: std::path::PathBuf,
+    /// Our own second name of git's lock, in the git directory: by it a lock that a crash left is known to be ours.
+    pub lock: String,
+    /// The entries that change.
+    pub steps: Vec<IndexStep>,
 }
 
 /// What was staged, in the order of the plan's steps.
@@ -95,6 +111,14 @@ pub struct Staged {
     /// What came up while each step's object was staged; empty where nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Vec<Note>>,
+}
+
+impl Staged {
+    /// Nothing was staged.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() }
+    }
 }
 
 /// Where the bytes of a preimage lie: a part of a stored blob.
@@ -189,6 +213,9 @@ pub struct Receipt {
     pub manifest_sha256: Sha256,
     /// Every path, sorted by path bytes.
     pub paths: Vec<PathReceipt>,
+    /// Index entries that changed with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index: Vec<IndexStep>,
     /// The ref that was moved, where the live tree was left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<Box<Publication>>,
@@ -217,7 +244,8 @@ impl Receipt {
             })
             .collect();
         paths.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, publication: None }
+        let index = plan.index.as_ref().map(|index| index.steps.clone()).unwrap_or_default();
+        Self { id: plan.id.clone(), manifest_sha256: plan.manifest_sha256, paths, index, publication: None }
     }
 
     /// Of a delivery that is part of no working tree: every path is in it as it is in the candidate.
@@ -232,7 +260,7 @@ impl Receipt {
             notes: Vec::new(),
         };
         let paths = changes.iter().map(path).collect();
-        Self { id: id.to_owned(), manifest_sha256, paths, publication: None }
+        Self { id: id.to_owned(), manifest_sha256, paths, index: Vec::new(), publication: None }
     }
 
     /// The changes that take back what was written; what was there already stays.

@@ -213,6 +213,7 @@ mod tests {
             manifest_sha256: Sha256::of(b""),
             steps: steps.iter().enumerate().map(step).collect(),
             folders: Vec::new(),
+            index: None,
         }
     }
 

@@ -1,15 +1,16 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
+use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
 use super::patch::{Candidate, Change};
 use super::publication::Publication;
 use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
-use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView};
+use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished};
 use super::verdict::{Row, Verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What `open` shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,12 +158,12 @@ pub struct DeliveredPath {
 impl DeliveryObject {
     /// From a receipt.
     #[must_use]
-    pub fn new(task: &str, state: TaskState, receipt: &Receipt) -> Self {
+    pub fn new(task: &str, state: TaskState, mode: DeliveryMode, receipt: &Receipt) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
             task_id: task.to_owned(),
             state,
-            mode: "local_files".to_owned(),
+            mode: mode.as_str().to_owned(),
             paths: receipt
                 .paths
                 .iter()
@@ -180,7 +181,6 @@ impl DeliveryObject {
     #[must_use]
     pub fn published(mut self, publication: Option<&Publication>) -> Self {
         let Some(publication) = publication else { return self };
-        publication.mode.as_str().clone_into(&mut self.mode);
         self.branch = Some(publication.branch.clone());
         self.commit = match self.state {
             TaskState::Undone => publication.old.clone(),
@@ -192,12 +192,12 @@ impl DeliveryObject {
 
     /// What a delivery would do (`--dry-run`).
     #[must_use]
-    pub fn preview(task: &str, paths: Vec<(RepoPath, Outcome)>) -> Self {
+    pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
             task_id: task.to_owned(),
             state: TaskState::Verified,
-            mode: "local_files".to_owned(),
+            mode: mode.as_str().to_owned(),
             paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
             branch: None,
             commit: None,
@@ -309,6 +309,9 @@ pub struct Report {
     pub delivery: Option<DeliveryObject>,
     /// The sealed contract.
     pub contract: Seal,
+    /// Actions without an end: they run at this moment, or a crash cut them off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<Unfinished>,
 }
 
 /// Everything a report is computed from.
@@ -330,7 +333,7 @@ impl Report {
     pub fn new(known: Known<'_>) -> Self {
         let Known { view, opened, rows, .. } = known;
         let state = view.state(rows);
-        let candidate = view.candidates.last().map(|c| &c.value);
+        let candidate = view.candidate().map(|c| &c.value);
         let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
         let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
         Self {
@@ -346,10 +349,11 @@ impl Report {
             findings: Vec::new(),
             limits: limits(opened),
             risks: super::risk::all(known),
-            budget: budget(opened, candidate),
+            budget: view.standing.as_ref().map_or(Value::Null, super::budget::Standing::object),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
-            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, r)),
+            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
+            unfinished: view.unfinished.clone(),
         }
     }
 }
@@ -371,9 +375,4 @@ fn limits(opened: &Opened) -> Vec<String> {
         .filter(|(paths, _)| !paths.is_empty())
         .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
         .collect()
-}
-
-fn budget(opened: &Opened, candidate: Option<&Candidate>) -> Value {
-    let used = candidate.map_or(0, |candidate| candidate.artifact_bytes);
-    json!({ "artifactBytes": { "used": used, "limit": opened.effective.artifact_bytes } })
 }

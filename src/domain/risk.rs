@@ -17,10 +17,12 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         confinement,
         protected,
         delivery_notes,
+        a_persons_word,
         open_effects,
         flaky,
         warm,
         cut_output,
+        tripped,
     ] {
         rule(known, &mut risks);
     }
@@ -32,13 +34,21 @@ fn add(risks: &mut Vec<Risk>, reference: &str, text: String) {
 }
 
 fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
-    if let Some(candidate) = known.view.candidates.last().filter(|c| c.value.changes.is_empty()) {
+    if let Some(candidate) = known.view.candidate().filter(|c| c.value.changes.is_empty()) {
         add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
     }
 }
 
+fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if let Some(delivered) = known.view.delivered.as_ref().filter(|delivered| delivered.value.said_by_person)
+    {
+        let text = "nobody saw the delivery end: a person said that it took place".to_owned();
+        add(risks, &delivered.action, text);
+    }
+}
+
 fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidates.last() else { return };
+    let Some(candidate) = known.view.candidate() else { return };
     for row in known.rows.iter().filter(|row| !row.required && row.verdict != Verdict::Passed) {
         let reason = row.reason.as_deref().unwrap_or("no reason recorded");
         add(risks, &candidate.action, format!("the optional requirement {} did not pass: {reason}", row.id));
@@ -73,7 +83,7 @@ fn confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidates.last() else { return };
+    let Some(candidate) = known.view.candidate() else { return };
     let touched: Vec<RepoPath> = candidate
         .value
         .changes
@@ -140,6 +150,14 @@ fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
             &run.action,
             format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
         );
+    }
+}
+
+fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for seen in &known.view.tripped {
+        for change in &seen.value.changes {
+            add(risks, &seen.action, format!("while the task was open, {change}"));
+        }
     }
 }
 

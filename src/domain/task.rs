@@ -4,6 +4,7 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
+use super::budget::{Addition, Charges, Cost, Reservation, Standing};
 use super::contract::Contract;
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
@@ -14,6 +15,7 @@ use super::policy::Effective;
 use super::publication::{Identity, Publication, Publishing};
 use super::receipt::{DeliveryPlan, Receipt, Staged};
 use super::repo_path::RepoPath;
+use super::tripwire::Tripped;
 use super::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,8 @@ pub enum TaskState {
     Cancelled,
     /// It is not known whether an effect took place.
     OutcomeUnknown,
+    /// Its budget, or that of a task above it, is spent: it waits for a person to add to it.
+    Incomplete,
     /// The delivery was reversed: an end.
     Undone,
 }
@@ -135,6 +139,9 @@ pub struct Opened {
     /// Whoever opened it, where the delivery makes a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Identity>,
+    /// Blob with what the repository's shared settings and branches were, as [`super::tripwire::Sight`].
+    #[serde(default)]
+    pub sight: Option<Sha256>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
@@ -158,7 +165,7 @@ impl Planned {
             return Record::Undone(Box::new(receipt));
         }
         let (head, evidence) = (self.head.clone(), self.evidence.clone());
-        Record::Delivered(Box::new(Delivered { receipt, head, evidence }))
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence, said_by_person: false }))
     }
 }
 
@@ -171,6 +178,76 @@ pub struct Delivered {
     pub head: Option<ObjectId>,
     /// `sha256:…` of the evidence that it rested on.
     pub evidence: Vec<String>,
+    /// True where nobody saw it take place: a person said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_by_person: bool,
+}
+
+/// What only a person can say: whether an effect took place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The question.
+    pub question: String,
+    /// What each answer leads to.
+    pub choices: Vec<Choice>,
+    /// Why it could not be found out.
+    pub because: String,
+}
+
+/// What a person says of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It took place.
+    Yes,
+    /// It did not.
+    No,
+}
+
+/// One answer to a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// `yes` or `no`.
+    pub answer: String,
+    /// What follows from it.
+    pub consequence: String,
+}
+
+impl Decision {
+    /// A question that is answered with yes or no.
+    #[must_use]
+    pub fn new(question: String, yes: &str, no: &str, because: String) -> Self {
+        let choice = |answer: &str, consequence: &str| Choice {
+            answer: answer.to_owned(),
+            consequence: consequence.to_owned(),
+        };
+        Self { question, choices: vec![choice("yes", yes), choice("no", no)], because }
+    }
+
+    /// The failure that everything else ends with until somebody answers.
+    #[must_use]
+    pub fn required(&self, task: &str, action: &str) -> Failure {
+        Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
+            .subject(task)
+            .reference(action)
+            .detail("choices", &self.choices)
+            .detail("because", &self.because)
+            .remedy("Find out, then say yes or no.", ["git", "tender", "answer", task, action, "yes"])
+    }
+}
+
+/// A candidate carried over to another base, with everything that a crash in the middle needs to go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rebased {
+    /// The task as it is on the new base.
+    pub opened: Opened,
+    /// What the worktree held.
+    pub from: ObjectId,
+    /// What it holds afterwards.
+    pub to: ObjectId,
+    /// The candidate and its digests; `None` where something has to be resolved first.
+    pub captured: Option<(Candidate, Observation)>,
+    /// Paths whose conflict markers a worker has to resolve.
+    pub marked: Vec<RepoPath>,
 }
 
 /// What the result of a ledger row holds.
@@ -190,6 +267,10 @@ pub enum Record {
     Observed(Box<Observation>),
     /// A verifier ran, or a person attested.
     Evidence(Box<Evidence>),
+    /// A rebase is about to move the worktree.
+    Rebasing(Box<Rebased>),
+    /// The task has another base.
+    Rebased(Box<Rebased>),
     /// A delivery is about to write.
     Planned(Box<Planned>),
     /// Its new content lies beside its targets.
@@ -207,6 +288,19 @@ pub enum Record {
         /// Paths that the user edited meanwhile; they stay as they are.
         later: Vec<RepoPath>,
     },
+    /// It cannot be found out whether an effect took place.
+    Decision(Box<Decision>),
+    /// A run may use this much: all that was reserved for it so far.
+    Reserved(Reservation),
+    /// What a run took; its records follow.
+    Charged {
+        /// Time and output.
+        cost: Cost,
+    },
+    /// A person added to the budget.
+    Resumed(Addition),
+    /// Something around the task is not as it was when it was looked at before.
+    Tripped(Tripped),
     /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
@@ -215,6 +309,9 @@ pub enum Record {
     Failure {
         /// The failure.
         failure: Failure,
+        /// What a run had taken until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// An action that is its own record.
     Done {
@@ -224,6 +321,17 @@ pub enum Record {
 }
 
 impl Record {
+    /// As it is where a person said so, and nobody saw it.
+    #[must_use]
+    pub fn on_a_persons_word(self) -> Self {
+        match self {
+            Self::Delivered(delivered) => {
+                Self::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
+            }
+            other => other,
+        }
+    }
+
     /// As the result of a row.
     pub fn to_value(&self) -> Result<Value> {
         serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
@@ -256,7 +364,7 @@ pub struct Recorded<T> {
 }
 
 /// An action that has no end in the ledger.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
     /// Id of the action.
     pub action: String,
@@ -277,6 +385,10 @@ pub struct TaskView {
     pub opened: Option<Recorded<Opened>>,
     /// The candidates in the order of their capture.
     pub candidates: Vec<Recorded<Candidate>>,
+    /// What rebases left in the worktree.
+    pub rebased: Vec<ObjectId>,
+    /// Paths that the last rebase left with conflict markers.
+    pub marked: Vec<RepoPath>,
     /// The digests taken last, for the last candidate.
     pub observation: Option<Recorded<Observation>>,
     /// All evidence that this task's own actions made.
@@ -293,6 +405,12 @@ pub struct TaskView {
     pub unfinished: Vec<Unfinished>,
     /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
+    /// What its own actions took.
+    pub charges: Charges,
+    /// Where it stands within its budget and its family's; `None` until the family was looked up.
+    pub standing: Option<Standing>,
+    /// What changed around it, each time with what was seen then.
+    pub tripped: Vec<Recorded<Tripped>>,
 }
 
 impl TaskView {
@@ -303,6 +421,8 @@ impl TaskView {
             id: id.to_owned(),
             opened: None,
             candidates: Vec::new(),
+            rebased: Vec::new(),
+            marked: Vec::new(),
             observation: None,
             evidence: Vec::new(),
             delivered: None,
@@ -311,11 +431,15 @@ impl TaskView {
             collected: false,
             unfinished: Vec::new(),
             late: Vec::new(),
+            charges: Charges::default(),
+            standing: None,
+            tripped: Vec::new(),
         }
     }
 
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.charges.take(entry);
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
         let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
@@ -354,6 +478,7 @@ impl TaskView {
                 self.candidates.push(recorded(entry, *candidate));
                 self.observation = Some(recorded(entry, *observation));
             }
+            Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
             Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
             Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
             Record::Delivered(receipt) => {
@@ -364,13 +489,35 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
-            Record::Planned(_)
+            Record::Tripped(tripped) => self.tripped.push(recorded(entry, tripped)),
+            Record::Rebasing(_)
+            | Record::Decision(_)
             | Record::Publishing(_)
+            | Record::Reserved(_)
+            | Record::Charged { .. }
+            | Record::Resumed(_)
+            | Record::Planned(_)
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
             | Record::Failure { .. }
             | Record::Done { .. } => {}
+        }
+    }
+
+    fn take_rebase(&mut self, entry: &Entry, rebased: Rebased) {
+        let Rebased { opened, to, captured, marked, .. } = rebased;
+        if let Some(known) = &mut self.opened {
+            known.value = opened;
+        }
+        self.rebased.push(to);
+        self.marked = marked;
+        self.observation = None;
+        if let Some((candidate, observation)) = captured {
+            self.take(
+                entry,
+                Record::Captured { candidate: Box::new(candidate), observation: Box::new(observation) },
+            );
         }
     }
 
@@ -381,9 +528,24 @@ impl TaskView {
         })
     }
 
+    /// The last candidate, if it was made on the base that the task has now.
+    #[must_use]
+    pub fn candidate(&self) -> Option<&Recorded<Candidate>> {
+        let base = self.opened.as_ref().map(|opened| &opened.value.base.tree);
+        self.candidates.last().filter(|candidate| Some(&candidate.value.base_tree) == base)
+    }
+
+    /// True where the content is the base's, a candidate's, or what a rebase left: it can be made again.
+    #[must_use]
+    pub fn is_known(&self, tree: &ObjectId) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.value.base.tree == *tree)
+            || self.candidates.iter().any(|candidate| candidate.value.tree == *tree)
+            || self.rebased.contains(tree)
+    }
+
     /// The last candidate, or `state.invalid` with the command that makes one.
     pub fn last_candidate(&self) -> Result<&Recorded<Candidate>> {
-        self.candidates.last().ok_or_else(|| {
+        self.candidate().ok_or_else(|| {
             Failure::new(Code::StateInvalid, format!("the task {} has no candidate yet", self.id))
                 .subject(self.id.clone())
                 .expected("candidate", "open")
@@ -391,12 +553,13 @@ impl TaskView {
         })
     }
 
-    /// The number that a capture of `tree` gets: that of the same tree under the same contract version, or the next one.
-    pub fn candidate_number(&self, tree: &ObjectId, contract_version: u32) -> u32 {
-        let same = self
-            .candidates
-            .iter()
-            .find(|c| c.value.tree == *tree && c.value.contract_version == contract_version);
+    /// The number that a capture of `tree` gets: that of the same tree on the same base under the same contract version, or the next one.
+    pub fn candidate_number(&self, tree: &ObjectId, base: &ObjectId, contract_version: u32) -> u32 {
+        let same = self.candidates.iter().find(|c| {
+            c.value.tree == *tree
+                && c.value.base_tree == *base
+                && c.value.contract_version == contract_version
+        });
         let next = self.candidates.iter().map(|c| c.value.candidate).max().unwrap_or(0) + 1;
         same.map_or(next, |known| known.value.candidate)
     }
@@ -454,7 +617,9 @@ impl TaskView {
             TaskState::OutcomeUnknown
         } else if self.delivered.is_some() {
             TaskState::Completed
-        } else if self.candidates.is_empty() {
+        } else if self.spent().is_some() {
+            TaskState::Incomplete
+        } else if self.candidate().is_none() {
             TaskState::Open
         } else {
             candidate_state(rows)

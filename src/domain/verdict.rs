@@ -89,6 +89,9 @@ pub const FORBIDDEN: &str = "forbidden by contract";
 /// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
 pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
+/// The reason of a row that has no evidence at all.
+pub const NEVER_RUN: &str = "never run on this candidate";
+
 /// A record with its digest. Records come in the order of the ledger.
 pub type Record = (Sha256, Evidence);
 
@@ -299,7 +302,7 @@ fn shown_by_runs(
             && e.verifier == observed.clause.verifier
     });
     let Some((digest, evidence)) = earlier else {
-        return blank(observed, Verdict::NotRun, Some("never run on this candidate".to_owned()));
+        return blank(observed, Verdict::NotRun, Some(NEVER_RUN.to_owned()));
     };
     let mut row = blank(observed, Verdict::Stale, Some(stale_reason(observed, evidence, listings)));
     row.evidence = Some(shown(digest));

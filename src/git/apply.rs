@@ -11,6 +11,7 @@
 
 mod attributes;
 mod back;
+mod index;
 mod look;
 pub mod recover;
 mod stage;
@@ -18,7 +19,9 @@ mod step;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use super::Repository;
 use super::fsops::{Barred, Folder, Top};
+use super::index_write::IndexWriter;
 use super::live::Materials;
 use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, refused};
 use crate::domain::digest::Sha256;
@@ -26,6 +29,7 @@ use crate::domain::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, 
 use crate::domain::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use index::IndexState;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -77,6 +81,8 @@ pub struct Delivery<'a> {
     pub top: &'a Path,
     /// How the receipt calls a written path: `applied`, or `reverted` for an undo.
     pub outcome: Outcome,
+    /// The repository as seen from that tree.
+    pub repository: &'a Repository,
 }
 
 /// What the receipt of a plan would say, for `--dry-run`.
@@ -104,7 +110,8 @@ pub fn execute(
         },
         Err((staged, e)) => (staged, Some(e)),
     };
-    let mut run = Run::new(&materials.top, &plan, staged, keeper, delivery.outcome);
+    let index = index::writer(delivery.repository.environment(), &plan)?;
+    let mut run = Run::new(&materials.top, &plan, staged, keeper, delivery.outcome, index.as_ref());
     match problem {
         Some(problem) => run.clear_away(problem, journal),
         None => {
@@ -138,6 +145,10 @@ struct Run<'a> {
     keeper: Keeper<'a>,
     outcome: Outcome,
     notes: Vec<Vec<Note>>,
+    index: Option<&'a IndexWriter<'a>>,
+    index_state: IndexState,
+    /// Entries that the user changed meanwhile; they stay as they are.
+    index_later: Vec<RepoPath>,
 }
 
 impl<'a> Run<'a> {
@@ -147,13 +158,16 @@ impl<'a> Run<'a> {
         staged: Staged,
         keeper: Keeper<'a>,
         outcome: Outcome,
+        index: Option<&'a IndexWriter<'a>>,
     ) -> Self {
-        Self { top, plan, staged, keeper, outcome, notes: vec![Vec::new(); plan.steps.len()] }
+        let notes = vec![Vec::new(); plan.steps.len()];
+        let (index_state, index_later) = (IndexState::Untouched, Vec::new());
+        Self { top, plan, staged, keeper, outcome, notes, index, index_state, index_later }
     }
 
     /// Carries out what is left, looks once more at all that came out, and drops it.
     fn go_forward(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
-        if let Err(stop) = self.commit_all(acts) {
+        if let Err(stop) = self.commit_with_index(acts) {
             return Err(self.take_back(stop, journal));
         }
         self.drop_held(acts)?;
@@ -179,6 +193,7 @@ impl<'a> Run<'a> {
         // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder to read.
         let announced = journal.record(&Record::TakingBack);
         let restored = self.restore();
+        let restored = self.restore_index().and(restored);
         let mut failure = match stop {
             Stop::Failed(failure) => failure,
             Stop::Conflict(at, reason) => refused(&[self.conflict(at, reason)]),

@@ -165,6 +165,25 @@ impl Conversions<'_> {
         self.attributes_of(tree, &paths.iter().collect::<Vec<_>>())
     }
 
+    /// Of each path, whether its lines must not be merged: `-merge`, `binary`, or a way of merging that is not git's own for texts.
+    pub fn unmergeable(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<bool>> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = self.private_folder()?;
+        let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
+        let call = self.call(tree, folder.path())?;
+        let answer = call.args(["check-attr", "-z", "--stdin", "merge"]).stdin(input).ok()?;
+        let fields: Vec<&[u8]> = answer.split(|b| *b == 0).collect();
+        let plain = |value: &[u8]| matches!(value, b"unspecified" | b"set" | b"text");
+        let all: Vec<bool> = fields.chunks_exact(3).map(|triple| !plain(triple[2])).collect();
+        if all.len() == paths.len() {
+            Ok(all)
+        } else {
+            Err(Failure::internal("git check-attr left out a path"))
+        }
+    }
+
     /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where nothing can apply.
     /// Two equal texts for one blob mean the same bytes, as long as the driver's program is the same.
     pub fn kinds(

@@ -96,17 +96,14 @@ fn in_a_tree(word: &str, objects: &Objects, trees: &[&ObjectId]) -> Result<bool>
 
 /// All drivers that the configuration names, with what they run.
 pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Driver>> {
-    let answer = repository
-        .git()
-        .args(["config", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"])
-        .run()?;
     let mut found: BTreeMap<String, Driver> = BTreeMap::new();
-    for entry in answer.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
-        let text = String::from_utf8_lossy(entry);
-        let (key, value) = text.split_once('\n').unwrap_or((&text, ""));
-        let Some((name, what)) = key.strip_prefix("filter.").and_then(|k| k.rsplit_once('.')) else {
+    for (key, value) in repository.configuration()?.beneath("filter.") {
+        let Some((name, what)) = key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')) else {
             continue;
         };
+        if !matches!(what, "clean" | "smudge" | "process" | "required") {
+            continue;
+        }
         let driver = found.entry(name.to_owned()).or_default();
         match what {
             "clean" => value.clone_into(&mut driver.clean),
@@ -116,6 +113,12 @@ pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Dr
         }
     }
     Ok(found)
+}
+
+/// The names of the drivers that run while a task's worktree is filled: all but Git LFS, which would fetch from the network.
+pub fn runnable_drivers(repository: &Repository) -> Result<Vec<String>> {
+    let drivers = configured_drivers(repository)?.into_iter();
+    Ok(drivers.filter(|(name, driver)| name != "lfs" && !driver.is_lfs()).map(|(name, _)| name).collect())
 }
 
 #[cfg(test)]

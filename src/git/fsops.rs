@@ -286,11 +286,11 @@ pub fn os(name: &[u8]) -> &OsStr {
 }
 
 #[cfg(not(test))]
-mod fault {
+pub(super) mod fault {
     //! Nothing goes wrong on purpose outside of tests.
 
     #[expect(clippy::unnecessary_wraps, reason = "the tests' version can fail")]
-    pub(super) fn reach(_point: &str) -> std::io::Result<()> {
+    pub(in crate::git) fn reach(_point: &str) -> std::io::Result<()> {
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod operations;
 mod places;
 
 pub use content::{Body, Permissions};
+pub(super) use index::states;
 
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::digest::{Mode, ObjectId, Sha256};
@@ -61,24 +62,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Asks git.
+    /// From the repository's configuration.
     pub fn read(repository: &Repository) -> Result<Self> {
-        let wanted = "^core\\.(filemode|symlinks|sparsecheckout)$";
-        let answer =
-            repository.git().args(["config", "--type=bool", "-z", "--get-regexp", wanted]).run()?.stdout;
-        let mut settings = Self { file_mode: true, symlinks: true, sparse: false };
-        for line in answer.split(|b| *b == 0) {
-            match line {
-                b"core.filemode\nfalse" => settings.file_mode = false,
-                b"core.filemode\ntrue" => settings.file_mode = true,
-                b"core.symlinks\nfalse" => settings.symlinks = false,
-                b"core.symlinks\ntrue" => settings.symlinks = true,
-                b"core.sparsecheckout\ntrue" => settings.sparse = true,
-                b"core.sparsecheckout\nfalse" => settings.sparse = false,
-                _ => {}
-            }
-        }
-        Ok(settings)
+        let config = repository.configuration()?;
+        Ok(Self {
+            file_mode: config.bool("core.fileMode").unwrap_or(true),
+            symlinks: config.bool("core.symlinks").unwrap_or(true),
+            sparse: config.bool("core.sparseCheckout").unwrap_or(false),
+        })
     }
 }
 
@@ -250,6 +241,32 @@ pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
 pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materials> {
     let bodies = content::bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
     Ok(Materials { top: survey.top, live: survey.live, bodies })
+}
+
+/// Stores what the survey found at these paths in the quarantine, as git would; `None` where nothing lies that git could store.
+pub fn store(
+    terms: &Terms<'_>,
+    survey: &Survey,
+    wanted: &HashSet<&RepoPath>,
+) -> Result<Vec<(RepoPath, Option<(Mode, ObjectId)>)>> {
+    let (mut found, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    for (change, fact) in terms.changes.iter().zip(&survey.facts).filter(|(c, _)| wanted.contains(&c.path)) {
+        let bytes = survey.live.get(&change.path).map(|live| live.bytes.clone());
+        match (fact.side(), bytes) {
+            (Some(side), Some(bytes)) if side.mode == Mode::Symlink => {
+                links.push((change.path.clone(), side.mode, bytes))
+            }
+            (Some(side), Some(bytes)) => files.push((change.path.clone(), side.mode, bytes)),
+            _ => found.push((change.path.clone(), None)),
+        }
+    }
+    let texts: Vec<(RepoPath, Vec<u8>)> =
+        files.iter().map(|(path, _, bytes)| (path.clone(), bytes.clone())).collect();
+    let targets: Vec<Vec<u8>> = links.iter().map(|(.., bytes)| bytes.clone()).collect();
+    let (file_ids, link_ids) = content::store(terms, &texts, &targets)?;
+    let stored = files.into_iter().zip(file_ids).chain(links.into_iter().zip(link_ids));
+    found.extend(stored.map(|((path, mode, _), id)| (path, Some((mode, id)))));
+    Ok(found)
 }
 
 fn other_kind(

@@ -96,7 +96,7 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
 }
 
 /// Copies an index with its time of modification: git tells by it which entries are too fresh to be trusted.
-fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(super) fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
     let modified = std::fs::metadata(from)?.modified()?;
     std::fs::copy(from, to)?;
     let file = std::fs::File::options().write(true).open(to)?;

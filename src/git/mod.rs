@@ -4,24 +4,29 @@
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
 //! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote).
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed.
 
+pub mod advance;
 pub mod apply;
 pub mod beneath;
 pub mod bound;
 pub mod branch;
 pub mod capture;
 pub mod command;
+pub mod config;
 pub mod convert;
 pub mod drivers;
 pub mod fsops;
+pub mod index_write;
 pub mod keep;
 pub mod lease;
 pub mod limits;
 pub mod live;
 pub mod live_base;
 pub mod materialise;
+pub mod merge;
 pub mod objects;
 pub mod patch_intake;
 pub mod private_index;
@@ -31,6 +36,7 @@ pub mod slot;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;
+pub mod tripwire;
 pub mod user_index;
 pub mod worktree;
 

@@ -4,12 +4,14 @@
 //! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten that one.
 
 use super::command::{Environment, Git, absolute};
+use super::config::Config;
 use super::objects::{Objects, Quarantine};
 use crate::domain::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where a call comes from.
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ pub struct Caller {
 }
 
 /// A repository, and the working tree that was meant.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Repository {
     environment: Environment,
     git_dir: PathBuf,
@@ -33,6 +35,7 @@ pub struct Repository {
     top: Option<PathBuf>,
     format: ObjectFormat,
     task: Option<String>,
+    config: OnceLock<Config>,
 }
 
 impl Repository {
@@ -122,6 +125,7 @@ impl Repository {
             top,
             format,
             task,
+            config: OnceLock::new(),
         })
     }
 
@@ -204,10 +208,18 @@ impl Repository {
         Objects::open(self, quarantine)
     }
 
+    /// The merged configuration, as it was when it was first asked for.
+    pub fn configuration(&self) -> Result<&Config> {
+        if let Some(config) = self.config.get() {
+            return Ok(config);
+        }
+        let config = Config::read(self.git())?;
+        Ok(self.config.get_or_init(|| config))
+    }
+
     /// A value of the merged configuration.
     pub fn config(&self, key: &str) -> Result<Option<String>> {
-        let output = self.git().args(["config", "--get", key]).run()?;
-        Ok(output.success().then(|| output.line()))
+        Ok(self.configuration()?.get(key).map(str::to_owned))
     }
 
     /// The id that a revision names; `None` where there is none.

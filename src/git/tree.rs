@@ -52,6 +52,20 @@ pub fn entry(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<Opti
     Ok(None)
 }
 
+/// Every file below a directory of a tree; none where it has no such directory.
+pub fn files_beneath(objects: &Objects, tree: &ObjectId, folder: &RepoPath) -> Result<Vec<TreeFile>> {
+    let mut at = tree.clone();
+    for name in folder.components() {
+        match objects.tree(&at)?.into_iter().find(|e| e.name == name && e.mode.is_none()) {
+            Some(entry) => at = entry.id,
+            None => return Ok(Vec::new()),
+        }
+    }
+    let mut found = Vec::new();
+    collect(objects, &at, folder.as_bytes(), &mut |path, mode, id| found.push(TreeFile { path, mode, id }))?;
+    Ok(found)
+}
+
 /// What differs between two trees, sorted by path bytes.
 pub fn difference(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<Vec<TreeDifference>> {
     let mut found = Vec::new();

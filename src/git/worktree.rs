@@ -7,7 +7,7 @@
 use super::beneath::{Dir, remove_content};
 use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
-use super::drivers::configured_drivers;
+use super::drivers::runnable_drivers;
 use super::keep::{Kept, copy_into_repository};
 use super::materialise::{Held, Permissions, bring};
 use super::objects::Quarantine;
@@ -73,9 +73,13 @@ fn wanted_root(repository: &Repository) -> Result<(PathBuf, OsString)> {
     let name = main.file_name().unwrap_or(OsStr::new("repository")).as_bytes();
     let name =
         OsStr::from_bytes(name.strip_suffix(b".git").filter(|n| !n.is_empty()).unwrap_or(name)).to_owned();
-    let configured =
-        repository.git().args(["config", "--type=path", "--get", "tender.worktreeRoot"]).run()?;
-    if configured.success() {
+    if repository.config("tender.worktreeRoot")?.is_some() {
+        // Git reads it as a path: `~` is the home directory.
+        let configured =
+            repository.git().args(["config", "--type=path", "--get", "tender.worktreeRoot"]).run()?;
+        if !configured.success() {
+            return Err(configured.failure());
+        }
         return Ok((absolute(main, Path::new(&configured.line())), name));
     }
     let parent = main.parent().unwrap_or(main);
@@ -176,11 +180,7 @@ pub fn create<G>(
     };
     let git = || Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
     git().args(["read-tree", opening.tree.as_str()]).ok()?;
-    let drivers: Vec<String> = configured_drivers(repository)?
-        .into_iter()
-        .filter(|(name, driver)| name != "lfs" && !driver.is_lfs())
-        .map(|(name, _)| name)
-        .collect();
+    let drivers = runnable_drivers(repository)?;
     let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };
     let files = tree::files(&repository.objects(Some(opening.quarantine))?, opening.tree)?;
     let held = bring(
@@ -410,7 +410,7 @@ mod tests {
         let git = Git::new(made.home.environment(), None).cwd(&other);
         git.args(["init", "-q", "--bare"]).ok().expect("made");
         made.home.config("tender.worktreeRoot", "~/sub");
-        let first = make_root(&made.repository).expect("a root");
+        let first = make_root(&made.home.repository()).expect("a root");
         assert_eq!(first, made.home.outside().join("sub/repo.tender"));
         let second = Repository::at(made.home.environment(), &other, &other, None).expect("opens");
         assert_eq!(make_root(&second).expect("a root"), made.home.outside().join("sub/repo-2.tender"));

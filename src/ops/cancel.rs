@@ -1,9 +1,14 @@
 //! `cancel`: an end without a delivery. The worktree stays until `gc`.
+//!
+//! A command that is at work on the task is asked to stop, ends all that it has started, records that, and lets the task go; then it is
+//! cancelled. What is a part of the task ends with it. Two tasks' locks are never held at once here: the parent's is given back first.
 
-use super::Session;
-use crate::domain::task::Record;
-use crate::error::Result;
+use super::session::TaskWrite;
+use super::{Session, budget};
+use crate::domain::task::{Record, TaskView, Unfinished};
+use crate::error::{Code, Result};
 use serde::Serialize;
+use serde_json::json;
 
 /// What `cancel` shows.
 #[derive(Debug, Serialize)]
@@ -15,24 +20,86 @@ pub struct Cancelled {
     state: &'static str,
     /// Its worktree, with whatever is in it.
     pub worktree: String,
-    /// What may still happen because of it, as sentences.
-    #[serde(rename = "effects", skip_serializing_if = "Vec::is_empty")]
+    /// What may still happen although it was cancelled, one sentence each.
     pub effects: Vec<String>,
+    /// Tasks that were parts of it, and were cancelled with it.
+    pub parts: Vec<String>,
 }
 
 /// Ends a task. Cancelling it again changes nothing; a completed one is `state.invalid`.
 pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
-    let mut task = session.write_while_unknown(named)?;
-    if task.view.cancelled.is_none() {
-        task.require_active()?;
-        task.act("cancel", &serde_json::json!({}), |_| Ok((Record::Cancelled, ())))?;
-    }
+    let mut task = session.write_stopping(named)?;
+    end(&mut task)?;
+    let id = task.view.id.clone();
     let worktree = task.view.opened()?.worktree.clone();
+    let mut effects = effects(&task.view);
+    drop(task);
+    let mut parts = Vec::new();
+    end_parts(session, &id, &mut parts, &mut effects)?;
     Ok(Cancelled {
         schema: "git-tender/cancelled/v1",
-        task_id: task.view.id.clone(),
+        task_id: id,
         state: "cancelled",
         worktree,
-        effects: super::publish::open_effects(&task),
+        effects,
+        parts,
     })
+}
+
+fn end(task: &mut TaskWrite<'_>) -> Result<()> {
+    if task.view.cancelled.is_some() {
+        return Ok(());
+    }
+    task.require_active()?;
+    task.act("cancel", &json!({}), |_| Ok((Record::Cancelled, ())))
+}
+
+/// Ends what is a part of the task. One that was delivered or cancelled before stays what it is.
+fn end_parts(session: &Session, id: &str, parts: &mut Vec<String>, effects: &mut Vec<String>) -> Result<()> {
+    let Some(ledger) = session.ledger()? else { return Ok(()) };
+    for part in budget::children(&ledger, id)? {
+        let mut task = session.write_stopping(Some(&part))?;
+        let ended_before = task.view.has_ended();
+        match end(&mut task) {
+            Err(failure) if failure.code() != Code::StateInvalid => return Err(failure),
+            _ => {}
+        }
+        effects.extend(self::effects(&task.view));
+        drop(task);
+        if !ended_before {
+            parts.push(part.clone());
+        }
+        end_parts(session, &part, parts, effects)?;
+    }
+    Ok(())
+}
+
+/// What may still happen: actions of the task of which nobody knows whether they took effect, and pushes that may arrive late.
+fn effects(view: &TaskView) -> Vec<String> {
+    let left = view.unfinished.iter().filter(|action| action.state.is_unknown());
+    let sentence = |action: &Unfinished| match &action.publishing {
+        Some(publishing) => format!("{} ({})", publishing.effect(), action.action),
+        None => format!(
+            "the {} of {} ({}) may have taken effect, or still take it",
+            action.tool, view.id, action.action
+        ),
+    };
+    let late = view.late.iter().map(|(action, sent)| format!("{} ({action})", sent.late_effect()));
+    left.map(sentence).chain(late).collect()
+}
+
+impl Cancelled {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out =
+            format!("task {} is cancelled; its worktree {} stays until gc\n", self.task_id, self.worktree);
+        for part in &self.parts {
+            out.push_str(&format!("with it {part}, which was a part of it\n"));
+        }
+        for effect in &self.effects {
+            out.push_str(&format!("{effect}\n"));
+        }
+        out
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, publish, report, verify};
-use crate::domain::delivery::Clearance;
+use super::{Session, budget, publish, report, tripwire, verify};
+use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Record, TaskState};
@@ -52,16 +52,47 @@ impl From<bool> for Place {
     }
 }
 
+/// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over to what is there first,
+/// runs the verifiers that this made stale, and delivers exactly what they saw.
+pub fn merge(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options,
+    progress: super::session::Progress<'_>,
+) -> Result<DeliveryObject> {
+    let refused = match deliver(session, named, options) {
+        Err(failure) if failure.code() == Code::DeliveryConflict && is_mergeable(&failure) => failure,
+        other => return other,
+    };
+    if options.write == Write::DryRun {
+        return Err(refused);
+    }
+    let candidate = super::rebase::rebase(session, named)?;
+    let task = Some(candidate.task_id.as_str());
+    let how =
+        verify::Options { only: &[], explain: verify::Explain::No, sandbox: verify::Sandbox::AsContracted };
+    verify::verify(session, task, &how, progress)?;
+    deliver(session, task, options)
+}
+
+/// True where the failure lists conflicts and each can be merged.
+fn is_mergeable(failure: &Failure) -> bool {
+    let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
+    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
+    !conflicts.is_empty() && conflicts.iter().all(|conflict| conflict.mergeable)
+}
+
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
 pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
-        return Ok(
-            DeliveryObject::new(&task.view.id, TaskState::Completed, &delivered.value.receipt).already()
-        );
+        let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);
+        return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already());
     }
     task.require_active()?;
     task.view.last_candidate()?;
+    budget::require_left(&task)?;
+    tripwire::look(&mut task)?;
     let observation = verify::observe(&mut task)?;
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);
@@ -105,7 +136,7 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
 
 fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     let opened = task.view.opened()?;
-    let now = home(task.session.repository.environment(), opened)?.branch()?;
+    let now = home(task.session, opened)?.branch()?;
     if now == opened.home.branch {
         return Ok(());
     }
@@ -156,23 +187,24 @@ fn write(
         before_tree: &candidate.base_tree,
         after_tree: &candidate.tree,
         former: None,
+        staged: None,
         outcome: Outcome::Applied,
     };
     let facts = Facts { head: None, evidence, undoes: false };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(task.session.repository.environment(), &opened).and_then(|home| {
+    let written = home(task.session, &opened).and_then(|home| {
         journal.facts.head = home.resolve("HEAD", "commit")?;
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
-    let id = &task.view.id;
+    let (id, mode) = (&task.view.id, opened.effective.delivery);
     match written {
-        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, &receipt)),
+        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
         Ok(Written::Preview(paths)) => {
             let text = "compared with the live tree; nothing was written".to_owned();
             action.succeed(&mut task.ledger, &Record::Done { text })?;
-            Ok(DeliveryObject::preview(id, paths))
+            Ok(DeliveryObject::preview(id, mode, paths))
         }
-        Err(failure) => Err(journal.failed(explained(id, failure))),
+        Err(failure) => Err(journal.failed(explained(id, failure, "rebase"))),
     }
 }

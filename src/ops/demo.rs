@@ -52,6 +52,10 @@ impl Person for Nobody {
     fn confirm(&self, _question: &str) -> Option<bool> {
         None
     }
+
+    fn has_consented(&self) -> bool {
+        false
+    }
 }
 
 struct Walk<'a> {

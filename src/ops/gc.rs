@@ -74,10 +74,6 @@ fn collect(session: &Session, id: &str) -> Result<()> {
 fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let session = task.session;
     let opened = task.view.opened()?;
-    let known = |tree: &crate::domain::digest::ObjectId| {
-        *tree == opened.base.tree
-            || task.view.candidates.iter().any(|candidate| candidate.value.tree == *tree)
-    };
     let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
     let now = submit::worktree(session, &task.view.id, opened, &quarantine, limits)?;
@@ -86,7 +82,7 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
             .subject(opened.worktree.clone())
             .remedy("Take what you need out of it, or remove it yourself.", ["git", "worktree", "list"])
     };
-    if !known(&now.tree) {
+    if !task.view.is_known(&now.tree) {
         return Err(lost(format!("{} holds work that was never captured", worktree.display())));
     }
     let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;

@@ -2,7 +2,8 @@
 
 use super::Session;
 use super::session::RunningAction;
-use crate::domain::delivery::{Clearance, IndexState, plan, refused};
+use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, plan, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{Candidate, Change};
 use crate::domain::receipt::{Outcome, Receipt};
@@ -10,13 +11,13 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::task::{IndexDifference, Opened, Planned, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery, Journal, Keeper};
-use crate::git::{Environment, Repository, live};
+use crate::git::{Repository, live};
 use crate::store::{Blobs, Ledger};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// The repository as seen from the live tree that the task was opened from.
-pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
+pub fn home(session: &Session, opened: &Opened) -> Result<Repository> {
     let top = Path::new(&opened.home.top);
     if !top.is_dir() {
         return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
@@ -26,7 +27,11 @@ pub fn home(environment: &Environment, opened: &Opened) -> Result<Repository> {
                 ["git", "tender", "diff", &opened.contract.task_id],
             ));
     }
-    Repository::at(environment, Path::new(&opened.home.git_dir), top, None)
+    let (git_dir, here) = (Path::new(&opened.home.git_dir), &session.repository);
+    if here.git_dir() == git_dir && here.top().is_ok_and(|known| known == top) {
+        return Ok(here.clone());
+    }
+    Repository::at(here.environment(), git_dir, top, None)
 }
 
 /// What the index said of each path when the base was fixed.
@@ -65,6 +70,15 @@ impl IndexAtBase {
     }
 }
 
+/// Whether the index changes with the files.
+#[must_use]
+pub fn index_rule(opened: &Opened) -> IndexRule {
+    match opened.effective.delivery {
+        DeliveryMode::Staged => IndexRule::Follows,
+        _ => IndexRule::Stays,
+    }
+}
+
 /// A write to the live tree: from one tree of a candidate to the other.
 #[derive(Debug)]
 pub struct Write<'a> {
@@ -82,6 +96,8 @@ pub struct Write<'a> {
     pub after_tree: &'a ObjectId,
     /// What the delivery that is undone found and wrote.
     pub former: Option<&'a live::Former>,
+    /// What the delivery that is undone changed in the index.
+    pub staged: Option<&'a [IndexStep]>,
     /// How the receipt calls a written path.
     pub outcome: Outcome,
 }
@@ -120,22 +136,30 @@ impl Write<'_> {
             settings: live::Settings::read(home)?,
         };
         let survey = live::survey(&terms)?;
-        let plan = plan(self.changes, &survey.facts, &|path| index.of(path))
+        let mut plan = plan(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
             .map_err(|conflicts| refused(&conflicts))?;
+        if let Some(staged) = self.staged {
+            plan = plan.taking_index_back(staged);
+        }
         let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
         let materials = live::prepare(&terms, survey, &plan)?;
-        let delivery = Delivery { id, top, outcome: self.outcome };
+        let delivery = Delivery { id, top, outcome: self.outcome, repository: home };
         let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
         apply::execute(plan.clear(clearance)?, materials, delivery, journal, keeper).map(Written::Receipt)
     }
 }
 
-/// A conflict gets the command that shows what was to be written, where it has none of its own.
+/// A conflict gets the command that solves it, where it has none of its own.
 #[must_use]
-pub fn explained(task: &str, failure: Failure) -> Failure {
+pub fn explained(task: &str, failure: Failure, next: &str) -> Failure {
     if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
-        let text = "Nothing was written, and the patch is kept. Look at what it would change.";
-        return failure.remedy(text, ["git", "tender", "diff", task]);
+        let text = match next {
+            "rebase" => {
+                "Nothing was written. Carry the change over to what is there now, in the task's worktree."
+            }
+            _ => "Nothing was written. Look at what was delivered.",
+        };
+        return failure.remedy(text, ["git", "tender", next, task]);
     }
     failure
 }

@@ -1,11 +1,14 @@
 //! One use case a file, named like its command. Typed options in, a typed result out; nothing here prints.
 //!
-//! The pipeline is `open`, `submit`, `verify`, `deliver`; `ship` chains them, `undo` goes back. `session` is what all of them work on: the
-//! repository, its store, who asks, and the task's lock. `live` is what `deliver` and `undo` share; `publish` is
-//! what both do instead where a ref is moved. What is decided is decided in
+//! The pipeline is `open`, `submit`, `verify`, `deliver`; `ship` chains them, `rebase` carries a candidate over to a base that moved,
+//! `undo` goes back. `session` is what all of them work on: the repository, its store, who asks, and the task's lock. `live` is what
+//! `deliver` and `undo` share, `publish` what both do instead where a ref is moved, `budget` what is left for a task and its family,
+//! `tripwire` what changed around it. What is decided is decided in
 //! `domain`; here it is looked up, recorded and carried out, in that order.
 
+pub mod answer;
 pub mod attest;
+mod budget;
 pub mod cancel;
 pub mod deliver;
 pub mod demo;
@@ -15,11 +18,14 @@ pub mod init;
 mod live;
 pub mod open;
 pub mod publish;
+pub mod rebase;
 pub mod recover;
 pub mod report;
+pub mod resume;
 pub mod session;
 pub mod ship;
 pub mod submit;
+mod tripwire;
 pub mod undo;
 pub mod verify;
 

@@ -1,10 +1,11 @@
 //! `open` and `start`: seal the contract, fix the base, make the worktree.
 
 use super::session::{Progress, RunningAction, load};
-use super::{Session, doctor, recover};
+use super::{Session, doctor, recover, tripwire};
 use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::digest::Sha256;
-use crate::domain::policy::{Config, Policy, effective};
+use crate::domain::family;
+use crate::domain::policy::{Config, Effective, Policy, effective};
 use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
 use crate::error::{Code, Failure, Result};
@@ -87,9 +88,59 @@ fn open_named(
         Ok(prepared) => prepared,
         Err(failure) => return Err(action.fail(&mut ledger, failure)),
     };
-    action.succeed(&mut ledger, &Record::Opened(Box::new(opened.clone())))?;
+    let record = Record::Opened(Box::new(opened.clone()));
+    // A parent that has ended meanwhile ends its parts, and would miss one that comes after.
+    let recorded = ledger.atomically(|ledger| match parent(ledger, &contract) {
+        Ok(_) => action.succeed(ledger, &record).map(|_| Ok(())),
+        Err(failure) => Ok(Err(failure)),
+    })?;
+    if let Err(failure) = recorded {
+        return Err(action.fail(&mut ledger, failure));
+    }
     worktree::made(&session.quarantine(&contract.task_id))?;
-    Ok(object(&contract.task_id, TaskState::Open, &opened, manual, notes))
+    let (_, view) = session.view(Some(&contract.task_id))?;
+    Ok(object(&contract.task_id, view.state(&[]), &opened, manual, notes))
+}
+
+/// The task that this one is a part of, which has to be there and to go on.
+fn parent(ledger: &Ledger, contract: &Contract) -> Result<Option<TaskView>> {
+    let Some(id) = &contract.parent else { return Ok(None) };
+    let Some(view) = load(ledger, id)? else {
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no task {id:?} that this one could be a part of"),
+        )
+        .subject("parent")
+        .detail("parent", id)
+        .remedy("Open that task first.", ["git", "tender", "status"]));
+    };
+    if view.has_ended() {
+        let state = if view.cancelled.is_some() { "cancelled" } else { "completed" };
+        return Err(Failure::new(
+            Code::StateInvalid,
+            format!("the task {id} is {state}, so nothing can be a part of it any more"),
+        )
+        .subject("parent")
+        .detail("parent", id)
+        .expected("a task that has not ended", state)
+        .remedy("Leave `parent` out, or name a task that is open.", ["git", "tender", "status"]));
+    }
+    Ok(Some(view))
+}
+
+/// What is in force of a part of another task: nothing beyond that one.
+fn beneath_parent(session: &Session, contract: &Contract, effective: Effective) -> Result<Effective> {
+    let view = match (&contract.parent, session.ledger()?) {
+        (None, _) => None,
+        (_, Some(ledger)) => parent(&ledger, contract)?,
+        (Some(_), None) => return Err(Failure::internal("a ledger was made and is not there")),
+    };
+    let Some(view) = view else { return Ok(effective) };
+    let (above, limits) = (view.opened()?, view.limits());
+    match Failure::first_of(family::beyond(contract, &above.contract, &limits)) {
+        Some(failure) => Err(failure),
+        None => Ok(effective.beneath(&above.effective, &limits)),
+    }
 }
 
 /// The same `open` again.
@@ -104,9 +155,15 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
         .expected(opened.seal.sha256, seal.sha256)
         .remedy("Choose another taskId, or cancel the task first.", ["git", "tender", "report", &view.id]));
     }
-    let ledger = session.ledger()?.ok_or_else(|| Failure::internal("the ledger went away"))?;
-    let evidence = super::report::evidence(&ledger, view)?;
-    let rows = super::report::rows(&session.blobs(), view, &evidence)?;
+    known(session, &view.id)
+}
+
+/// A task that is there already, as `open` shows it.
+pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
+    let (ledger, view) = session.view(Some(task))?;
+    let opened = view.opened()?;
+    let evidence = super::report::evidence(&ledger, &view)?;
+    let rows = super::report::rows(&session.blobs(), &view, &evidence)?;
     let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
     let manual = manual(&opened.contract, &verifiers);
     Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
@@ -144,15 +201,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let repository = &session.repository;
     repair_can_be_shown(contract)?;
     let base = base(session, contract)?;
-    let config = configuration(session, &base)?;
-    let (effective, narrowings) = effective(contract, &config.policy)?;
-    let verifiers = Verifiers::load(repository, base.commit_tree(), &session.layout.local())?;
-    let forbidden = &contract.verification.forbidden;
-    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
-    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
-    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
-        verifiers.get(verifier)?;
-    }
+    let Terms { effective, filters, narrowed, verifiers } = terms(session, contract, &base)?;
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -161,18 +210,50 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let opened = Opened {
         seal: seal.clone(),
         contract: contract.clone(),
-        effective: effective.protecting(&verifiers.closure_scope()),
-        filters: config.filters,
-        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        effective,
+        filters,
+        narrowed,
         lacks: Default::default(),
         worktree: String::new(),
         index: Sha256::of(b""),
         author: super::publish::before_opening(repository, contract)?,
+        sight: None,
         base,
         home,
     };
     let manual = manual(contract, &verifiers);
     Ok(Prepared { opened, manual, notes: uncommitted_configuration(session)? })
+}
+
+/// What the base commit says of a contract.
+pub struct Terms {
+    /// What is in force.
+    pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    verifiers: Verifiers,
+}
+
+/// Policy and verifiers are read from the base commit; everything that the contract or the policy demands has to be there.
+pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
+    let config = configuration(session, base)?;
+    let (effective, narrowings) = effective(contract, &config.policy)?;
+    let effective = beneath_parent(session, contract, effective)?;
+    let verifiers = Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local())?;
+    let forbidden = &contract.verification.forbidden;
+    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
+    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
+    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
+        verifiers.get(verifier)?;
+    }
+    Ok(Terms {
+        effective: effective.protecting(&verifiers.closure_scope()),
+        filters: config.filters,
+        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        verifiers,
+    })
 }
 
 /// A repair that requires nothing could never show that it repaired anything.
@@ -312,6 +393,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
         .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
     write_private(&session.layout.task_held(&id), &held)?;
     opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
+    opened.sight = Some(tripwire::first_look(session, opened)?);
     Ok(prepared)
 }
 

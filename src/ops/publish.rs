@@ -16,9 +16,7 @@ use crate::domain::delivery::Clearance;
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::entry::Entry;
 use crate::domain::patch::{Candidate, manifest_sha256};
-use crate::domain::publication::{
-    CommitPlan, Decision, Identity, Publication, Publishing, Standing, default_branch,
-};
+use crate::domain::publication::{CommitPlan, Identity, Publication, Publishing, Standing, default_branch};
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Opened, Record, TaskState};
@@ -86,10 +84,12 @@ pub fn deliver(
         action.succeed(&mut task.ledger, &Record::Done { text })?;
         let paths = publishing.receipt.paths.into_iter();
         let paths = paths.map(|path| (path.change.path, Outcome::WouldApply)).collect();
-        return Ok(DeliveryObject::preview(&id, paths).published(Some(&publishing.publication)));
+        return Ok(DeliveryObject::preview(&id, publishing.publication.mode, paths)
+            .published(Some(&publishing.publication)));
     }
+    let mode = publishing.publication.mode;
     let receipt = carry_out(task, action, publishing)?;
-    Ok(DeliveryObject::new(&id, TaskState::Completed, &receipt))
+    Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
 }
 
 /// Reverses what a receipt says was published: the ref goes back to what it named before, or away. `action` is dispatched.
@@ -115,8 +115,9 @@ pub fn undo(
     {
         return Err(action.fail(&mut task.ledger, failure));
     }
+    let mode = publishing.publication.mode;
     let receipt = carry_out(task, action, publishing)?;
-    Ok(DeliveryObject::new(&id, TaskState::Undone, &receipt))
+    Ok(DeliveryObject::new(&id, TaskState::Undone, mode, &receipt))
 }
 
 /// Everything that can be known and refused before anything is moved. The commit is made in the quarantine, but for a dry run.
@@ -318,7 +319,7 @@ fn carry_out(
         Ok(()) if publishing.publication.mode == DeliveryMode::Branch => {
             move_branch(session, &id, &publishing)
         }
-        Ok(()) => remote::send(session, &opened, &publishing),
+        Ok(()) => remote::send(session, &opened, &publishing, &|| task.require_wanted().is_ok()),
     };
     match moved {
         Moved::Done(notes) => {
@@ -332,7 +333,8 @@ fn carry_out(
         Moved::Nothing(failure) => {
             let failure = failure.reference(action.id());
             action.reconcile(&mut task.ledger)?;
-            action.safe_to_retry(&mut task.ledger, &Record::Failure { failure: failure.clone() })?;
+            action
+                .safe_to_retry(&mut task.ledger, &Record::Failure { failure: failure.clone(), cost: None })?;
             Err(failure)
         }
         Moved::Unknown(failure) => Err(action.lose(&mut task.ledger, failure)),
@@ -419,7 +421,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
             let failure = publishing.publication.conflict(there.as_ref(), &task);
             reconciled.notes.push(failure.message().to_owned());
             resumed.reconcile(&mut ledger)?;
-            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure })?;
+            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure, cost: None })?;
         }
         Asked::Unknown(why) => {
             let mut failure = publishing.unknown(&why).reference(action);
@@ -427,43 +429,9 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
                 failure = resumed.lose(&mut ledger, failure);
             }
             reconciled.outcome = "unknown";
-            reconciled.notes.push(failure.message().to_owned());
-            reconciled.notes.extend(publishing.choices().map(|(_, choice)| choice));
+            reconciled.notes = super::recover::choices(&failure);
             return Ok((reconciled, Some(failure)));
         }
     }
     Ok((reconciled, None))
-}
-
-/// Ends an unknown action on a person's word. The caller has made sure that it is a person's.
-pub fn decide_by_person(task: &mut TaskWrite<'_>, action: &str, decision: Decision) -> Result<()> {
-    let entries = task.ledger.action(action)?;
-    let last = entries.last().filter(|last| last.state.is_unknown());
-    let (Some(last), Some(publishing)) = (last, planned(&entries)) else {
-        return Err(Failure::new(
-            Code::StateInvalid,
-            format!("nothing about the action {action} is unknown"),
-        )
-        .subject(action)
-        .remedy("See what is unfinished.", ["git", "tender", "status"]));
-    };
-    let (end, record) = match decision {
-        Decision::Arrived => (ActionState::Succeeded, publishing.done()),
-        Decision::NotArrived => (
-            ActionState::SafeToRetry,
-            Record::Done { text: "a person says that it did not take place".to_owned() },
-        ),
-    };
-    let mut resumed = RunningAction::resume(last);
-    for entry in resumed.decided(&mut task.ledger, task.session.actor, end, &record)? {
-        task.view.apply(&entry)?;
-    }
-    Ok(())
-}
-
-/// What may still happen because of a task, as sentences: for whoever ends it.
-#[must_use]
-pub fn open_effects(task: &TaskWrite<'_>) -> Vec<String> {
-    let effects = task.view.outside_effects().into_iter();
-    effects.map(|(effect, action)| format!("{effect} ({action})")).collect()
 }

@@ -6,10 +6,11 @@
 use super::live::{Facts, LedgerJournal};
 use super::session::RunningAction;
 use super::{Session, publish};
+use crate::domain::action::{ActionState, Actor};
 use crate::domain::entry::Entry;
-use crate::domain::receipt::Outcome;
-use crate::domain::task::{Planned, Record};
-use crate::error::{Failure, Result};
+use crate::domain::receipt::{Outcome, Receipt, Staged};
+use crate::domain::task::{Choice, Decision, Planned, Record, Word};
+use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::apply::recover::{Recovered, Unfinished, run};
 use crate::store::Ledger;
@@ -35,7 +36,8 @@ pub struct Reconciled {
     pub task: Option<String>,
     /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, or `busy` where it is still running.
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision` where a person has to, or `busy`
+    /// where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<crate::domain::repo_path::RepoPath>,
@@ -79,9 +81,25 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             None => None,
         };
         let may = free && (lock.is_some() || task.is_none());
-        recovery.actions.push(if may { reconcile(session, &action)? } else { busy() });
+        recovery.actions.push(match may {
+            false => busy(),
+            true => match reconcile(session, &action) {
+                Err(failure) if failure.code() == Code::DecisionRequired => {
+                    Reconciled { outcome: "needs_human_decision", notes: choices(&failure), ..busy() }
+                }
+                other => other?,
+            },
+        });
     }
     Ok(recovery)
+}
+
+/// The question and its answers, as lines.
+pub fn choices(failure: &Failure) -> Vec<String> {
+    let choices = failure.details().get("choices").cloned().unwrap_or_default();
+    let choices: Vec<Choice> = serde_json::from_value(choices).unwrap_or_default();
+    let line = |choice: &Choice| format!("{}: {}", choice.answer, choice.consequence);
+    std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
 }
 
 /// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an effect of that task.
@@ -102,7 +120,12 @@ pub fn as_far_as_known(session: &Session, task: &str) -> Result<Option<Failure>>
         if of.as_deref() == Some(task) && moves_a_ref(&ledger, &action)? {
             unknown = unknown.or(publish::settle(session, &action)?.1);
         } else {
-            settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool))?;
+            match settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool)) {
+                Err(failure) if failure.code() == Code::DecisionRequired => {
+                    unknown = unknown.or(Some(failure))
+                }
+                other => other?,
+            }
         }
     }
     Ok(unknown)
@@ -149,10 +172,14 @@ fn settle(
         _ => None,
     };
     let live = is_live(tool) && delivery_is_ours && (mine || other.is_some());
-    if live || (mine && !is_live(tool)) {
-        reconcile(session, action)?;
+    if !live && (!mine || is_live(tool)) {
+        return Ok(());
     }
-    Ok(())
+    match reconcile(session, action) {
+        // What a person has to say of another task keeps nobody from working on this one.
+        Err(failure) if !mine && failure.code() == Code::DecisionRequired => Ok(()),
+        other => other.map(|_| ()),
+    }
 }
 
 /// True for actions that write to the live tree.
@@ -173,29 +200,69 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled::new(&last);
     let (planned, unfinished) = unfinished(&entries)?;
+    let rebasing = records(&entries)?.into_iter().find_map(|record| match record {
+        Record::Rebasing(rebased) => Some(*rebased),
+        _ => None,
+    });
     resumed.reconcile(&mut ledger)?;
-    match unfinished {
-        None => {
+    match (unfinished, rebasing) {
+        (None, Some(rebased)) => {
+            super::rebase::resume(session, &mut ledger, &mut resumed, rebased)?;
+            reconciled.outcome = "completed";
+        }
+        (None, None) => {
             let text = "it was cut off before it changed anything".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
-        Some(unfinished) => {
+        (Some(unfinished), _) if !unfinished.plan.top.is_dir() => {
+            let decision = whether_delivered(&last.tool, &unfinished);
+            resumed.need_decision(&mut ledger, &decision)?;
+            return Err(decision.required(last.task.as_deref().unwrap_or_default(), action));
+        }
+        (Some(unfinished), _) => {
             finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?
         }
     }
     Ok(reconciled)
 }
 
+/// The tree that a delivery was writing to is gone, so nobody can look.
+fn whether_delivered(tool: &str, unfinished: &Unfinished) -> Decision {
+    let top = unfinished.plan.top.display();
+    Decision::new(
+        format!("`{tool}` was cut off while it wrote to {top}: did it take place?"),
+        "it counts as done; nothing more is written, and temporary files named .tender-… may be left there",
+        "it counts as not done and can be run again; temporary files named .tender-… may be left there",
+        format!("{top} is gone; where it comes back, the next command looks for itself"),
+    )
+}
+
+/// Ends an effect that nobody can find out about, on a person's word. The caller has made sure that it is a person's.
+pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: Word) -> Result<()> {
+    let entries = ledger.action(action)?;
+    let last = entries.last().ok_or_else(|| Failure::internal("an action without rows"))?;
+    let done = match (publish::planned(&entries), unfinished(&entries)?) {
+        (Some(publishing), _) => publishing.done(),
+        (None, (Some(planned), Some(unfinished))) => {
+            let staged = unfinished.staged.unwrap_or_else(Staged::none);
+            planned.done(Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome))
+        }
+        _ => return Err(Failure::internal(format!("nothing about the action {action} can be decided"))),
+    };
+    let (end, record) = match word {
+        Word::Yes => (ActionState::Succeeded, done.on_a_persons_word()),
+        Word::No => {
+            let text = "a person said that it did not take place".to_owned();
+            (ActionState::SafeToRetry, Record::Done { text })
+        }
+    };
+    RunningAction::resume(last).decided(ledger, person, end, &record).map(|_| ())
+}
+
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
 fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
     let (mut planned, mut staged, mut taking_back): (Option<Planned>, _, _) = (None, None, false);
-    for entry in entries.iter().filter(|entry| entry.result.get("record").is_some()) {
-        let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
-            Failure::new(
-                crate::error::Code::StoreCorrupt,
-                format!("row {} holds a record that cannot be read: {e}", entry.seq),
-            )
-        })?;
+    for record in records(entries)? {
         match record {
             Record::Planned(found) => planned = Some(*found),
             Record::Staged(found) => staged = Some(*found),
@@ -212,6 +279,18 @@ fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)
     Ok((planned, unfinished))
 }
 
+fn records(entries: &[Entry]) -> Result<Vec<Record>> {
+    let read = |entry: &Entry| {
+        serde_json::from_value(entry.result.clone()).map_err(|e| {
+            Failure::new(
+                Code::StoreCorrupt,
+                format!("row {} holds a record that cannot be read: {e}", entry.seq),
+            )
+        })
+    };
+    entries.iter().filter(|entry| entry.result.get("record").is_some()).map(read).collect()
+}
+
 fn finish(
     session: &Session,
     ledger: &mut Ledger,
@@ -224,7 +303,7 @@ fn finish(
     let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
     let facts = Facts { head: None, evidence: Vec::new(), undoes: false };
     let mut journal = LedgerJournal { ledger, action, planned, facts, open: true };
-    match run(unfinished, &mut journal, keeper)? {
+    match run(session.repository.environment(), unfinished, &mut journal, keeper)? {
         Recovered::Completed { receipt, later } => {
             reconciled.outcome = "completed";
             reconciled.kept = later;

@@ -21,7 +21,8 @@ pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
 /// The report of a task that is known already.
 pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Report> {
     let evidence = evidence(ledger, view)?;
-    let rows = rows(&session.blobs(), view, &evidence)?;
+    let mut rows = rows(&session.blobs(), view, &evidence)?;
+    super::budget::explain(view, &mut rows);
     Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence }))
 }
 
@@ -194,7 +195,8 @@ impl Brief {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
         }
         for (key, share) in self.budget.as_object().into_iter().flatten() {
-            let _ = writeln!(out, "  budget    {key}: {} of {} used", share["used"], share["limit"]);
+            let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);
+            let _ = writeln!(out, "  budget    {key}: {used} of {} used", share["limit"]);
         }
         out
     }
@@ -226,7 +228,7 @@ pub struct StatusRow {
 }
 
 /// An action without an end.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct UnfinishedRow {
     /// Its id.
     pub action: String,
@@ -236,21 +238,40 @@ pub struct UnfinishedRow {
     pub tool: String,
 }
 
+impl UnfinishedRow {
+    /// As a line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (tool, action) = (&self.tool, &self.action);
+        let task = self.task.as_deref().unwrap_or("-");
+        format!(
+            "unfinished: {tool} of {task} ({action}); where it was cut off, `git tender recover` brings it to an end"
+        )
+    }
+}
+
 /// Lists the tasks. Writes nothing, and makes no store where there is none.
 pub fn status(session: &Session) -> Result<Status> {
     let mut status = Status { schema: "git-tender/status/v1", tasks: Vec::new(), unfinished: Vec::new() };
     let Some(ledger) = session.ledger()? else { return Ok(status) };
     for id in ledger.tasks()? {
-        let Some(view) = load(&ledger, &id)? else { continue };
+        let Some(mut view) = load(&ledger, &id)? else { continue };
+        super::budget::attach(&ledger, &mut view)?;
         let rows = rows(&session.blobs(), &view, &evidence(&ledger, &view)?)?;
         let worktree = view.opened()?.worktree.clone();
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
         status.tasks.push(StatusRow { state: view.state(&rows), task_id: id, worktree, bytes });
     }
-    let unfinished = ledger.unfinished()?;
-    status.unfinished =
-        unfinished.into_iter().map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect();
+    status.unfinished = unfinished(session, None)?;
     Ok(status)
+}
+
+/// Actions without an end, of one task or all: they run at this moment, or a crash cut them off.
+pub fn unfinished(session: &Session, task: Option<&str>) -> Result<Vec<UnfinishedRow>> {
+    let Some(ledger) = session.ledger()? else { return Ok(Vec::new()) };
+    let all = ledger.unfinished()?.into_iter();
+    let of_task = all.filter(|(_, of, _)| task.is_none() || of.as_deref() == task);
+    Ok(of_task.map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect())
 }
 
 /// The sizes of all regular files beneath a folder; what cannot be read counts as nothing.
@@ -452,13 +473,7 @@ impl Status {
             );
         }
         for left in &self.unfinished {
-            let _ = writeln!(
-                out,
-                "unfinished: {} of {} ({}); `git tender recover` brings it to an end",
-                left.tool,
-                left.task.as_deref().unwrap_or("-"),
-                left.action
-            );
+            let _ = writeln!(out, "{}", left.text());
         }
         out
     }

@@ -4,21 +4,25 @@
 //! reconciles first what a crash left unfinished.
 
 use crate::domain::action::{ActionState, Actor};
+use crate::domain::budget::Cost;
 use crate::domain::digest::Sha256;
 use crate::domain::entry::Entry;
-use crate::domain::task::{Record, TaskView};
+use crate::domain::task::{Decision, Record, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::{Quarantine, Repository};
 use crate::store::lock::LockGuard;
-use crate::store::{Blobs, Draft, Layout, Ledger};
+use crate::store::{Blobs, Claim, Draft, Layout, Ledger};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// How a person is asked to confirm. The command line asks on the controlling terminal.
 pub trait Person: std::fmt::Debug {
     /// Puts the question and waits for the answer; `None` where no person can be reached.
     fn confirm(&self, question: &str) -> Option<bool>;
+
+    /// True where the repository's owner has said that calls without a terminal count as a person's.
+    fn has_consented(&self) -> bool;
 }
 
 /// Progress of a long step: done and total.
@@ -62,7 +66,7 @@ pub struct TaskWrite<'s> {
     /// What is known of the task.
     pub view: TaskView,
     // Fields drop in this order: the task's lock was taken last.
-    _lock: LockGuard,
+    claim: Claim,
     _delivery: Option<LockGuard>,
 }
 
@@ -116,24 +120,33 @@ impl Session {
         let id = self.task_id(named)?;
         let missing = || no_such_task(&id);
         let ledger = self.ledger()?.ok_or_else(missing)?;
-        let view = load(&ledger, &id)?.ok_or_else(missing)?;
+        let mut view = load(&ledger, &id)?.ok_or_else(missing)?;
+        super::budget::attach(&ledger, &mut view)?;
         Ok((ledger, view))
     }
 
     /// A task for changing it. What a crash left unfinished is reconciled first.
     pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
-        let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
         super::recover::before_writing(self, &view.id)?;
-        self.locked(view.id, lock, None)
+        self.locked(view.id, claim, None)
     }
 
-    /// A task for changing it although it may not be known what became of an effect: for ending it, and for a person's decision.
+    /// A task for a person's decision: it may not be known what became of an effect.
     pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
-        let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
         super::recover::as_far_as_known(self, &view.id)?;
-        self.locked(view.id, lock, None)
+        self.locked(view.id, claim, None)
+    }
+
+    /// A task for ending it: likewise, and whatever command is at work on it is asked to stop.
+    pub fn write_stopping(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.view(named)?;
+        let claim = Claim::acquire_stopping(&self.layout, &view.id)?;
+        super::recover::as_far_as_known(self, &view.id)?;
+        self.locked(view.id, claim, None)
     }
 
     /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled. One that
@@ -144,15 +157,16 @@ impl Session {
             return self.write(Some(&view.id));
         }
         let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
-        let lock = LockGuard::acquire(&self.layout.task_lock(&view.id))?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
         super::recover::before_delivering(self, &view.id, &delivery)?;
-        self.locked(view.id, lock, Some(delivery))
+        self.locked(view.id, claim, Some(delivery))
     }
 
-    fn locked(&self, id: String, lock: LockGuard, delivery: Option<LockGuard>) -> Result<TaskWrite<'_>> {
+    fn locked(&self, id: String, claim: Claim, delivery: Option<LockGuard>) -> Result<TaskWrite<'_>> {
         let ledger = Ledger::create(&self.layout)?;
-        let view = load(&ledger, &id)?.ok_or_else(|| no_such_task(&id))?;
-        Ok(TaskWrite { session: self, ledger, view, _delivery: delivery, _lock: lock })
+        let mut view = load(&ledger, &id)?.ok_or_else(|| no_such_task(&id))?;
+        super::budget::attach(&ledger, &mut view)?;
+        Ok(TaskWrite { session: self, ledger, view, _delivery: delivery, claim })
     }
 }
 
@@ -160,6 +174,27 @@ impl TaskWrite<'_> {
     /// Refuses unless the task can still be worked on.
     pub fn require_active(&self) -> Result<()> {
         self.view.require_active()
+    }
+
+    /// Refuses once somebody wants to cancel the task, and waits for this command to stop.
+    pub fn require_wanted(&self) -> Result<()> {
+        if self.claim.is_asked_to_stop() {
+            return Err(Failure::new(
+                Code::Cancelled,
+                format!("the task {} was cancelled while a command was at work on it", self.view.id),
+            )
+            .subject(self.view.id.clone())
+            .remedy("See what it had come to.", ["git", "tender", "report", &self.view.id]));
+        }
+        Ok(())
+    }
+
+    /// Reads the task's rows anew: what was written without this view, and what others of its family have used.
+    pub fn refresh(&mut self) -> Result<()> {
+        let mut view = load(&self.ledger, &self.view.id)?.ok_or_else(|| no_such_task(&self.view.id))?;
+        super::budget::attach(&self.ledger, &mut view)?;
+        self.view = view;
+        Ok(())
     }
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
@@ -185,12 +220,29 @@ impl TaskWrite<'_> {
         params: &impl Serialize,
         work: impl FnOnce(&mut Self) -> Result<(Record, T)>,
     ) -> Result<T> {
+        self.act_if(tool, params, |_, _, _| Ok(()), work)
+    }
+
+    /// The same, with a last look (at the ledger, the task's id and the record) in the transaction that records it.
+    pub fn act_if<T>(
+        &mut self,
+        tool: &str,
+        params: &impl Serialize,
+        check: impl FnOnce(&Ledger, &str, &Record) -> Result<()>,
+        work: impl FnOnce(&mut Self) -> Result<(Record, T)>,
+    ) -> Result<T> {
         let mut action = self.begin(tool, params)?;
-        match work(self) {
-            Ok((record, value)) => {
-                self.finish(action, &record)?;
-                Ok(value)
-            }
+        let (record, value) = match work(self) {
+            Ok(done) => done,
+            Err(failure) => return Err(action.fail(&mut self.ledger, failure)),
+        };
+        let id = self.view.id.clone();
+        let ended = self.ledger.atomically(|ledger| match check(ledger, &id, &record) {
+            Ok(()) => action.succeed(ledger, &record).map(Ok),
+            Err(failure) => Ok(Err(failure)),
+        })?;
+        match ended {
+            Ok(rows) => rows.iter().try_for_each(|entry| self.view.apply(entry)).map(|()| value),
             Err(failure) => Err(action.fail(&mut self.ledger, failure)),
         }
     }
@@ -273,8 +325,21 @@ impl RunningAction {
 
     /// Planned, authorized, dispatched: in one transaction, before any effect.
     pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
-        let states = [ActionState::Planned, ActionState::Authorized, ActionState::Dispatched];
-        self.write(ledger, states.map(|state| (state, Value::Null))).map(|_| ())
+        self.dispatch_as(ledger, Value::Null)
+    }
+
+    /// The same, with a record of what it is dispatched with.
+    pub fn dispatch_with(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        self.dispatch_as(ledger, record.to_value()?)
+    }
+
+    fn dispatch_as(&mut self, ledger: &mut Ledger, result: Value) -> Result<()> {
+        let rows = [
+            (ActionState::Planned, Value::Null),
+            (ActionState::Authorized, Value::Null),
+            (ActionState::Dispatched, result),
+        ];
+        self.write(ledger, rows).map(|_| ())
     }
 
     /// A record of progress: the action stays in its state.
@@ -313,22 +378,37 @@ impl RunningAction {
 
     /// It failed and changed nothing. Gives the failure back with a reference to the action.
     pub fn fail(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
-        self.end_with(ledger, &[ActionState::FailedWithoutEffect], failure)
+        self.end_with(ledger, &[ActionState::FailedWithoutEffect], None, failure)
+    }
+
+    /// The same for a run, with what it took.
+    pub fn fail_charged(&mut self, ledger: &mut Ledger, cost: Cost, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::FailedWithoutEffect], Some(cost), failure)
     }
 
     /// Refused before any effect. Gives the failure back with a reference to the action.
     pub fn deny(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
-        self.end_with(ledger, &[ActionState::Planned, ActionState::Denied], failure)
+        self.end_with(ledger, &[ActionState::Planned, ActionState::Denied], None, failure)
     }
 
     /// It cannot be said whether the effect took place; recovery will look.
     pub fn lose(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
-        self.end_with(ledger, &[ActionState::OutcomeUnknown], failure)
+        self.end_with(ledger, &[ActionState::OutcomeUnknown], None, failure)
     }
 
-    fn end_with(&mut self, ledger: &mut Ledger, states: &[ActionState], failure: Failure) -> Failure {
+    fn end_with(
+        &mut self,
+        ledger: &mut Ledger,
+        states: &[ActionState],
+        cost: Option<Cost>,
+        failure: Failure,
+    ) -> Failure {
         let failure = failure.reference(self.id());
-        let result = json!({"record": "failure", "failure": failure});
+        let record = Record::Failure { failure: failure.clone(), cost };
+        let result = match record.to_value() {
+            Ok(result) => result,
+            Err(second) => return failure.also([second]),
+        };
         match self.write(ledger, states.iter().map(|state| (*state, result.clone()))) {
             Ok(_) => failure,
             Err(second) => failure.also([second]),
@@ -356,6 +436,16 @@ impl RunningAction {
         self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())
     }
 
+    /// Recovery cannot find out; a person has to say.
+    pub fn need_decision(&mut self, ledger: &mut Ledger, decision: &Decision) -> Result<()> {
+        if self.state == Some(ActionState::NeedsHumanDecision) {
+            return Ok(());
+        }
+        self.reconcile(ledger)?;
+        let value = Record::Decision(Box::new(decision.clone())).to_value()?;
+        self.write(ledger, [(ActionState::NeedsHumanDecision, value)]).map(|_| ())
+    }
+
     /// A person decides what recovery cannot find out.
     pub fn decided(
         &mut self,
@@ -367,10 +457,14 @@ impl RunningAction {
         self.reconcile(ledger)?;
         self.template.actor = person;
         self.template.origin = "cli".to_owned();
-        let asked = self.advance(ActionState::NeedsHumanDecision, Value::Null)?;
+        let mut rows = Vec::new();
+        if self.state != Some(ActionState::NeedsHumanDecision) {
+            rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
+        }
         let mut row = self.advance(end, record.to_value()?)?;
         row.key = record.key();
-        ledger.append(&[asked, row])
+        rows.push(row);
+        ledger.append(&rows)
     }
 
     /// Recovery found that nothing took place.

@@ -1,7 +1,7 @@
 //! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was made against and kept.
 
 use super::session::TaskWrite;
-use super::{Session, verify};
+use super::{Session, budget, tripwire, verify};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::report::CandidateObject;
@@ -18,10 +18,13 @@ use std::path::Path;
 pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> Result<CandidateObject> {
     let mut task = session.write(named)?;
     task.require_active()?;
+    budget::require_left(&task)?;
+    tripwire::look(&mut task)?;
     let params = json!({ "patchSha256": patch.map(crate::domain::digest::Sha256::of) });
-    let candidate = task.act("submit", &params, |task| {
+    let candidate = task.act_if("submit", &params, budget::still_fits, |task| {
         let candidate = take(task, patch)?;
         let observation = verify::take_observation(task, &candidate)?;
+        task.require_wanted()?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
@@ -34,15 +37,54 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let session = task.session;
     let opened = task.view.opened()?.clone();
     let quarantine = session.quarantine(&task.view.id);
-    let captured = capture(session, &task.view.id, &opened, &quarantine, patch)?;
+    let most = budget::artifact_bytes(&task.view);
+    let captured = capture(session, &task.view.id, &opened, &quarantine, (patch, most))?;
+    resolved(task, &quarantine, &captured)?;
+    let candidate = bind(task, &opened, captured)?;
+    keep_last(session, &task.view.id, &opened, &quarantine, &candidate.tree)?;
+    Ok(candidate)
+}
+
+/// A rebase left conflict markers: as long as they are there, nobody has decided what the file should say.
+fn resolved(task: &TaskWrite<'_>, quarantine: &Quarantine, captured: &Capture) -> Result<()> {
+    if task.view.marked.is_empty() {
+        return Ok(());
+    }
+    let objects = task.session.repository.objects(Some(quarantine))?;
+    let mut open = Vec::new();
+    for change in captured.changes.iter().filter(|change| task.view.marked.contains(&change.path)) {
+        let Some(new) = change.new.as_ref().filter(|new| new.mode.is_regular()) else { continue };
+        let bytes = objects.blob(&new.git_blob)?;
+        let line = |start: &[u8]| bytes.split(|b| *b == b'\n').any(|line| line.starts_with(start));
+        if line(b"<<<<<<< ") && line(b">>>>>>> ") {
+            open.push(change.path.clone());
+        }
+    }
+    let Some(first) = open.first() else { return Ok(()) };
+    Err(Failure::new(
+        Code::StateInvalid,
+        format!("{first} still has the conflict markers that the rebase left: nobody has resolved them"),
+    )
+    .subject(first.to_string())
+    .detail("unresolved", &open)
+    .expected("a file without conflict markers", "<<<<<<< … >>>>>>>")
+    .remedy(
+        "Edit the file in the task's worktree until it says what it should, then submit again.",
+        ["git", "tender", "submit", &task.view.id],
+    ))
+}
+
+/// Binds what was captured to the blobs that it was made against.
+pub fn bind(task: &TaskWrite<'_>, opened: &Opened, captured: Capture) -> Result<Candidate> {
+    let session = task.session;
+    let quarantine = session.quarantine(&task.view.id);
     let base = &opened.base.tree;
     let text = bound::text(&session.repository, &quarantine, base, &captured.tree)?;
     bound::verify(&session.repository, &quarantine, base, &text, &captured.tree)?;
     let sha256 = session.blobs().put(&text)?;
     let artifact_bytes = artifact_bytes(session, &quarantine, &captured)?;
-    keep_last(session, &task.view.id, &opened, &quarantine, &captured.tree)?;
     Ok(Candidate {
-        candidate: task.view.candidate_number(&captured.tree, opened.seal.version),
+        candidate: task.view.candidate_number(&captured.tree, base, opened.seal.version),
         contract_version: opened.seal.version,
         base_tree: base.clone(),
         tree: captured.tree,
@@ -68,12 +110,12 @@ fn capture(
     task: &str,
     opened: &Opened,
     quarantine: &Quarantine,
-    patch: Option<&[u8]>,
+    (patch, most): (Option<&[u8]>, u64),
 ) -> Result<Capture> {
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: opened.contract.write_scope.patterns(),
-        artifact_bytes: Some(opened.effective.artifact_bytes),
+        artifact_bytes: Some(most),
     };
     let captured = match patch {
         Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),
@@ -125,7 +167,7 @@ pub fn worktree(
 }
 
 /// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens to its private files.
-fn keep_last(
+pub fn keep_last(
     session: &Session,
     task: &str,
     opened: &Opened,

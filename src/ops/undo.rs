@@ -28,7 +28,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(session.repository.environment(), &opened).and_then(|home| {
+    let written = home(session, &opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
         let former = git::live::Former::of(&receipt, &|digest| blobs.get(digest))?;
@@ -40,14 +40,17 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             before_tree: &candidate.tree,
             after_tree: &candidate.base_tree,
             former: Some(&former),
+            staged: Some(&receipt.index),
             outcome: Outcome::Reverted,
         };
         write.run(&home, Some(&Clearance::to_undo(&receipt)), &mut journal)
     });
     match written {
-        Ok(Written::Receipt(reverted)) => Ok(DeliveryObject::new(&id, TaskState::Undone, &reverted)),
+        Ok(Written::Receipt(reverted)) => {
+            Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
+        }
         Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
-        Err(failure) => Err(journal.failed(explained(&id, failure))),
+        Err(failure) => Err(journal.failed(explained(&id, failure, "diff"))),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for exactly these bytes.
 
+use super::budget::{self, Bound};
 use super::session::{Progress, RunningAction, TaskWrite};
-use super::{Session, report};
+use super::{Session, report, tripwire};
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
 use crate::domain::digest::{Sha256, canonical_json};
@@ -66,7 +67,9 @@ pub fn verify(
     let mut task = session.write(named)?;
     task.require_active()?;
     let candidate = task.view.last_candidate()?.value.clone();
+    budget::require_left(&task)?;
     allow(&task, options)?;
+    tripwire::look(&mut task)?;
     let observation = take_observation(&task, &candidate)?;
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
@@ -78,12 +81,17 @@ pub fn verify(
         .filter(|job| wanted(&observation, job, options.only))
         .collect();
     let total = jobs.len() as u64;
+    let bound = Bound::of(&task);
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
-        made.extend(run(&mut task, &candidate, &observation, job)?);
+        match run(&mut task, &candidate, &observation, job, bound)? {
+            Some(records) => made.extend(records),
+            None => break,
+        }
     }
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let mut rows = report::judge(&session.blobs(), &observation, &evidence);
+    budget::explain(&task.view, &mut rows);
     verdict::mark_reused(&mut rows, &made);
     let mut object = object(&task.view.id, observation.candidate, rows);
     if options.explain == Explain::Yes {
@@ -199,12 +207,14 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
 
 /// Takes the digests of tree and tools.
 pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
-    with_subject(task, candidate, verifier::observe)
+    let watch = |_| task.require_wanted().err().map(verifier::Halt::Unwanted);
+    with_subject(task, candidate, (&watch, None), verifier::observe)
 }
 
 fn with_subject<T>(
     task: &TaskWrite<'_>,
     candidate: &Candidate,
+    (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
     work: impl FnOnce(&Subject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
 ) -> Result<T> {
     let session = task.session;
@@ -232,48 +242,51 @@ fn with_subject<T>(
         blobs: &blobs,
         slots: &slots,
         progress: &|_, _, _| {},
+        watch,
+        most,
     };
     work(&subject, &verifiers, &host)
 }
 
-/// One run of one verifier, as an action of the harness. Gives the digests of the records that it made.
+/// One run of one verifier, as an action of the harness. Gives the digests of the records that it made; `None` where the budget leaves nothing
+/// for it.
 fn run(
     task: &mut TaskWrite<'_>,
     candidate: &Candidate,
     observation: &Observation,
     job: &Job,
-) -> Result<Vec<Sha256>> {
+    bound: Bound,
+) -> Result<Option<Vec<Sha256>>> {
     let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
-    let id = task.view.id.clone();
     let mut action = RunningAction::new(
         crate::domain::action::Actor::Harness,
-        Some(&id),
+        Some(&task.view.id),
         "verifier",
         &params,
         task.view.basis(),
     );
-    action.dispatch(&mut task.ledger)?;
     let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
-    let ran = with_subject(task, candidate, |subject, verifiers, host| {
+    let Some(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
+    let watch = |printed| meter.watch(printed);
+    let ran = with_subject(task, candidate, (&watch, meter.most()), |subject, verifiers, host| {
         verifier::run(subject, verifiers, host, observation, job, &ticket)
     });
+    let cost = meter.cost();
     let made = match ran {
         Ok(made) => made,
-        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+        Err(failure) => return Err(action.fail_charged(&mut task.ledger, cost, failure)),
     };
     let blobs = task.session.blobs();
     let mut digests = Vec::new();
     for record in &made {
         digests.push(blobs.put(&canonical_json(record))?);
     }
-    for entry in action
-        .succeed_with(&mut task.ledger, made.into_iter().map(|record| Record::Evidence(Box::new(record))))?
-    {
-        task.view.apply(&entry)?;
-    }
-    Ok(digests)
+    let records = made.into_iter().map(|record| Record::Evidence(Box::new(record)));
+    action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))?;
+    task.refresh()?;
+    Ok(Some(digests))
 }
 
 /// Why a row is as it is, in a sentence.

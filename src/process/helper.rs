@@ -2,8 +2,8 @@
 //!
 //! Its standard input is the socket to the launcher, its standard output and error are those of the program. It
 //! makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper, starts
-//! the program in a process group, and waits for the first of: the program ends, the time is up, the launcher is
-//! gone. Then everything below it is ended (`supervise`) before it answers and exits itself. A later sandbox is
+//! the program in a process group, and waits for the first of: the program ends, the time is up, the launcher wants it to end (it closes
+//! its sending direction), the launcher is gone. Then everything below it is ended (`supervise`) before it answers and exits itself. A later sandbox is
 //! entered here too.
 
 use std::ffi::{OsStr, OsString};
@@ -167,6 +167,7 @@ pub fn find_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result
 enum Cause {
     MainEnded,
     TimeUp,
+    Unwanted,
     LauncherGone,
 }
 
@@ -214,7 +215,7 @@ impl<'a> Run<'a> {
         self.input = None;
         let survivors = match cause {
             Cause::MainEnded => self.tree.settle(),
-            Cause::TimeUp => {
+            Cause::TimeUp | Cause::Unwanted => {
                 ask_to_end(self.main);
                 let children = self.tree.wait_for_all(self.grace);
                 duration = self.started.elapsed();
@@ -227,6 +228,7 @@ impl<'a> Run<'a> {
         let end = match cause {
             Cause::LauncherGone => return None,
             Cause::TimeUp => End::TimedOut,
+            Cause::Unwanted => End::Stopped,
             Cause::MainEnded => self.tree.main_status().map_or(End::SupervisorLost, end_of),
         };
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -244,8 +246,8 @@ impl<'a> Run<'a> {
                 return Cause::TimeUp;
             }
             let (socket, input) = self.wait(left);
-            if socket {
-                return Cause::LauncherGone;
+            if let Some(cause) = socket {
+                return cause;
             }
             if input {
                 self.write_input();
@@ -253,8 +255,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for something to do; returns whether the socket, and whether the program's input is ready.
-    fn wait(&self, left: Duration) -> (bool, bool) {
+    /// Waits for something to do; returns what the socket says, and whether the program's input is ready.
+    fn wait(&self, left: Duration) -> (Option<Cause>, bool) {
         let mut descriptors = vec![PollFd::new(self.socket, PollFlags::IN)];
         if let Some(main) = &self.main_descriptor {
             descriptors.push(PollFd::new(main, PollFlags::IN));
@@ -267,10 +269,14 @@ impl<'a> Run<'a> {
         let interval = if self.main_descriptor.is_some() { REAP_INTERVAL } else { Duration::from_millis(10) };
         let timeout = Timespec::try_from(left.min(interval)).ok();
         if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_err() {
-            return (false, false);
+            return (None, false);
         }
         let ready = |at: usize| descriptors.get(at).is_some_and(|one| !one.revents().is_empty());
-        (ready(0), input.is_some() && ready(descriptors.len() - 1))
+        // Nothing follows the order, so what is readable is an end of file. Of a launcher that is dead both directions are closed.
+        let gone = |one: &PollFd<'_>| one.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        let cause =
+            || if descriptors.first().is_some_and(gone) { Cause::LauncherGone } else { Cause::Unwanted };
+        (ready(0).then(cause), input.is_some() && ready(descriptors.len() - 1))
     }
 
     fn write_input(&mut self) {

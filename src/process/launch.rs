@@ -31,6 +31,11 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// How much later than it must at the latest the supervisor may answer before it counts as lost.
 const MARGIN: Duration = Duration::from_secs(5);
 const PIECE: usize = 64 * 1024;
+/// How often at least whoever watches a run is asked whether it may go on.
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Whoever watches a run: hears how many bytes it has printed so far, says whether it may go on.
+pub type Watch<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Which confinement a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -151,6 +156,8 @@ pub enum End {
     Signalled(i32),
     /// It was ended because its time was up.
     TimedOut,
+    /// It was ended because whoever watches it wanted that.
+    Stopped,
     /// It never ran.
     NotStarted {
         /// The group of causes.
@@ -173,7 +180,7 @@ pub struct Finished {
     pub stderr: Captured,
     /// From the start of the program to its end.
     pub duration: Duration,
-    /// Processes that were still alive after the main one had ended (or, at a time-out, after the grace) and
+    /// Processes that were still alive after the main one had ended (or, where it was ended, after the grace) and
     /// were killed; the main one is not counted.
     pub survivors_killed: u32,
     /// Processes that could not be killed; zero but for such as hang in the kernel.
@@ -186,13 +193,22 @@ pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
     std::process::Command::new(file)
 }
 
-/// Runs a program to its end. `helper_exe` is the absolute path of this binary.
+/// Runs a program to its end; see [`run_watched`].
+///
+/// # Errors
+/// Likewise.
+pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
+    run_watched(helper_exe, command, &|_| true)
+}
+
+/// Runs a program to its end, or until `watch` says that it may not go on: then all of it is asked to end, given its grace, and killed.
+/// `helper_exe` is the absolute path of this binary.
 ///
 /// That the program failed, was killed or could not be started is no error here: see [`End`].
 ///
 /// # Errors
 /// `io` if the supervisor cannot be started or spoken to.
-pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
+pub fn run_watched(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Finished> {
     let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
     let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
     let mut starter = program(helper_exe);
@@ -210,8 +226,8 @@ pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
     // Where this fails the supervisor is already gone, and the listener says so.
     let sent = send_order(&socket, command);
     let secrets = Secrets::new(&command.secrets);
-    let deadline = started + longest(command);
-    let listener = Listener::new(&socket, &mut supervisor, &secrets, command.output_cap, deadline);
+    let mut listener = Listener::new(&socket, &mut supervisor, &secrets, command, started);
+    listener.watch = watch;
     let (answer, stdout, stderr) = listener.listen();
     drop(socket);
     let answer = match (answer, sent) {
@@ -244,9 +260,9 @@ pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
     })
 }
 
-/// The time after which a supervisor that works has answered.
-fn longest(command: &Command) -> Duration {
-    let limit = command.timeout.saturating_add(command.grace);
+/// The time after which a supervisor that works has answered, where the program may run for `time`.
+fn longest(time: Duration, command: &Command) -> Duration {
+    let limit = time.saturating_add(command.grace);
     // A bound, so that adding it to a point in time cannot overflow.
     limit.saturating_add(KILL_LIMIT).saturating_add(MARGIN).min(Duration::from_secs(10 * 365 * 24 * 3600))
 }
@@ -313,6 +329,9 @@ struct Listener<'a> {
     stdout: Stream<std::process::ChildStdout>,
     stderr: Stream<std::process::ChildStderr>,
     deadline: Instant,
+    watch: Watch<'a>,
+    /// How long the supervisor may take once it was told to end the run; `None` once it was.
+    end_within: Option<Duration>,
 }
 
 impl<'a> Listener<'a> {
@@ -320,16 +339,19 @@ impl<'a> Listener<'a> {
         socket: &'a UnixStream,
         supervisor: &mut Child,
         secrets: &Secrets,
-        cap: u64,
-        deadline: Instant,
+        command: &Command,
+        started: Instant,
     ) -> Self {
+        let cap = command.output_cap;
         Self {
             socket,
             socket_open: true,
             line: Vec::new(),
             stdout: Stream::new(supervisor.stdout.take(), secrets, cap),
             stderr: Stream::new(supervisor.stderr.take(), secrets, cap),
-            deadline,
+            deadline: started + longest(command.timeout, command),
+            watch: &|_| true,
+            end_within: Some(longest(Duration::ZERO, command)),
         }
     }
 
@@ -340,6 +362,7 @@ impl<'a> Listener<'a> {
             if left.is_zero() {
                 break;
             }
+            self.ask_the_watch();
             let [socket, stdout, stderr] = self.wait(left);
             if stdout {
                 self.stdout.read(&mut buffer);
@@ -352,6 +375,19 @@ impl<'a> Listener<'a> {
             }
         }
         (serde_json::from_slice(&self.line).ok(), self.stdout.finish(), self.stderr.finish())
+    }
+
+    /// Tells the supervisor to end the run where it may not go on. Closing this direction of the socket is what tells it: that cannot get lost.
+    fn ask_the_watch(&mut self) {
+        let Some(within) = self.end_within.filter(|_| self.socket_open) else { return };
+        let printed = self.stdout.collector.total() + self.stderr.collector.total();
+        if (self.watch)(printed) {
+            return;
+        }
+        self.end_within = None;
+        // Where it fails the supervisor is gone, and the socket says so.
+        let _ = self.socket.shutdown(std::net::Shutdown::Write);
+        self.deadline = self.deadline.min(Instant::now() + within);
     }
 
     fn read_answer(&mut self, buffer: &mut [u8]) {
@@ -385,7 +421,7 @@ impl<'a> Listener<'a> {
             }
         }
         let mut ready = [false; 3];
-        let timeout = Timespec::try_from(left).ok();
+        let timeout = Timespec::try_from(left.min(WATCH_INTERVAL)).ok();
         if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_ok() {
             for (place, descriptor) in places.into_iter().zip(&descriptors) {
                 ready[place] = !descriptor.revents().is_empty();

@@ -24,6 +24,6 @@ mod wire;
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;
-pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, run};
+pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, Watch, run, run_watched};
 pub use output::Captured;
 pub use redact::{Secrets, looks_secret};

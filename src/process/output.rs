@@ -53,6 +53,12 @@ impl Collector {
         self.keep(&clean);
     }
 
+    /// How many bytes were taken so far.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Ends the stream. `complete` is false if the reader gave up before its end.
     #[must_use]
     pub fn finish(mut self, complete: bool) -> Captured {

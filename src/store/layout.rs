@@ -110,6 +110,12 @@ impl Layout {
         self.root.join("locks").join(format!("{id}.lock"))
     }
 
+    /// A request to stop, to whoever holds the task's lock; beside the lock, for the same reason.
+    #[must_use]
+    pub fn stop_request(&self, id: &str) -> PathBuf {
+        self.root.join("locks").join(format!("{id}.stop"))
+    }
+
     /// Makes the directories that every writer needs.
     pub fn create(&self) -> Result<()> {
         for folder in

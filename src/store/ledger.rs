@@ -37,6 +37,7 @@ CREATE TABLE ledger (
 CREATE INDEX ledger_task ON ledger (task, seq);
 CREATE INDEX ledger_action ON ledger (action);
 CREATE INDEX ledger_key ON ledger (key) WHERE key IS NOT NULL;
+CREATE INDEX ledger_opens ON ledger (seq) WHERE tool = 'open';
 CREATE TABLE unfinished (action TEXT PRIMARY KEY, task TEXT, tool TEXT NOT NULL) STRICT;
 CREATE TRIGGER ledger_keeps BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
@@ -122,24 +123,57 @@ impl Ledger {
         }
     }
 
-    /// Appends rows in one transaction. Each is durable when this returns.
+    /// Appends rows in one transaction, or as a part of the one that is under way. Each is durable when this, or that, returns.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Vec<Entry>> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| damaged(&path, &e);
+        if !self.connection.is_autocommit() {
+            return append_to(&self.connection, drafts).map_err(fail);
+        }
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-        let (mut seq, mut prev) = last(&transaction).map_err(fail)?;
-        let mut entries = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            seq += 1;
-            let entry = chained(draft, seq, &prev);
-            insert(&transaction, &entry, draft.key.as_ref()).map_err(fail)?;
-            track(&transaction, &entry).map_err(fail)?;
-            prev = entry.hash.to_string();
-            entries.push(entry);
-        }
+        let entries = append_to(&transaction, drafts).map_err(fail)?;
         transaction.commit().map_err(fail)?;
         Ok(entries)
+    }
+
+    /// Looks and appends in one transaction: what `work` has read still holds when its rows are written. Nothing is written where it fails.
+    pub fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let path = self.path.clone();
+        let fail = |e: rusqlite::Error| damaged(&path, &e);
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
+        let done = work(self);
+        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.connection.execute_batch(end).map_err(fail);
+        done.and_then(|value| ended.map(|()| value))
+    }
+
+    /// Every task that is a part of another one, with that one. The rows themselves say so; this only says where to look.
+    pub fn kin(&self) -> Result<Vec<(String, String)>> {
+        self.pairs(
+            "SELECT task, json_extract(result, '$.contract.parent') FROM ledger
+             WHERE tool = 'open' AND state = 'succeeded' AND json_extract(result, '$.contract.parent') IS NOT NULL ORDER BY seq",
+        )
+    }
+
+    fn pairs(&self, sql: &str) -> Result<Vec<(String, String)>> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let mut statement = self.connection.prepare(sql).map_err(fail)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(fail)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(fail)
+    }
+
+    /// True where the record of a delivery or of its reversal names this object; what it says of HEAD is no part of what it delivered.
+    pub fn delivered_names(&self, id: &str) -> Result<bool> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        self.connection
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM ledger WHERE tool IN ('deliver', 'undo') AND state = 'succeeded'
+                 AND instr(json_remove(result, '$.head'), ?1) > 0)",
+                params![id],
+                |row| row.get(0),
+            )
+            .map_err(fail)
     }
 
     /// The rows of one task, or all rows, in order. Each row's own hash is checked.
@@ -312,6 +346,20 @@ fn chained(draft: &Draft, seq: i64, prev: &str) -> Entry {
     };
     entry.hash = entry.computed_hash();
     entry
+}
+
+fn append_to(connection: &Connection, drafts: &[Draft]) -> rusqlite::Result<Vec<Entry>> {
+    let (mut seq, mut prev) = last(connection)?;
+    let mut entries = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        seq += 1;
+        let entry = chained(draft, seq, &prev);
+        insert(connection, &entry, draft.key.as_ref())?;
+        track(connection, &entry)?;
+        prev = entry.hash.to_string();
+        entries.push(entry);
+    }
+    Ok(entries)
 }
 
 fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusqlite::Result<()> {

@@ -1,6 +1,9 @@
 //! Locks. A held lock is a value; dropping it, or the end of the process, releases it.
 //!
 //! Order, never the other way round: delivery, then task, then slot, then the store's creation lock. The ledger's own transactions come last.
+//!
+//! Two tasks' locks are held at once only where the second one is tried and not waited for. A family of tasks shares its budget through the ledger
+//! alone: what a run may use is looked up and reserved in one transaction, whichever of the tasks' locks are held meanwhile.
 
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FlockOperation, flock};

@@ -1,13 +1,15 @@
 //! What git-tender keeps beside the repository: the ledger, blobs, locks and the places of everything else.
 //!
 //! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too large for it, found by digest.
-//! Together they are all that a report needs. `layout` names every path, `lock` makes a held lock a value.
+//! Together they are all that a report needs. `layout` names every path, `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop.
 
 pub mod blobs;
+pub mod claim;
 pub mod layout;
 pub mod ledger;
 pub mod lock;
 
 pub use blobs::Blobs;
+pub use claim::Claim;
 pub use layout::Layout;
 pub use ledger::{Draft, Ledger};

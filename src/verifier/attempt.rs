@@ -9,7 +9,7 @@ use super::manifest::{Format, OUT, Output, Pass, Setup};
 use super::outcome::{Facts, Said, conclude};
 use super::protocol::{self, Answer, Call, expand};
 use super::run::{Made, Ticket};
-use super::{Host, Subject, tools, view};
+use super::{Halt, Host, Subject, tools, view};
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::{Attempt, Observed, Produced};
 use crate::domain::repo_path::RepoPath;
@@ -21,6 +21,7 @@ use crate::git::slot::{Filling, Places, Slot};
 use crate::git::tree;
 use crate::process::{self, Command, End, Finished, PrivateHome, Secrets};
 use serde_json::json;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -50,6 +51,10 @@ pub(super) struct Runner<'a> {
     clean: bool,
     /// True where another candidate's run may have left something in the scratch.
     warm: bool,
+    /// How many bytes all its programs have printed.
+    printed: Cell<u64>,
+    /// Why the program that ran last was ended before its time.
+    stopped: RefCell<Option<String>>,
 }
 
 impl<'a> Runner<'a> {
@@ -89,7 +94,22 @@ impl<'a> Runner<'a> {
         let home = tools::private_home(host, verifier)?;
         let secrets = tools::secrets(host);
         let warm = slot.serves(&candidate.tree) && !verifier.manifest.scratch.patterns().is_empty();
-        Ok(Self { subject, verifier, host, rows, ticket, shown, slot, home, secrets, clean: true, warm })
+        let (printed, stopped) = (Cell::new(0), RefCell::new(None));
+        Ok(Self {
+            subject,
+            verifier,
+            host,
+            rows,
+            ticket,
+            shown,
+            slot,
+            home,
+            secrets,
+            clean: true,
+            warm,
+            printed,
+            stopped,
+        })
     }
 
     /// True where the run began with scratch that another candidate of the task may have written.
@@ -146,7 +166,7 @@ impl<'a> Runner<'a> {
             clauses: self.rows.iter().map(|row| &row.clause).collect(),
             root: &root,
             out: out.path(),
-            deadline: deadline(manifest.timeout),
+            deadline: deadline(self.host.most.map_or(manifest.timeout, |most| most.min(manifest.timeout))),
         };
         let speaks = manifest.pass == Pass::Protocol;
         let stdin = if speaks { protocol::request(self.subject, &call) } else { Vec::new() };
@@ -189,7 +209,18 @@ impl<'a> Runner<'a> {
         let survivors = finished.survivors_killed.saturating_add(finished.unkillable);
         self.clean &= altered.is_empty() && survivors == 0 && matches!(finished.end, End::Exited(_));
         let (end, timeout) = (&finished.end, self.verifier.manifest.timeout);
-        Ok(conclude(&Facts { end, timeout, survivors, altered: &altered, counted, answered, min_checks }))
+        let stopped = self.stopped.borrow();
+        let stopped = stopped.as_deref();
+        Ok(conclude(&Facts {
+            end,
+            timeout,
+            stopped,
+            survivors,
+            altered: &altered,
+            counted,
+            answered,
+            min_checks,
+        }))
     }
 
     fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>, cap: u64) -> Result<Finished> {
@@ -201,7 +232,24 @@ impl<'a> Runner<'a> {
         command.grace = GRACE;
         command.output_cap = cap;
         command.secrets.clone_from(&self.secrets);
-        process::run(self.host.program, &command)
+        let before = self.printed.get();
+        let halt = RefCell::new(None);
+        let watch = |printed: u64| {
+            let said = (self.host.watch)(before.saturating_add(printed));
+            let may_go_on = said.is_none();
+            halt.replace(said);
+            may_go_on
+        };
+        let finished = process::run_watched(self.host.program, &command, &watch)?;
+        self.printed.set(before + finished.stdout.total + finished.stderr.total);
+        match halt.into_inner().filter(|_| finished.end == End::Stopped) {
+            Some(Halt::Unwanted(failure)) => return Err(failure),
+            Some(Halt::Spent(why)) => drop(self.stopped.replace(Some(why))),
+            None => {}
+        }
+        // The last bytes are charged too, whatever is said of them.
+        drop((self.host.watch)(self.printed.get()));
+        Ok(finished)
     }
 
     fn out_directory(&self) -> Result<tempfile::TempDir> {

@@ -29,10 +29,24 @@ use crate::domain::contract::Contract;
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::patch::Candidate;
 use crate::domain::policy::Effective;
+use crate::error::Failure;
 use crate::git::{Quarantine, Repository};
 use crate::store::{Blobs, Layout};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::time::Duration;
+
+/// Why a run ends before its time.
+#[derive(Debug, Clone)]
+pub enum Halt {
+    /// Nobody wants it any more, and so there is no record of it.
+    Unwanted(Failure),
+    /// A budget is spent, in words. That is a record: an error.
+    Spent(String),
+}
+
+/// Whoever watches a run: hears how many bytes its programs have printed so far, and says whether it has to end.
+pub type Watch<'a> = &'a dyn Fn(u64) -> Option<Halt>;
 
 /// What is judged, and by which rules.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +88,10 @@ pub struct Host<'a> {
     pub slots: &'a Path,
     /// Hears what is being done, of how much how much is done.
     pub progress: &'a dyn Fn(&str, u64, u64),
+    /// Asked many times a second while a program runs.
+    pub watch: Watch<'a>,
+    /// How long a run may take at most, as far as that is known when it begins.
+    pub most: Option<Duration>,
 }
 
 impl Host<'_> {

@@ -18,6 +18,8 @@ pub(super) struct Facts<'a> {
     pub end: &'a End,
     /// How long it was given, as the manifest says.
     pub timeout: std::time::Duration,
+    /// Why it was ended before its time, where it was.
+    pub stopped: Option<&'a str>,
     /// Processes that were still there at the end.
     pub survivors: u32,
     /// What is not as it was shown.
@@ -55,6 +57,7 @@ fn not_run(reason: impl Into<String>) -> Option<Said> {
 fn meaningless(facts: &Facts<'_>) -> Option<Said> {
     match facts.end {
         End::TimedOut => return error(format!("timed out after {:?}", facts.timeout)),
+        End::Stopped => return error(facts.stopped.unwrap_or("ended before its time")),
         End::Signalled(signal) => return error(format!("ended by signal {signal}")),
         End::NotStarted { message, .. } => return error(message.clone()),
         End::SupervisorLost => return error("its supervisor was lost"),
@@ -152,6 +155,7 @@ mod tests {
         let mut facts: Facts<'a> = Facts {
             end: &End::Exited(0),
             timeout: Duration::from_secs(2),
+            stopped: None,
             survivors: 0,
             altered: &[],
             counted,
@@ -182,6 +186,8 @@ mod tests {
         assert_eq!(say(|f| f.min_checks = Some(3)).0, Verdict::Failed);
         // errors
         assert_eq!(say(|f| f.end = &End::TimedOut), (Verdict::Error, "timed out after 2s".to_owned()));
+        let spent = say(|f| (f.end, f.stopped) = (&End::Stopped, Some("no time is left")));
+        assert_eq!(spent, (Verdict::Error, "no time is left".to_owned()));
         assert_eq!(say(|f| f.end = &End::Signalled(9)).1, "ended by signal 9");
         let lost = End::NotStarted { kind: NotStarted::NotFound, message: "no such thing".to_owned() };
         assert_eq!(say(|f| f.end = &lost), (Verdict::Error, "no such thing".to_owned()));
@@ -222,7 +228,7 @@ mod tests {
                 Some(verdict) => Ok((*verdict, None)),
                 None => Err("bad".to_owned()),
             };
-            let facts = Facts { end: &end, timeout: Duration::from_secs(1), survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
+            let facts = Facts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
             let all = code == 0 && failed == 0 && survivors == 0 && altered.is_empty() && !broken && passed >= min && answer == 0;
             prop_assert_eq!(conclude(&facts).0 == Verdict::Passed, all);
         }

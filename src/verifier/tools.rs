@@ -2,7 +2,7 @@
 
 use super::cache::FileDigests;
 use super::load::Verifier;
-use super::{Host, manifest::ToolSpec};
+use super::{Halt, Host, manifest::ToolSpec};
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::Tool;
 use crate::error::Result;
@@ -120,7 +120,16 @@ fn probe(
     command.timeout = PROBE_TIME;
     command.output_cap = 64 * 1024;
     command.secrets = secrets(host);
-    let finished = process::run(host.program, &command)?;
+    let unwanted = std::cell::RefCell::new(None);
+    let finished = process::run_watched(host.program, &command, &|_| {
+        let halt = (host.watch)(0);
+        let may_go_on = halt.is_none();
+        unwanted.replace(halt);
+        may_go_on
+    })?;
+    if let (End::Stopped, Some(Halt::Unwanted(failure))) = (&finished.end, unwanted.into_inner()) {
+        return Err(failure);
+    }
     Ok(match finished.end {
         End::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
         End::NotStarted { message, .. } => {

@@ -169,19 +169,15 @@ fn a_command_of_a_later_version_does_not_exist() {
     let repo = lab.repo("app");
     repo.open(&Contract::new("t1"));
     for args in [
-        &["rebase", "t1"][..],
-        &["check"],
+        &["check"][..],
         &["bundle", "create", "t1", "-o", "x"],
         &["run", "t1", "--", "true"],
         &["mcp", "t1"],
-        &["answer", "t1", "yes"],
-        &["resume", "t1"],
         &["verifier", "list"],
         &["export", "t1", "--as", "junit"],
         &["agent", "instructions"],
         &["no-such-command"],
         &["deliver", "t1", "--no-such-option"],
-        &["deliver", "t1", "--merge"],
         &["status", "--format", "yaml"],
     ] {
         let out = repo.tender(args).exits(2);
@@ -191,7 +187,7 @@ fn a_command_of_a_later_version_does_not_exist() {
         }
     }
     repo.json(&["no-such-command"]).fails("arguments.invalid");
-    repo.json(&["rebase", "t1"]).fails("arguments.invalid");
+    repo.json(&["bundle"]).fails("arguments.invalid");
 }
 
 #[test]
@@ -200,15 +196,15 @@ fn help_is_there_for_every_command_and_names_no_command_of_a_later_version() {
     let repo = lab.repo("app");
     let top = repo.tender(&["--help"]).ok().text();
     let commands = [
-        "demo", "init", "start", "open", "submit", "verify", "attest", "deliver", "ship", "undo", "status",
-        "report", "diff", "log", "show", "cancel", "gc", "doctor", "recover",
+        "demo", "init", "start", "open", "submit", "verify", "attest", "deliver", "ship", "rebase", "undo",
+        "status", "answer", "report", "diff", "log", "show", "cancel", "gc", "doctor", "recover",
     ];
     for command in commands {
         assert!(top.contains(command), "{command} is not in --help: {top}");
         let help = repo.tender(&[command, "--help"]).ok().text();
         assert!(help.lines().count() >= 3 && help.contains("Usage"), "{command}: {help}");
     }
-    for command in ["bundle", "rebase", "mcp"] {
+    for command in ["bundle", "run", "mcp"] {
         assert!(
             !top.lines().any(|line| line.trim_start().starts_with(command)),
             "{command} does not exist yet"

@@ -169,18 +169,11 @@ fn what_a_later_version_brings_is_refused_by_name_never_ignored() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     for (field, value) in [
-        ("parent", json!("t0")),
         ("kind", json!("explore")),
         ("commands", json!({"build": {"argv": ["make"], "timeout": "1m"}})),
         ("network", json!("enabled")),
         ("network", json!({"allow": ["example.org:443"]})),
-        ("budget", json!({"toolCalls": 5})),
-        ("budget", json!({"wallSeconds": 5})),
-        ("budget", json!({"turns": 5})),
-        ("budget", json!({"outputBytes": 5})),
-        ("budget", json!({"repeatedFailures": 5})),
         ("env", json!({"pass": ["TERM"]})),
-        ("delivery", json!("staged")),
         ("delivery", json!("bundle")),
     ] {
         let contract = plain().set(field, value.clone());

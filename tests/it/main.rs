@@ -11,8 +11,11 @@
 
 mod support;
 
+mod answer;
 mod attest;
 mod branch;
+mod budget;
+mod cancel;
 mod commands;
 mod content;
 mod contract;
@@ -20,6 +23,7 @@ mod deliver;
 mod deliver_guard;
 mod environment;
 mod evidence;
+mod family;
 mod history;
 mod open;
 mod patches;
@@ -28,13 +32,16 @@ mod push;
 mod push_outcomes;
 mod race;
 mod readme;
+mod rebase;
 mod repair;
 mod report;
 mod repositories;
 mod scenarios;
 mod ship;
+mod staged;
 mod states;
 mod submit;
+mod tripwire;
 mod undo;
 mod verify;
 mod views;

@@ -179,7 +179,6 @@ fn what_a_later_version_brings_is_refused_by_name() {
     for (number, (config, word)) in [
         ("[[hooks]]\nevent = \"before_action\"\nkind = \"guard\"\ncommand = [\"true\"]\ntimeout = \"5s\"\n", "hooks"),
         ("[policy]\naccept = \"signed\"\n", "accept"),
-        ("[policy.budget.repair]\ntoolCalls = 3\n", "budget"),
         ("[policy]\nnetwork = \"enabled\"\n", "network"),
         ("[policy]\ncommit = true\n", "commit"),
     ]
@@ -188,8 +187,8 @@ fn what_a_later_version_brings_is_refused_by_name() {
     {
         let repo = with_policy(&lab, &format!("r{number}"), config);
         let answer = repo.open_fails(&Contract::new("t1"));
-        // AMBIGUOUS: `network`, `commit` and a budget that only set ceilings may be taken, since nothing can reach them.
-        if answer.code == 0 && ["network", "commit", "budget"].contains(word) {
+        // AMBIGUOUS: `network` and `commit` that only set ceilings may be taken, since nothing can reach them.
+        if answer.code == 0 && ["network", "commit"].contains(word) {
             continue;
         }
         assert!(answer.fails("not_supported").to_string().contains(word));

@@ -7,12 +7,6 @@ use crate::support::http::{Http, Mode};
 use crate::support::lab::TENDER;
 use crate::support::remote::{Bare, Daemon, wait_for};
 use crate::support::{Answer, Lab, Repo, skip};
-use git_tender::domain::action::Actor;
-use git_tender::domain::publication::Decision;
-use git_tender::git::{Caller, Environment, Repository};
-use git_tender::ops::session::{Machine, Person};
-use git_tender::ops::{Session, publish};
-use git_tender::store::Layout;
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -162,7 +156,7 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     let action = &recovery.json["actions"][0];
     assert_eq!((action["outcome"].as_str(), action["task"].as_str()), (Some("unknown"), Some("t1")));
     let notes = action["notes"].to_string();
-    assert!(notes.contains("yes, ") && notes.contains("no, "), "{notes}");
+    assert!(notes.contains("yes: ") && notes.contains("no: "), "{notes}");
     assert!(repo.tender(&["recover"]).ok().text().contains("unknown"));
     assert_eq!(states(&repo).len(), rows, "asking in vain adds nothing");
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
@@ -273,49 +267,27 @@ fn a_reversal_whose_answer_is_lost_is_unknown_too() {
     assert_eq!(http.pushes(), 2);
 }
 
-/// Decides about the unknown action of `t1` as a person; no command line has this yet.
-fn decide(repo: &Repo<'_>, decision: Decision) -> git_tender::error::Result<()> {
-    let model = repo.lab.command("git", &repo.path);
-    let vars: Vec<_> = model.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
-    let environment = Environment::scrubbed(vars.clone());
-    let caller = Caller { cwd: repo.path.clone(), git_dir: None, work_tree: None, environment };
-    let repository = Repository::discover(&caller)?;
-    let machine = Machine { program: TENDER.into(), vars, home: None, cache: None };
-    let layout = Layout::new(repository.common_dir());
-    let session = Session { repository, layout, actor: Actor::User, machine, person: Box::new(Nobody) };
-    let mut task = session.write_while_unknown(Some("t1"))?;
-    let action = task.view.open_effects().next().map(|(action, _)| action.to_owned()).unwrap_or_default();
-    publish::decide_by_person(&mut task, &action, decision)
-}
-
 #[test]
 fn where_nobody_can_be_asked_a_person_decides() {
-    for (decision, after) in [(Decision::Arrived, "completed"), (Decision::NotArrived, "verified")] {
+    for (word, after) in [("yes", "completed"), ("no", "verified")] {
         let lab = Lab::new();
         let Some((repo, bare, http)) = over_http(&lab) else { return };
         http.mode(if after == "completed" { Mode::DropAnswerThenDown } else { Mode::Down });
         unknown(&repo, &["deliver", "t1"]);
-        decide(&repo, decision).expect("decided");
+        repo.json(&["answer", "t1", word]).fails("permission.denied");
+        repo.approve_without_terminal();
+        repo.json(&["answer", "t1", word]).ok();
         assert_eq!(state(&repo), after);
         let rows = states(&repo);
         let end = if after == "completed" { "succeeded" } else { "safe_to_retry" };
         assert!(rows.ends_with(&["reconcile".into(), "needs_human_decision".into(), end.into()]), "{rows:?}");
-        decide(&repo, decision).expect_err("there is nothing left to decide");
+        repo.json(&["answer", "t1", word]).fails("state.invalid");
         http.mode(Mode::Normal);
         completed(repo.json(&["deliver", "t1"]), if after == "completed" { "already" } else { "applied" });
         assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
         // What a person says of a place counts for the next delivery there.
         ready(&repo, "t2", topic());
         repo.json(&["deliver", "t2"]).ok();
-    }
-}
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Person for Nobody {
-    fn confirm(&self, _: &str) -> Option<bool> {
-        None
     }
 }
 

@@ -45,6 +45,9 @@ pub(super) fn reserved_in_requirement(problems: &mut Problems, field: &str, requ
 /// Fields that are each right, but not together.
 pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
     case(problems, draft);
+    if let Some(id) = draft.parent.as_ref().filter(|parent| draft.task_id.as_ref() == Some(*parent)) {
+        problems.fault("parent", "names the task itself", "another task, which is open", id);
+    }
     for (at, requirement) in draft.requirements.iter().flatten().enumerate() {
         if requirement.required && draft.forbidden.contains(&requirement.verifier) {
             let (id, verifier) = (&requirement.id, &requirement.verifier);

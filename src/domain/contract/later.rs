@@ -4,17 +4,8 @@ use super::DeliveryMode;
 use crate::domain::document::{Node, Problems, clipped};
 use crate::domain::publication::{self, Terms};
 
-/// The keys of `budget`, in contract and policy; `artifactBytes` is the one in force.
-pub(in crate::domain) const BUDGET: [&str; 6] =
-    ["wallSeconds", "toolCalls", "turns", "outputBytes", "artifactBytes", "repeatedFailures"];
-
 pub(super) fn field(problems: &mut Problems, key: &str, field: &str, node: &Node) {
     match key {
-        "parent" => {
-            if problems.id(field, node).is_some() {
-                problems.later(field, "a sub-task");
-            }
-        }
         "commands" => commands(problems, field, node),
         "network" => {
             if network(problems, field, node) == Some(true) {
@@ -167,7 +158,7 @@ fn goes_with(mode: DeliveryMode) -> &'static [&'static str] {
 }
 
 fn refuse_later_mode(problems: &mut Problems, field: &str, mode: DeliveryMode) {
-    if matches!(mode, DeliveryMode::Staged | DeliveryMode::Bundle) {
+    if mode == DeliveryMode::Bundle {
         problems.later(field, &format!("the mode `{}`", mode.as_str()));
     }
 }

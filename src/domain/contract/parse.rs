@@ -6,6 +6,7 @@ use super::{
     Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
     Verification, check, later,
 };
+use crate::domain::budget::{Amounts, Key};
 use crate::domain::document::{Node, Problems, clipped, read_json};
 use crate::domain::publication::Terms;
 use crate::domain::repo_path::RepoPath;
@@ -54,7 +55,8 @@ pub(super) struct Draft {
     pub(super) forbidden: Vec<String>,
     pub(super) requirements: Option<Vec<Requirement>>,
     pub(super) artifacts: Vec<Artifact>,
-    pub(super) artifact_bytes: Option<u64>,
+    pub(super) budget: Amounts,
+    pub(super) parent: Option<String>,
     pub(super) delivery: Option<DeliveryMode>,
     pub(super) terms: Terms,
     pub(super) commit_allowed: Option<bool>,
@@ -91,6 +93,7 @@ fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str
             problems.choice(field, node, &[(SCHEMA, ())]);
         }
         "taskId" => draft.task_id = problems.id(field, node),
+        "parent" => draft.parent = problems.id(field, node),
         "kind" => draft.kind = kind(problems, field, node),
         "case" => draft.case = problems.scope(field, node),
         "goal" => draft.goal = problems.text(field, node),
@@ -252,11 +255,9 @@ fn file_path(problems: &mut Problems, field: &str, node: &Node) -> Option<String
 }
 
 fn budget(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
-    problems.object(field, node, &later::BUDGET, |problems, key, name, value| {
-        let Some(count) = problems.count(name, value) else { return };
-        match key {
-            "artifactBytes" => draft.artifact_bytes = Some(count),
-            _ => problems.later(name, "this budget"),
+    problems.object(field, node, &Key::words(), |problems, key, name, value| {
+        if let (Some(count), Some(key)) = (problems.count(name, value), Key::of(key)) {
+            draft.budget.insert(key, count);
         }
     });
 }
@@ -289,7 +290,8 @@ fn fill(draft: Draft) -> Option<Contract> {
         verification: Verification { allowed, forbidden: draft.forbidden },
         requirements,
         artifacts: draft.artifacts,
-        artifact_bytes: draft.artifact_bytes,
+        budget: draft.budget,
+        parent: draft.parent,
         delivery: draft.delivery.unwrap_or(DeliveryMode::LocalFiles),
         terms: draft.terms,
         commit_allowed: draft.commit_allowed.unwrap_or(false),

@@ -1,6 +1,7 @@
 //! The contract, as people may write it.
 
 use super::*;
+use crate::domain::budget::Key;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure};
 use proptest::prelude::*;
@@ -63,7 +64,7 @@ fn the_example_is_taken_as_it_stands() {
     );
     assert_eq!((contract.sandbox, contract.network), (SandboxWish::Required, Network::Disabled));
     assert_eq!((contract.delivery, contract.commit_allowed), (DeliveryMode::LocalFiles, false));
-    assert_eq!(contract.artifact_bytes, None);
+    assert!(contract.budget.is_empty() && contract.parent.is_none());
     assert_eq!(contract.read_scope, None);
 }
 
@@ -80,7 +81,7 @@ fn every_field_in_force_is_read() {
         ],
         "artifacts": [{"path": "docs/a.md", "mustChange": true, "maxBytes": 10, "mustNotContain": ["TODO"]},
                       {"path": "gone.md", "mustExist": false, "maxBytes": 1}],
-        "budget": {"artifactBytes": 5}, "delivery": {"mode": "local_files"}, "commitAllowed": true,
+        "parent": "t0", "budget": {"artifactBytes": 5, "turns": 0}, "delivery": {"mode": "local_files"}, "commitAllowed": true,
     }));
     assert_eq!((contract.kind, contract.base), (Kind::Repair, Base::Live));
     assert_eq!(contract.case.patterns(), ["tests/it/*.rs"]);
@@ -96,7 +97,8 @@ fn every_field_in_force_is_read() {
         (Some(10), ["TODO".to_owned()].as_slice())
     );
     assert!(!contract.artifacts[1].must_exist);
-    assert_eq!(contract.artifact_bytes, Some(5));
+    assert_eq!(contract.budget, [(Key::ArtifactBytes, 5), (Key::Turns, 0)].into());
+    assert_eq!(contract.parent.as_deref(), Some("t0"));
 }
 
 #[test]
@@ -221,6 +223,7 @@ static FAULTS: &[(&str, &str, &str)] = &[
     (r#"{"delivery": "branch"}"#, "commitAllowed", "must be true"),
     (r#"{"delivery": "push", "commitAllowed": true, "base": "live"}"#, "base", "uncommitted work"),
     (r#"{"parent": "a b"}"#, "parent", "[A-Za-z0-9]"),
+    (r#"{"parent": "t1"}"#, "parent", "the task itself"),
     (r#"{"network": "off"}"#, "network", "disabled"),
     (r#"{"network": {"allow": ["host"]}}"#, "network.allow[0]", "host:port"),
     (r#"{"network": {"allow": ["host:0"]}}"#, "network.allow[0]", "host:port"),
@@ -272,18 +275,11 @@ fn null_is_no_value_of_any_field() {
 #[test]
 fn what_comes_later_is_refused_by_name() {
     for (more, subject) in [
-        (json!({"parent": "t0"}), "parent"),
         (json!({"kind": "explore"}), "kind"),
         (json!({"commands": {"t": {"argv": ["x"], "timeout": "10m", "writes": ["out/"]}}}), "commands"),
         (json!({"network": "enabled"}), "network"),
         (json!({"network": {"allow": ["localhost:80"]}}), "network"),
-        (json!({"budget": {"wallSeconds": 1}}), "budget.wallSeconds"),
-        (json!({"budget": {"toolCalls": 1}}), "budget.toolCalls"),
-        (json!({"budget": {"turns": 1}}), "budget.turns"),
-        (json!({"budget": {"outputBytes": 1}}), "budget.outputBytes"),
-        (json!({"budget": {"repeatedFailures": 1}}), "budget.repeatedFailures"),
         (json!({"env": {"pass": ["HOME"]}}), "env"),
-        (json!({"delivery": "staged"}), "delivery"),
         (json!({"delivery": "bundle"}), "delivery"),
         (json!({"delivery": {"mode": "bundle", "path": "x"}}), "delivery"),
     ] {
@@ -339,7 +335,7 @@ fn what_goes_with_a_branch_or_a_push_is_kept() {
 
 #[test]
 fn all_problems_come_at_once_in_the_order_of_the_document() {
-    let text = r#"{"parent": "t0", "goal": 1, "bogus": 2, "taskId": "?", "verification": {"x": 1}, "writeScope": ["/"]}"#;
+    let text = r#"{"env": {"pass": []}, "goal": 1, "bogus": 2, "taskId": "?", "verification": {"x": 1}, "writeScope": ["/"]}"#;
     let failure = Contract::parse(text.as_bytes()).expect_err("refused");
     let subjects: Vec<_> = std::iter::once(&failure)
         .chain(failure.others())
@@ -347,7 +343,7 @@ fn all_problems_come_at_once_in_the_order_of_the_document() {
         .collect();
     assert_eq!(
         subjects,
-        ["goal", "bogus", "taskId", "verification.x", "writeScope[0]", "allowedTools", "parent"]
+        ["goal", "bogus", "taskId", "verification.x", "writeScope[0]", "allowedTools", "env"]
     );
     assert_eq!(failure.others().last().map(Failure::code), Some(Code::NotSupported));
     assert_eq!(failure.exit_code(), 2);

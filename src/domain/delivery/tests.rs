@@ -62,7 +62,7 @@ fn delete() -> Change {
 
 fn step(change: &Change, fact: LiveFact) -> std::result::Result<Step, Reason> {
     let at_base = IndexState::of(change.old.as_ref());
-    match plan(std::slice::from_ref(change), &[fact], &|_| at_base.clone()) {
+    match plan(std::slice::from_ref(change), &[fact], IndexRule::Stays, &|_| at_base.clone()) {
         Ok(plan) => Ok(plan.items()[0].step),
         Err(conflicts) => Err(conflicts[0].reason),
     }
@@ -124,7 +124,7 @@ fn links_are_compared_by_their_target() {
 fn the_index_must_say_one_of_three_things() {
     let seen = |index, at_base: IndexState| {
         let facts = [fact(file("old", false), index)];
-        plan(&[modify()], &facts, &|_| at_base.clone()).map(|_| ()).map_err(|c| c[0].reason)
+        plan(&[modify()], &facts, IndexRule::Stays, &|_| at_base.clone()).map(|_| ()).map_err(|c| c[0].reason)
     };
     for index in [old_entry(), entry(Mode::File, "new"), entry(Mode::File, "staged before")] {
         assert_eq!(seen(index, entry(Mode::File, "staged before")), Ok(()));
@@ -171,7 +171,9 @@ fn what_the_patch_itself_moves_is_not_in_the_way() {
     };
     let facts = [fact(file("old", false), old_entry()), beneath_file.clone()];
     let both = [gone.clone(), inner.clone()];
-    let planned = plan(&both, &facts, &|p| if *p == path("d") { old_entry() } else { IndexState::Absent });
+    let planned = plan(&both, &facts, IndexRule::Stays, &|p| {
+        if *p == path("d") { old_entry() } else { IndexState::Absent }
+    });
     let steps: Vec<Step> = planned.expect("fits").items().iter().map(|i| i.step).collect();
     assert_eq!(steps, [Step::Delete, Step::Create]);
     // Delivered before: both are there already.
@@ -179,12 +181,12 @@ fn what_the_patch_itself_moves_is_not_in_the_way() {
         fact(LiveKind::Directory { strangers: true }, IndexState::Absent),
         fact(file("new", false), IndexState::Absent),
     ];
-    let planned = plan(&both, &facts, &|_| IndexState::Absent).expect("fits");
+    let planned = plan(&both, &facts, IndexRule::Stays, &|_| IndexState::Absent).expect("fits");
     assert!(planned.items().iter().all(|i| i.step == Step::Already));
     // The other way round.
     let facts = [fact(file("old", false), old_entry()), beneath_file];
     let back = [gone.reversed(), inner.reversed()];
-    let conflicts = plan(&back, &facts, &|_| old_entry()).expect_err("d is there");
+    let conflicts = plan(&back, &facts, IndexRule::Stays, &|_| old_entry()).expect_err("d is there");
     assert_eq!(conflicts.len(), 1);
 }
 
@@ -195,7 +197,7 @@ fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
     edited.mergeable = true;
     let facts = [edited, fact(link("x"), IndexState::Absent)];
     let at_base = |p: &RepoPath| if *p == path("p") { old_entry() } else { IndexState::Absent };
-    let conflicts = plan(&[modify(), second], &facts, &at_base).expect_err("two");
+    let conflicts = plan(&[modify(), second], &facts, IndexRule::Stays, &at_base).expect_err("two");
     let failure = refused(&conflicts);
     assert_eq!(failure.exit_code(), 3);
     let shown = serde_json::to_value(&conflicts).expect("serializes");
@@ -226,8 +228,10 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
 
 #[test]
 fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
-    let planned =
-        || plan(&[modify()], &[fact(file("old", false), old_entry())], &|_| old_entry()).expect("fits");
+    let planned = || {
+        plan(&[modify()], &[fact(file("old", false), old_entry())], IndexRule::Stays, &|_| old_entry())
+            .expect("fits")
+    };
     let manifest = manifest_sha256(&[modify()]);
     let optional = row("b", false, Verdict::Failed);
     let good = Clearance::from_rows(manifest, &[row("a", true, Verdict::Passed), optional]).expect("passed");
@@ -263,6 +267,7 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         id: "d1".into(),
         manifest_sha256: manifest_sha256(&[modify(), there.clone()]),
         paths: vec![at(modify(), Outcome::Applied), at(there, Outcome::Already)],
+        index: Vec::new(),
         publication: None,
     };
     let back = modify().reversed();
@@ -272,7 +277,7 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         if let LiveKind::File(f) = &mut live.kind {
             (f.is_before, f.is_after) = (true, false);
         }
-        plan(std::slice::from_ref(change), &[live], &|_| old_entry()).expect("fits")
+        plan(std::slice::from_ref(change), &[live], IndexRule::Stays, &|_| old_entry()).expect("fits")
     };
     assert!(planned(&back).clear(&Clearance::to_undo(&receipt)).is_ok());
     let wider = Change::new(path("z"), state(Mode::File, "new"), None);

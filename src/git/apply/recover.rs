@@ -1,10 +1,12 @@
 //! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes nothing.
 
+use super::index::{self, IndexState};
 use super::{Act, Direction, Journal, Keeper, Progress, Record, Run, Temporary, decide};
 use crate::domain::delivery::Step;
 use crate::domain::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
+use crate::git::Environment;
 use crate::git::fsops::Top;
 
 /// What the ledger holds of an unfinished delivery.
@@ -41,18 +43,18 @@ pub enum Recovered {
     },
 }
 
-/// Says what [`run`] would do, and changes nothing but a move that was cut off in the middle.
-pub fn inspect(unfinished: &Unfinished, keeper: Keeper<'_>) -> Result<Direction> {
-    let top = open(unfinished)?;
-    let mut run = Run::new(&top, &unfinished.plan, staged(unfinished), keeper, unfinished.outcome);
-    Ok(decide(&unfinished.plan, progress(unfinished), &run.sights()?).direction)
-}
-
 /// Recovers. The journal gets `Done` or `TakenBack`, as from an ordinary delivery.
-pub fn run(unfinished: &Unfinished, journal: &mut dyn Journal, keeper: Keeper<'_>) -> Result<Recovered> {
+pub fn run(
+    environment: &Environment,
+    unfinished: &Unfinished,
+    journal: &mut dyn Journal,
+    keeper: Keeper<'_>,
+) -> Result<Recovered> {
     let top = open(unfinished)?;
     let plan = &unfinished.plan;
-    let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome);
+    let index = index::writer(environment, plan)?;
+    let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
+    run.index_state = IndexState::Unknown;
     let sights = run.sights()?;
     for (at, sight) in sights.iter().enumerate() {
         let step = run.step(at);
@@ -62,10 +64,13 @@ pub fn run(unfinished: &Unfinished, journal: &mut dyn Journal, keeper: Keeper<'_
             run.note(at, Note::LeftAt(name));
         }
     }
-    let decided = decide(plan, progress(unfinished), &sights);
+    let mut decided = decide(plan, progress(unfinished), &sights);
     if decided.direction == Direction::Forward {
         return match run.go_forward(&decided.acts, journal) {
-            Ok(receipt) => Ok(Recovered::Completed { receipt, later: decided.later }),
+            Ok(receipt) => {
+                decided.later.append(&mut run.index_later);
+                Ok(Recovered::Completed { receipt, later: decided.later })
+            }
             Err(because) => back_after_all(&mut run, because),
         };
     }
@@ -73,6 +78,8 @@ pub fn run(unfinished: &Unfinished, journal: &mut dyn Journal, keeper: Keeper<'_
         journal.record(&Record::TakingBack)?;
     }
     run.go_back(&decided.acts)?;
+    run.restore_index()?;
+    decided.later.append(&mut run.index_later);
     journal.record(&Record::TakenBack(&decided.later))?;
     Ok(Recovered::TakenBack { later: decided.later, notes: notes(&run), because: None })
 }
@@ -106,6 +113,5 @@ fn progress(unfinished: &Unfinished) -> Progress {
 }
 
 fn staged(unfinished: &Unfinished) -> Staged {
-    let none = Staged { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() };
-    unfinished.staged.clone().unwrap_or(none)
+    unfinished.staged.clone().unwrap_or_else(Staged::none)
 }

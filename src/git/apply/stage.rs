@@ -1,12 +1,15 @@
 //! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes stored.
 
 use super::{Delivery, Keeper, MANY, attributes, failed, folder};
-use crate::domain::delivery::{ClearedPlan, Item, LiveKind, Step};
+use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
 use crate::domain::digest::Sha256;
-use crate::domain::receipt::{Attributes, DeliveryPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged};
+use crate::domain::receipt::{
+    Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
+};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder, Top};
+use crate::git::index_write::lock_name;
 use crate::git::live::{Body, Materials, Permissions};
 use std::collections::HashSet;
 use std::fs::File;
@@ -78,6 +81,15 @@ pub(super) fn lay_out(
         manifest_sha256,
         steps,
         folders,
+        index: index_plan(cleared.plan().index(), delivery, prefix),
+    })
+}
+
+fn index_plan(steps: &[IndexStep], delivery: Delivery<'_>, unique: u64) -> Option<IndexPlan> {
+    (!steps.is_empty()).then(|| IndexPlan {
+        git_dir: delivery.repository.git_dir().to_path_buf(),
+        lock: lock_name(&format!("{unique:016x}")),
+        steps: steps.to_vec(),
     })
 }
 

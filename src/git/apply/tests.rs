@@ -2,6 +2,7 @@
 
 mod crash;
 mod race;
+mod staged;
 pub(crate) mod world;
 
 use crate::domain::delivery::Reason;

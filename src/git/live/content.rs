@@ -8,7 +8,8 @@ use crate::domain::receipt::Attributes;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::Objects;
-use crate::git::convert::{Conversions, Drivers};
+use crate::git::convert::{Conversions, Drivers, write_blobs};
+use crate::git::merge::{self, Labels};
 use std::collections::HashMap;
 
 /// What a live file's content was found to be.
@@ -206,16 +207,23 @@ pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) ->
         .map(|bytes| bytes.split(|b| *b == b'\r').collect::<Vec<_>>().concat())
         .collect();
     let [base, ours, theirs] = texts.as_slice() else { return Ok(false) };
-    if texts.iter().any(|text| text.contains(&0)) {
+    let paths = std::slice::from_ref(&change.path);
+    if terms.conversions().unmergeable(terms.before_tree, paths)? != [false] {
         return Ok(false);
     }
-    let input = |content| {
-        let mut input = git2::MergeFileInput::new();
-        input.content(content);
-        input
-    };
-    let merged = git2::merge_file(&input(base), &input(ours), &input(theirs), None);
-    Ok(merged.is_ok_and(|merged| merged.is_automergeable()))
+    let labels = Labels { theirs: "", ours: "" };
+    Ok(merge::lines(base, ours, theirs, labels)?.is_some_and(|merged| merged.clean))
+}
+
+/// Stores what lies at these paths as git would, in the quarantine. Links are stored as they are.
+pub(super) fn store(
+    terms: &Terms<'_>,
+    files: &[(RepoPath, Vec<u8>)],
+    links: &[Vec<u8>],
+) -> Result<(Vec<ObjectId>, Vec<ObjectId>)> {
+    let conversions = terms.conversions();
+    let files = conversions.clean(terms.before_tree, &terms.drivers(), files, true)?;
+    Ok((files, write_blobs(&conversions, links)?))
 }
 
 /// The new objects of a plan's items, in their order; `None` where an item has none to write.

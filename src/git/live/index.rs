@@ -5,7 +5,7 @@ use crate::domain::digest::Mode;
 use crate::domain::patch::Change;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::Repository;
+use crate::git::{Git, Repository};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -45,8 +45,7 @@ impl Index {
             changes.iter().filter(|c| c.old.is_none()).map(|c| fold(c.path.as_bytes())).collect();
         let mut index = Self::default();
         for record in records(&git.ok()?) {
-            let record =
-                record.ok_or_else(|| Failure::new(Code::Io, "git ls-files gave an unknown answer"))?;
+            let record = record.ok_or_else(unknown_answer)?;
             if wanted.contains(record.path) {
                 index.add(&record)?;
             }
@@ -61,14 +60,7 @@ impl Index {
     }
 
     fn add(&mut self, record: &Record<'_>) -> Result<()> {
-        let state = if record.stage != b"0" {
-            IndexState::Unmerged
-        } else if record.flags & INTENT_TO_ADD != 0 {
-            IndexState::IntentToAdd
-        } else {
-            let mode: Mode = String::from_utf8_lossy(record.mode).parse()?;
-            IndexState::Entry { mode, git_blob: String::from_utf8_lossy(record.id).parse()? }
-        };
+        let state = record.state()?;
         let entry = IndexEntry { state, skip_worktree: record.flags & SKIP_WORKTREE != 0 };
         self.entries.insert(RepoPath::new(record.path)?, entry);
         Ok(())
@@ -90,6 +82,31 @@ impl Index {
     }
 }
 
+/// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that index.
+pub(in crate::git) fn states(git: Git, paths: &[&RepoPath]) -> Result<HashMap<RepoPath, IndexState>> {
+    let mut git = git.args(["ls-files", "--stage", "-z", "--debug", "--"]);
+    if paths.len() <= FEW {
+        git = git.args(paths.iter().map(|path| literal(path)));
+    }
+    let wanted: HashSet<&[u8]> = paths.iter().map(|path| path.as_bytes()).collect();
+    let mut states = HashMap::new();
+    for record in records(&git.ok()?) {
+        let record = record.ok_or_else(unknown_answer)?;
+        if wanted.contains(record.path) {
+            states.insert(RepoPath::new(record.path)?, record.state()?);
+        }
+    }
+    Ok(states)
+}
+
+fn unknown_answer() -> Failure {
+    Failure::new(Code::Io, "git ls-files gave an unknown answer")
+}
+
+fn literal(path: &RepoPath) -> OsString {
+    OsStr::from_bytes(&[b":(literal)", path.as_bytes()].concat()).to_owned()
+}
+
 /// The name as a file system would see it that ignores case and Unicode form.
 #[must_use]
 pub fn fold(name: &[u8]) -> Vec<u8> {
@@ -106,7 +123,7 @@ fn pathspecs(change: &Change) -> Vec<OsString> {
     let with = |magic: &str, name: &[u8]| OsStr::from_bytes(&[magic.as_bytes(), name].concat()).to_owned();
     let path = change.path.as_bytes();
     let Some(text) = std::str::from_utf8(path).ok().filter(|_| change.old.is_none()) else {
-        return vec![with(":(literal)", path)];
+        return vec![literal(&change.path)];
     };
     let mut forms: Vec<String> = vec![text.to_owned(), text.nfc().collect(), text.nfd().collect()];
     forms.dedup();
@@ -119,6 +136,19 @@ struct Record<'a> {
     stage: &'a [u8],
     path: &'a [u8],
     flags: u64,
+}
+
+impl Record<'_> {
+    fn state(&self) -> Result<IndexState> {
+        if self.stage != b"0" {
+            return Ok(IndexState::Unmerged);
+        }
+        if self.flags & INTENT_TO_ADD != 0 {
+            return Ok(IndexState::IntentToAdd);
+        }
+        let mode: Mode = String::from_utf8_lossy(self.mode).parse()?;
+        Ok(IndexState::Entry { mode, git_blob: String::from_utf8_lossy(self.id).parse()? })
+    }
 }
 
 /// `mode SP id SP stage TAB path NUL`, then lines of details up to `flags: …`, and the next.

@@ -225,13 +225,19 @@ fn an_unfinished_merge_or_rebase_is_refused_where_it_touches_the_paths() {
 
 #[test]
 fn with_file_mode_off_the_bit_on_disk_says_nothing() {
-    let world = World::new(&[("a", "a\n"), ("b", "b\n")]);
-    let changes = world.candidate(|w| w.write("a", "A\n"));
-    world.chmod("a", 0o755);
-    assert_eq!(conflict(&world, &changes), Reason::ModeChanged);
-    world.git(&["config", "core.fileMode", "false"]);
-    world.deliver(&changes).expect("delivers");
-    assert_eq!(world.mode("a"), 0o755);
+    for file_mode in ["true", "false"] {
+        let world = World::new(&[("a", "a\n"), ("b", "b\n")]);
+        // A repository reads its configuration once.
+        world.git(&["config", "core.fileMode", file_mode]);
+        let changes = world.candidate(|w| w.write("a", "A\n"));
+        world.chmod("a", 0o755);
+        if file_mode == "true" {
+            assert_eq!(conflict(&world, &changes), Reason::ModeChanged);
+        } else {
+            world.deliver(&changes).expect("delivers");
+            assert_eq!(world.mode("a"), 0o755);
+        }
+    }
 }
 
 #[test]

@@ -52,18 +52,28 @@ impl Ran {
     }
 }
 
-fn run(session: &Session, opened: &Opened, target: &Target, call: Call, limit: Duration) -> Result<Ran> {
+/// True as long as a call is wanted.
+pub(super) type Wanted<'a> = &'a dyn Fn() -> bool;
+
+fn run(
+    session: &Session,
+    opened: &Opened,
+    target: &Target,
+    call: Call,
+    (limit, wanted): (Duration, Wanted<'_>),
+) -> Result<Ran> {
     let top = Path::new(&opened.home.top);
     // An address may be a relative path: git reads it from the top of the working tree.
     let cwd = if top.is_dir() { top } else { session.repository.common_dir() };
     let mut command = launch::Command::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
-    let finished = launch::run(&session.machine.program, &command)?;
+    let finished = launch::run_watched(&session.machine.program, &command, &|_| wanted())?;
     let (code, cut) = match finished.end {
         End::Exited(code) => (Some(code), None),
         End::Signalled(signal) => (None, Some(format!("git was ended by signal {signal}"))),
         End::TimedOut => (None, Some(format!("there was no answer within {} seconds", limit.as_secs()))),
+        End::Stopped => (None, Some("it was ended, since the task was cancelled".to_owned())),
         End::SupervisorLost => (None, Some("git was lost while it ran".to_owned())),
         End::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
     };
@@ -103,7 +113,7 @@ pub(super) fn there(
     let target = target(session, publication)?;
     let reference = publication.reference();
     let call = push::ask(&session.repository, &target, &reference);
-    run(session, opened, &target, call, ASK)?
+    run(session, opened, &target, call, (ASK, &|| true))?
         .ok()
         .and_then(|stdout| push::named(&stdout, &reference).map_err(|failure| failure.message().to_owned()))
         .map_err(|why| {
@@ -154,7 +164,7 @@ fn below(
         Some(_) => {
             target(session, publication).map_err(|failure| failure.message().to_owned()).and_then(|target| {
                 let call = push::fetch(&session.repository, &quarantine, &target, &publication.reference());
-                let ran = run(session, opened, &target, call, ASK)
+                let ran = run(session, opened, &target, call, (ASK, &|| true))
                     .map_err(|failure| failure.message().to_owned())?;
                 ran.ok().map(drop)
             })
@@ -177,12 +187,12 @@ fn below(
 }
 
 /// Pushes, and finds out what came of it.
-pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing) -> Moved {
+pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, wanted: Wanted<'_>) -> Moved {
     let publication = &publishing.publication;
     let pushed = target(session, publication).and_then(|target| {
         let limit = push_limit(session)?;
         let call = push::push(&session.repository, &target, publication, &publishing.push_options);
-        run(session, opened, &target, call, limit)
+        run(session, opened, &target, call, (limit, wanted))
     });
     let said = match pushed {
         // git was not even started.

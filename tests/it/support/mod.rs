@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod contract;
+pub mod deadly;
 pub mod http;
 pub mod lab;
 pub mod remote;
@@ -12,6 +13,7 @@ pub mod verifier;
 
 pub use answer::{Answer, Out};
 pub use contract::Contract;
+pub use deadly::deadly_git;
 pub use lab::Lab;
 pub use repo::{Repo, Task};
 pub use snapshot::Snapshot;

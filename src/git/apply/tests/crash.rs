@@ -32,7 +32,7 @@ fn both(plain: bool) -> (Tree, Tree) {
 }
 
 /// Runs with the `at`th file operation going wrong. `None`: it died.
-fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Result<()>> {
+pub(super) fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Result<()>> {
     fault::arm(Some((at, what)));
     let ended = catch_unwind(AssertUnwindSafe(run));
     let reached = fault::seen() >= at;
@@ -49,13 +49,13 @@ fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Res
     }
 }
 
-fn operations(run: impl FnOnce() -> Result<()>) -> u32 {
+pub(super) fn operations(run: impl FnOnce() -> Result<()>) -> u32 {
     fault::arm(None);
     run().expect("works");
     fault::seen()
 }
 
-fn silence() {
+pub(super) fn silence() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if info.payload().downcast_ref::<&str>() != Some(&fault::DEATH) {

@@ -1,6 +1,6 @@
 //! A repository with a live tree, and a way through the whole of a delivery.
 
-use crate::domain::delivery::{Clearance, Conflict, IndexState, Reason, plan, refused};
+use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, Reason, plan, refused};
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::patch::{Change, manifest_sha256};
 use crate::domain::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
@@ -10,7 +10,7 @@ use crate::git::apply::recover::{Recovered, Unfinished};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
 use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
 use crate::git::{Environment, Git, Repository, tree};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ pub(crate) struct World {
     environment: Environment,
     base: ObjectId,
     last: RefCell<Option<ObjectId>>,
+    pub(crate) rule: Cell<IndexRule>,
     blobs: RefCell<HashMap<Sha256, Vec<u8>>>,
     pub(crate) journal: RefCell<Log>,
 }
@@ -101,6 +102,7 @@ impl World {
             environment,
             base,
             last: RefCell::default(),
+            rule: Cell::new(IndexRule::Stays),
             blobs: RefCell::default(),
             journal: RefCell::default(),
         }
@@ -206,7 +208,8 @@ impl World {
             Some((mode, git_blob)) => IndexState::Entry { mode, git_blob },
             None => IndexState::Absent,
         };
-        let plan = plan(terms.changes, &seen.facts, &at_base).map_err(|conflicts| refused(&conflicts))?;
+        let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base)
+            .map_err(|conflicts| refused(&conflicts))?;
         let materials = prepare(terms, seen, &plan)?;
         let clearance = match receipt {
             Some(receipt) => Clearance::to_undo(receipt),
@@ -216,8 +219,12 @@ impl World {
     }
 
     pub(crate) fn execute(&self, ready: Ready) -> Result<Receipt> {
-        let delivery =
-            Delivery { id: "d1", top: self.repository.top().expect("top"), outcome: ready.outcome };
+        let delivery = Delivery {
+            id: "d1",
+            top: self.repository.top().expect("top"),
+            outcome: ready.outcome,
+            repository: &self.repository,
+        };
         let mut journal = self.journal.borrow_mut();
         self.with_keeper(|keeper| execute(ready.cleared, ready.materials, delivery, &mut *journal, keeper))
     }
@@ -245,7 +252,7 @@ impl World {
 
     pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| recover::run(unfinished, &mut *journal, keeper))
+        self.with_keeper(|keeper| recover::run(&self.environment, unfinished, &mut *journal, keeper))
     }
 
     fn with_keeper<T>(&self, run: impl FnOnce(Keeper<'_>) -> T) -> T {

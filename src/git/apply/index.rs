@@ -1,0 +1,79 @@
+//! The index's part of a delivery: locked before the first path changes, changed after the last, so that whoever has the lock sees both or
+//! neither. An entry that is neither of its two states any more is the user's, like a path that is.
+
+use super::{Act, Run, Stop};
+use crate::domain::delivery::{Conflict, IndexStep, Reason, refused};
+use crate::domain::receipt::DeliveryPlan;
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+use crate::git::Environment;
+use crate::git::index_write::{IndexWriter, Locked, Towards};
+
+/// The way to the index, where the plan changes it.
+pub(super) fn writer<'a>(
+    environment: &Environment,
+    plan: &'a DeliveryPlan,
+) -> Result<Option<IndexWriter<'a>>> {
+    plan.index.as_ref().map(|index| IndexWriter::new(environment, index, &plan.top)).transpose()
+}
+
+/// What is known of the entries that the delivery changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexState {
+    /// They are as they were before it.
+    Untouched,
+    /// They may have been changed.
+    Written,
+    /// A delivery that was cut off: nothing is known.
+    Unknown,
+}
+
+impl Run<'_> {
+    /// All paths, and the index with them.
+    pub(super) fn commit_with_index(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {
+        let Some(writer) = self.index else { return self.commit_all(acts) };
+        if self.index_state == IndexState::Unknown {
+            writer.clear_stale()?;
+            self.commit_all(acts)?;
+            self.index_later = writer.bring(Towards::After)?;
+            return Ok(());
+        }
+        let locked = writer.lock()?;
+        let steps = self.steps_of_the_index(&locked)?;
+        self.commit_all(acts)?;
+        if !steps.is_empty() {
+            self.index_state = IndexState::Written;
+            locked.set(&steps)?;
+        }
+        Ok(writer.clear_stale()?)
+    }
+
+    /// The entries that have to change. Between the look and the lock somebody may have changed one of them.
+    fn steps_of_the_index(&self, locked: &Locked<'_, '_>) -> std::result::Result<Vec<IndexStep>, Stop> {
+        let (steps, others) = locked.due(Towards::After)?;
+        if others.is_empty() {
+            return Ok(steps);
+        }
+        let conflict = |path: RepoPath| Conflict {
+            path,
+            reason: Reason::IndexChanged,
+            expected: None,
+            actual: None,
+            mergeable: false,
+        };
+        let conflicts: Vec<Conflict> = others.into_iter().map(conflict).collect();
+        Err(Stop::Failed(refused(&conflicts)))
+    }
+
+    /// The index as it was before, and its lock free.
+    pub(super) fn restore_index(&mut self) -> Result<()> {
+        match (self.index, self.index_state) {
+            (None, _) => Ok(()),
+            (Some(writer), IndexState::Untouched) => writer.clear_stale(),
+            (Some(writer), IndexState::Written | IndexState::Unknown) => {
+                self.index_later = writer.bring(Towards::Before)?;
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A candidate carried over to another base: three-way, path by path, in memory, and only for the paths that it changes.
+//!
+//! Renames are not guessed: a change lands in the file that it was made for or nowhere. Lines are merged as git merges them; a file that
+//! its owners declared unmergeable (`-merge`, `binary`, a merge driver of their own) is a conflict where both sides changed it.
+
+use super::convert::Conversions;
+use super::objects::Objects;
+use super::private_index::{Entry, PrivateIndex};
+use super::tree;
+use crate::domain::digest::{FileState, Mode, ObjectId};
+use crate::domain::patch::Change;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Failure, Result};
+use std::collections::BTreeSet;
+
+/// How the sides are called in conflict markers.
+#[derive(Debug, Clone, Copy)]
+pub struct Labels<'a> {
+    /// The new base.
+    pub theirs: &'a str,
+    /// The candidate.
+    pub ours: &'a str,
+}
+
+/// Lines of three versions put together.
+#[derive(Debug)]
+pub struct Merged {
+    /// The result; with conflict markers where it is not clean.
+    pub bytes: Vec<u8>,
+    /// True where no line was changed on both sides.
+    pub clean: bool,
+}
+
+/// What came of the candidate on the new base.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The new base with everything that could be carried over; conflicts are in it with markers.
+    pub tree: ObjectId,
+    /// Paths that could not be carried over, sorted.
+    pub conflicts: Vec<MergeConflict>,
+}
+
+/// A path where both sides changed the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeConflict {
+    /// The path.
+    pub path: RepoPath,
+    /// What the new base has there.
+    pub theirs: Option<(Mode, ObjectId)>,
+    /// True where the tree holds the file with conflict markers.
+    pub marked: bool,
+}
+
+/// Merges lines; `None` where one of the versions is no text.
+pub fn lines(base: &[u8], ours: &[u8], theirs: &[u8], labels: Labels<'_>) -> Result<Option<Merged>> {
+    if [base, ours, theirs].iter().any(|text| text.contains(&0)) {
+        return Ok(None);
+    }
+    let input = |content| {
+        let mut input = git2::MergeFileInput::new();
+        input.content(content);
+        input
+    };
+    let mut options = git2::MergeFileOptions::new();
+    // The order of the markers is git's: what is there first, then what comes.
+    options.our_label(labels.theirs).their_label(labels.ours);
+    let merged = git2::merge_file(&input(base), &input(theirs), &input(ours), Some(&mut options));
+    let merged = merged.map_err(|e| Failure::internal(format!("three texts cannot be merged: {e}")))?;
+    Ok(Some(Merged { bytes: merged.content().to_vec(), clean: merged.is_automergeable() }))
+}
+
+/// Carries the changes of a candidate over to `index`, which holds the new base.
+pub fn carry_over(
+    index: &PrivateIndex<'_>,
+    attributes: &ObjectId,
+    changes: &[Change],
+    onto: &ObjectId,
+    labels: Labels<'_>,
+) -> Result<Outcome> {
+    let objects = index.objects()?;
+    let conversions = index.conversions();
+    let paths: Vec<RepoPath> = changes.iter().map(|change| change.path.clone()).collect();
+    let unmergeable = conversions.unmergeable(attributes, &paths)?;
+    let work = Work { objects, conversions, onto, labels, deleted: deleted(changes) };
+    let (mut entries, mut conflicts): (Vec<Entry>, Vec<MergeConflict>) = (Vec::new(), Vec::new());
+    for (change, unmergeable) in changes.iter().zip(unmergeable) {
+        match work.path(change, unmergeable)? {
+            Carried::Entry(entry) => entries.push((change.path.clone(), entry)),
+            Carried::Same => {}
+            Carried::Conflict { theirs, marked } => {
+                let path = change.path.clone();
+                conflicts.push(MergeConflict { path: path.clone(), theirs, marked: marked.is_some() });
+                entries.extend(marked.map(|entry| (path, Some(entry))));
+            }
+        }
+    }
+    index.update(&entries)?;
+    Ok(Outcome { tree: index.write_tree()?, conflicts })
+}
+
+fn deleted(changes: &[Change]) -> BTreeSet<&RepoPath> {
+    changes.iter().filter(|change| change.new.is_none()).map(|change| &change.path).collect()
+}
+
+type Version = (Mode, ObjectId);
+
+enum Carried {
+    Entry(Option<Version>),
+    Same,
+    Conflict { theirs: Option<Version>, marked: Option<Version> },
+}
+
+struct Work<'a> {
+    objects: Objects,
+    conversions: Conversions<'a>,
+    onto: &'a ObjectId,
+    labels: Labels<'a>,
+    deleted: BTreeSet<&'a RepoPath>,
+}
+
+impl Work<'_> {
+    fn path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
+        let theirs = tree::entry(&self.objects, self.onto, &change.path)?;
+        let (old, new) = (version(change.old.as_ref()), version(change.new.as_ref()));
+        if theirs == new {
+            return Ok(Carried::Same);
+        }
+        if theirs == old {
+            return Ok(match new.is_some() && self.is_in_the_way(&change.path)? {
+                true => Carried::Conflict { theirs, marked: None },
+                false => Carried::Entry(new),
+            });
+        }
+        match (&old, &new, &theirs) {
+            (Some(old), Some(new), Some(their))
+                if [old, new, their].iter().all(|v| v.0.is_regular()) && !unmergeable =>
+            {
+                self.content(old, new, their)
+            }
+            // What the other side removed stays visible as the candidate has it.
+            (Some(_), Some(new), None) => Ok(Carried::Conflict { theirs, marked: Some(new.clone()) }),
+            _ => Ok(Carried::Conflict { theirs, marked: None }),
+        }
+    }
+
+    fn content(&self, old: &Version, new: &Version, theirs: &Version) -> Result<Carried> {
+        let Some(mode) = one_of(&old.0, &new.0, &theirs.0) else {
+            return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
+        };
+        let id = match one_of(&old.1, &new.1, &theirs.1) {
+            Some(id) => id.clone(),
+            None => {
+                let read = |version: &Version| self.objects.blob(&version.1);
+                let Some(merged) = lines(&read(old)?, &read(new)?, &read(theirs)?, self.labels)? else {
+                    return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
+                };
+                let id = super::convert::write_blobs(&self.conversions, std::slice::from_ref(&merged.bytes))?;
+                let id = id.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))?;
+                if !merged.clean {
+                    return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: Some((*mode, id)) });
+                }
+                id
+            }
+        };
+        Ok(Carried::Entry(Some((*mode, id))))
+    }
+
+    /// True where the new base has a directory at the path, or a file where one of its directories has to be, that the candidate does not remove.
+    fn is_in_the_way(&self, path: &RepoPath) -> Result<bool> {
+        for above in path.ancestors() {
+            if tree::entry(&self.objects, self.onto, &above)?.is_some() && !self.deleted.contains(&above) {
+                return Ok(true);
+            }
+        }
+        let beneath = tree::files_beneath(&self.objects, self.onto, path)?;
+        Ok(beneath.iter().any(|file| !self.deleted.contains(&file.path)))
+    }
+}
+
+fn version(state: Option<&FileState>) -> Option<Version> {
+    state.map(|state| (state.mode, state.git_blob.clone()))
+}
+
+/// The side that changed, or either where both are the same.
+fn one_of<'v, T: PartialEq>(old: &T, ours: &'v T, theirs: &'v T) -> Option<&'v T> {
+    if theirs == old || ours == theirs {
+        return Some(ours);
+    }
+    (ours == old).then_some(theirs)
+}

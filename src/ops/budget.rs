@@ -1,0 +1,280 @@
+//! Budgets in force: where a task stands within its family, who is refused once one is spent, and the meter of a run.
+//!
+//! The meter reserves what a run may use slice by slice, each in one transaction with the look at the whole family, and stops the run
+//! where there is no further slice. So runs of several sub-tasks side by side cannot use the same rest twice, and what a crash cuts off is
+//! known to a slice.
+
+use super::Session;
+use super::session::{RunningAction, TaskWrite, load};
+use crate::domain::action::Actor;
+use crate::domain::budget::{Cost, Member, Reservation, Standing, standing};
+use crate::domain::task::{Record, TaskView};
+use crate::domain::verdict::{NEVER_RUN, Row, Verdict};
+use crate::error::{Code, Failure, Result};
+use crate::store::Ledger;
+use crate::store::lock::{LockGuard, PATIENCE};
+use crate::verifier::Halt;
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+/// How often who waits for what others have reserved looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often it is looked whether somebody wants the run to stop.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Looks up where the task stands: its own use and limits, and those of its family.
+pub fn attach(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
+    view.standing = Some(standing(&family(ledger, view)?, &view.id));
+    Ok(())
+}
+
+/// The task, those above it, and all that are beneath one of those.
+fn family(ledger: &Ledger, view: &TaskView) -> Result<Vec<Member>> {
+    let kin = ledger.kin()?;
+    let mut ids = vec![view.id.clone()];
+    let related = |(child, parent): &&(String, String), ids: &[String]| {
+        (ids.contains(parent) && !ids.contains(child)) || (ids.contains(child) && !ids.contains(parent))
+    };
+    while let Some((child, parent)) = kin.iter().find(|pair| related(pair, &ids)) {
+        let next = if ids.contains(child) { parent } else { child };
+        ids.push(next.clone());
+    }
+    let mut members = vec![view.member()];
+    for id in ids.iter().filter(|id| **id != view.id) {
+        members.extend(load(ledger, id)?.map(|view| view.member()));
+    }
+    Ok(members)
+}
+
+/// The tasks that are parts of this one, and not of one of those.
+pub fn children(ledger: &Ledger, task: &str) -> Result<Vec<String>> {
+    let kin = ledger.kin()?;
+    Ok(kin.into_iter().filter(|(_, parent)| parent == task).map(|(child, _)| child).collect())
+}
+
+/// Refuses whoever is no person once the budget is spent, and anybody once the task is being cancelled.
+pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
+    task.require_wanted()?;
+    let Some(spent) = task.view.spent().filter(|_| !is_a_person(task.session)) else { return Ok(()) };
+    let kept = task.view.candidates.last().map_or_else(
+        || "there is no candidate yet".to_owned(),
+        |last| format!("candidate {} is kept", last.value.candidate),
+    );
+    Err(spent.refusal(&kept))
+}
+
+/// Somebody at a terminal, or the standing consent of the repository's owner.
+fn is_a_person(session: &Session) -> bool {
+    session.actor == Actor::User || session.person.has_consented()
+}
+
+/// The most bytes that the task's next candidate may have.
+#[must_use]
+pub fn artifact_bytes(view: &TaskView) -> u64 {
+    view.standing.as_ref().map_or(0, Standing::artifact_bytes)
+}
+
+/// Whether a candidate still fits beside those of the family, within the transaction that records it: others may have captured meanwhile.
+pub fn still_fits(ledger: &Ledger, task: &str, record: &Record) -> Result<()> {
+    let (Record::Captured { candidate, .. }, Some(mut view)) = (record, load(ledger, task)?) else {
+        return Ok(());
+    };
+    attach(ledger, &mut view)?;
+    let (most, bytes) = (artifact_bytes(&view), candidate.artifact_bytes);
+    if bytes <= most {
+        return Ok(());
+    }
+    let text = format!(
+        "the changed files come to {bytes} bytes; beside the candidates of its family {most} are left"
+    );
+    Err(Failure::new(Code::BudgetExhausted, text)
+        .subject(task)
+        .expected(most, bytes)
+        .detail("budget", "artifactBytes"))
+}
+
+/// Says of rows for which nothing ran that the budget is why.
+pub fn explain(view: &TaskView, rows: &mut [Row]) {
+    let Some(spent) = view.spent() else { return };
+    for row in rows.iter_mut().filter(|row| row.verdict == Verdict::NotRun) {
+        if row.reason.as_deref() == Some(NEVER_RUN) {
+            row.reason = Some(format!("not run: {}", spent.sentence()));
+        }
+    }
+}
+
+/// How far a run may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Within what is left.
+    Left,
+    /// A person has it run although the budget is spent: it is charged, and not stopped.
+    None,
+}
+
+impl Bound {
+    /// For runs that begin now.
+    #[must_use]
+    pub fn of(task: &TaskWrite<'_>) -> Self {
+        if task.view.spent().is_some() { Self::None } else { Self::Left }
+    }
+}
+
+/// The meter of one run.
+#[derive(Debug)]
+pub struct Meter<'a> {
+    action: &'a RunningAction,
+    task: &'a TaskWrite<'a>,
+    bound: Bound,
+    ledger: RefCell<Ledger>,
+    started: Instant,
+    reserved: Cell<Cost>,
+    printed: Cell<u64>,
+    asked: Cell<Instant>,
+}
+
+/// What a look at the family gave.
+enum Answer {
+    Granted(Cost),
+    /// All that is left is reserved for other runs.
+    Reserved(String, Vec<String>),
+    Spent,
+}
+
+/// Dispatches a run with its first slice and measures it from then on; `None`, and nothing is written, where there is nothing left for it. Waits while others have reserved all that is left.
+pub fn begin<'a>(
+    task: &'a TaskWrite<'a>,
+    action: &'a mut RunningAction,
+    bound: Bound,
+) -> Result<Option<Meter<'a>>> {
+    let mut ledger = Ledger::create(&task.session.layout)?;
+    let end = Instant::now() + PATIENCE;
+    let reserved = loop {
+        task.require_wanted()?;
+        let answer = ledger.atomically(|ledger| {
+            let answer = ask(ledger, &task.view.id, bound)?;
+            if let Answer::Granted(reserved) = answer {
+                action.dispatch_with(
+                    ledger,
+                    &Record::Reserved(Reservation { reserved, used: Cost::default() }),
+                )?;
+            }
+            Ok(answer)
+        })?;
+        match answer {
+            Answer::Granted(slice) => break slice,
+            Answer::Spent => return Ok(None),
+            Answer::Reserved(why, holders) if Instant::now() >= end => {
+                return Err(reserved_by(&why, &holders));
+            }
+            Answer::Reserved(_, holders) => settle_the_dead(task, &holders)?,
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    };
+    let started = Instant::now();
+    Ok(Some(Meter {
+        action,
+        task,
+        bound,
+        ledger: RefCell::new(ledger),
+        started,
+        reserved: Cell::new(reserved),
+        printed: Cell::new(0),
+        asked: Cell::new(started),
+    }))
+}
+
+fn ask(ledger: &Ledger, task: &str, bound: Bound) -> Result<Answer> {
+    if bound == Bound::None {
+        return Ok(Answer::Granted(Standing::slice_without_limits()));
+    }
+    let view = load(ledger, task)?.ok_or_else(|| Failure::internal("the task has no rows any more"))?;
+    let members = family(ledger, &view)?;
+    let standing = standing(&members, task);
+    if standing.spent().is_some() {
+        return Ok(Answer::Spent);
+    }
+    let slice = standing.next_slice();
+    if slice.lacks_something() {
+        let running = |member: &&Member| member.charges.running().next().is_some();
+        let holders = members.iter().filter(running).map(|member| member.id.clone()).collect();
+        return Ok(Answer::Reserved(standing.lacking(), holders));
+    }
+    Ok(Answer::Granted(slice))
+}
+
+/// What a killed run of another task had reserved is given back: whoever holds a run's lock is alive.
+fn settle_the_dead(task: &TaskWrite<'_>, holders: &[String]) -> Result<()> {
+    for holder in holders.iter().filter(|holder| **holder != task.view.id) {
+        if let Some(_lock) = LockGuard::try_acquire(&task.session.layout.task_lock(holder))? {
+            super::recover::before_writing(task.session, holder)?;
+        }
+    }
+    Ok(())
+}
+
+fn reserved_by(why: &str, holders: &[String]) -> Failure {
+    Failure::new(
+        Code::StoreBusy,
+        format!("{why}, and all that is left of it is reserved for runs of {}", holders.join(", ")),
+    )
+    .detail("runningTasks", holders)
+    .remedy("Wait until they have ended, then run the same command again.", ["git", "tender", "status"])
+}
+
+impl Meter<'_> {
+    /// What the run took so far. Ending it takes the harness time too, which is not charged beyond what was reserved.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let milliseconds = match self.bound {
+            Bound::Left => elapsed.min(self.reserved.get().milliseconds),
+            Bound::None => elapsed,
+        };
+        Cost { milliseconds, output_bytes: self.printed.get() }
+    }
+
+    /// How long the run may take, as far as that is known when it begins.
+    #[must_use]
+    pub fn most(&self) -> Option<Duration> {
+        let left = self.task.view.standing.as_ref()?.left().milliseconds;
+        (self.bound == Bound::Left).then_some(Duration::from_millis(left))
+    }
+
+    /// Asked many times a second while the run goes on: whether it has to end.
+    pub fn watch(&self, printed: u64) -> Option<Halt> {
+        self.printed.set(self.printed.get().max(printed));
+        if self.asked.get().elapsed() >= ASK_AGAIN {
+            self.asked.set(Instant::now());
+            if let Err(failure) = self.task.require_wanted() {
+                return Some(Halt::Unwanted(failure));
+            }
+        }
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let used = Cost { milliseconds: elapsed, output_bytes: self.printed.get() };
+        let reserved = self.reserved.get();
+        if used.at_most(reserved) == used && used.milliseconds < reserved.milliseconds {
+            return None;
+        }
+        match self.extend(used) {
+            Ok(Answer::Granted(_)) => None,
+            Ok(Answer::Reserved(why, _)) => Some(Halt::Spent(why)),
+            Ok(Answer::Spent) => Some(Halt::Spent("the budget is spent".to_owned())),
+            Err(failure) => Some(Halt::Unwanted(failure)),
+        }
+    }
+
+    fn extend(&self, used: Cost) -> Result<Answer> {
+        let mut ledger = self.ledger.borrow_mut();
+        let answer = ledger.atomically(|ledger| {
+            let answer = ask(ledger, &self.task.view.id, self.bound)?;
+            if let Answer::Granted(slice) = answer {
+                let reserved = self.reserved.get().plus(slice);
+                self.action.note(ledger, &Record::Reserved(Reservation { reserved, used }))?;
+                self.reserved.set(reserved);
+            }
+            Ok(answer)
+        })?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,344 @@
+//! `rebase`: the candidate carried over to HEAD, with the live bytes of the paths that are in its way; inside the task's worktree only.
+//!
+//! Everything is computed first, in the quarantine; then the ledger gets the whole of it; then the worktree moves, which can be cut off
+//! anywhere and is completed by recovery. Evidence is made anew, since it was made for other bytes.
+
+use super::session::{RunningAction, TaskWrite};
+use super::{Session, budget, live, open, submit, verify};
+use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::{Conflict, Reason, Side, plan};
+use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::patch::Candidate;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::report::CandidateObject;
+use crate::domain::task::{BaseState, Opened, Rebased, Record};
+use crate::error::{Code, Failure, Result};
+use crate::git::advance::Move;
+use crate::git::capture::Capture;
+use crate::git::keep::{self, Kept};
+use crate::git::limits::{Limits, violations};
+use crate::git::merge::{self, Labels, MergeConflict};
+use crate::git::private_index::PrivateIndex;
+use crate::git::{Quarantine, Repository, live_base, tree, user_index};
+use crate::store::layout::write_private;
+use serde_json::json;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Carries the last candidate over to HEAD and gives it; where both sides changed the same thing, the failure names it and the
+/// worktree has it with conflict markers.
+pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject> {
+    let mut task = session.write_live(named)?;
+    task.require_active()?;
+    let candidate = task.view.last_candidate()?.value.clone();
+    let from = worktree_state(&task)?;
+    let home = live::home(session, task.view.opened()?)?;
+    let base = new_base(&task, &home, &candidate)?;
+    let planned = merged(&mut task, &home, &candidate, base, from)?;
+    let params = json!({ "candidate": candidate.candidate, "onto": planned.rebased.opened.base });
+    let mut action = task.begin("rebase", &params)?;
+    action.note(&mut task.ledger, &Record::Rebasing(Box::new(planned.rebased.clone())))?;
+    if let Err(failure) = carry_out(session, &planned.rebased) {
+        return Err(action.lose(&mut task.ledger, failure));
+    }
+    task.finish(action, &Record::Rebased(Box::new(planned.rebased.clone())))?;
+    match planned.rebased.captured {
+        Some((candidate, _)) => {
+            let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
+            Ok(CandidateObject::new(&task.view.id, &candidate, path))
+        }
+        None => Err(unresolved(&task.view.id, &candidate, &planned)),
+    }
+}
+
+/// Goes on with a rebase that was cut off after everything was computed.
+pub fn resume(
+    session: &Session,
+    ledger: &mut crate::store::Ledger,
+    action: &mut RunningAction,
+    rebased: Rebased,
+) -> Result<()> {
+    carry_out(session, &rebased)?;
+    action.succeed(ledger, &Record::Rebased(Box::new(rebased))).map(|_| ())
+}
+
+struct Planned {
+    rebased: Rebased,
+    conflicts: Vec<MergeConflict>,
+}
+
+/// What the worktree holds; refused where that would be lost.
+fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
+    let opened = task.view.opened()?;
+    let now = content(task.session, opened)?;
+    if task.view.is_known(&now.tree) {
+        return Ok(now.tree);
+    }
+    Err(Failure::new(
+        Code::StateInvalid,
+        format!(
+            "the worktree {} holds work that was never captured; a rebase would lose it",
+            opened.worktree
+        ),
+    )
+    .subject(opened.worktree.clone())
+    .expected("a captured state", &now.tree)
+    .remedy("Capture it first.", ["git", "tender", "submit", &task.view.id]))
+}
+
+fn content(session: &Session, opened: &Opened) -> Result<Capture> {
+    let id = &opened.contract.task_id;
+    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    submit::worktree(session, id, opened, &session.quarantine(id), limits)
+}
+
+/// The base that the task gets: HEAD, and what the live tree has at the paths where the candidate would not fit otherwise.
+struct NewBase {
+    state: BaseState,
+    /// Paths whose live bytes are in it.
+    live: HashSet<RepoPath>,
+}
+
+fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> Result<NewBase> {
+    let opened = task.view.opened()?;
+    let gone = |what: &str| Failure::new(Code::NotFound, format!("the live tree has no {what} any more"));
+    let commit = home.resolve("HEAD", "commit")?.ok_or_else(|| gone("commit"))?;
+    let commit_tree = home.resolve(commit.as_str(), "tree")?.ok_or_else(|| gone("tree"))?;
+    let quarantine = task.session.quarantine(&task.view.id);
+    let into_files = matches!(opened.effective.delivery, DeliveryMode::LocalFiles | DeliveryMode::Staged);
+    let mut live = HashSet::new();
+    let tree = if opened.base.live {
+        live_base::capture_live(home, &quarantine)?
+    } else if into_files {
+        let entries = live_entries(task, home, candidate, &commit_tree)?;
+        live.extend(entries.iter().map(|(path, _)| path.clone()));
+        let index = PrivateIndex::of(home, &quarantine, &commit_tree)?;
+        index.update(&entries)?;
+        index.write_tree()?
+    } else {
+        commit_tree.clone()
+    };
+    let state = BaseState { commit, tree, commit_tree, live: opened.base.live };
+    Ok(NewBase { state, live })
+}
+
+type Entries = Vec<(RepoPath, Option<(Mode, ObjectId)>)>;
+
+/// What the live tree has at the touched paths, where it is neither what HEAD has nor what the candidate brings.
+fn live_entries(
+    task: &TaskWrite<'_>,
+    home: &Repository,
+    candidate: &Candidate,
+    head: &ObjectId,
+) -> Result<Entries> {
+    let opened = task.view.opened()?;
+    let quarantine = task.session.quarantine(&task.view.id);
+    let terms = crate::git::live::Terms {
+        repository: home,
+        quarantine: Some(&quarantine),
+        top: Path::new(&opened.home.top),
+        changes: &candidate.changes,
+        before_tree: &candidate.base_tree,
+        after_tree: &candidate.tree,
+        drivers: &candidate.base_tree,
+        former: None,
+        settings: crate::git::live::Settings::read(home)?,
+    };
+    let survey = crate::git::live::survey(&terms)?;
+    let index = live::IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
+    let conflicts =
+        plan(&candidate.changes, &survey.facts, live::index_rule(opened), &|path| index.of(path)).err();
+    refuse_what_no_merge_solves(conflicts.unwrap_or_default())?;
+    let objects = home.objects(Some(&quarantine))?;
+    let mut wanted = HashSet::new();
+    for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
+        let lies = fact.side().map(|side| (side.mode, side.git_blob));
+        let brought = change.new.as_ref().map(|state| (state.mode, state.git_blob.clone()));
+        let old = change.old.as_ref().map(|state| (state.mode, state.git_blob.clone()));
+        let at_head = tree::entry(&objects, head, &change.path)?;
+        // Where HEAD still has the preimage and the live tree has the change already, delivering it again is no conflict.
+        if lies != at_head && !(lies == brought && at_head == old) {
+            wanted.insert(&change.path);
+        }
+    }
+    crate::git::live::store(&terms, &survey, &wanted)
+}
+
+/// Links and directories in the way, submodules, a merge that is not finished: a person has to see to those.
+fn refuse_what_no_merge_solves(conflicts: Vec<Conflict>) -> Result<()> {
+    let solvable = |reason: Reason| {
+        matches!(
+            reason,
+            Reason::Edited
+                | Reason::Missing
+                | Reason::Appeared
+                | Reason::ModeChanged
+                | Reason::IndexChanged
+                | Reason::IntentToAdd
+        )
+    };
+    let hard: Vec<Conflict> = conflicts
+        .into_iter()
+        .filter(|c| !solvable(c.reason) || (c.reason == Reason::Appeared && c.actual.is_none()))
+        .collect();
+    match hard.is_empty() {
+        true => Ok(()),
+        false => Err(crate::domain::delivery::refused(&hard)
+            .remedy("No merge can solve this: put the live tree in order first.", ["git", "status"])),
+    }
+}
+
+/// Everything that the rebase comes to, computed in the quarantine; nothing of the worktree is touched yet.
+fn merged(
+    task: &mut TaskWrite<'_>,
+    home: &Repository,
+    candidate: &Candidate,
+    base: NewBase,
+    from: ObjectId,
+) -> Result<Planned> {
+    let session = task.session;
+    let id = task.view.id.clone();
+    let quarantine = session.quarantine(&id);
+    let old = task.view.opened()?.clone();
+    let index = PrivateIndex::of(home, &quarantine, &base.state.tree)?;
+    let theirs = if base.live.is_empty() && !base.state.live { "HEAD" } else { "live" };
+    let labels = Labels { theirs, ours: &id };
+    let outcome =
+        merge::carry_over(&index, &candidate.base_tree, &candidate.changes, &base.state.tree, labels)?;
+    let terms = open::terms(session, &old.contract, &base.state)?;
+    let differences = user_index::differences(home, &quarantine, &base.state.tree)?;
+    let opened = Opened {
+        effective: terms.effective,
+        filters: terms.filters,
+        narrowed: terms.narrowed,
+        index: session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?,
+        base: base.state,
+        ..old
+    };
+    let marked: Vec<RepoPath> =
+        outcome.conflicts.iter().filter(|c| c.marked).map(|c| c.path.clone()).collect();
+    refuse_obstacles(session, &opened, &from, &outcome.tree)?;
+    let captured = match outcome.conflicts.is_empty() {
+        true => Some(capture(task, &opened, &quarantine, &outcome.tree)?),
+        false => None,
+    };
+    let rebased = Rebased { opened, from, to: outcome.tree, captured, marked };
+    Ok(Planned { rebased, conflicts: outcome.conflicts })
+}
+
+/// The candidate on the new base, within the limits, and its digests.
+fn capture(
+    task: &mut TaskWrite<'_>,
+    opened: &Opened,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<(Candidate, crate::domain::evidence::Observation)> {
+    let objects = task.session.repository.objects(Some(quarantine))?;
+    let limits = Limits {
+        allowed: &|path| opened.effective.write_allows(path),
+        scope: opened.contract.write_scope.patterns(),
+        artifact_bytes: Some(budget::artifact_bytes(&task.view)),
+    };
+    if let Some(failure) = Failure::first_of(violations(&objects, &opened.base.tree, tree, &limits)?) {
+        return Err(failure);
+    }
+    let changes = tree::changes(&objects, &opened.base.tree, tree)?;
+    let candidate = submit::bind(task, opened, Capture { tree: tree.clone(), changes })?;
+    if let Some(known) = &mut task.view.opened {
+        known.value = opened.clone();
+    }
+    let observation = verify::take_observation(task, &candidate)?;
+    Ok((candidate, observation))
+}
+
+fn refuse_obstacles(session: &Session, opened: &Opened, from: &ObjectId, to: &ObjectId) -> Result<()> {
+    let quarantine = session.quarantine(&opened.contract.task_id);
+    let obstacles = movement(session, opened, &quarantine, from, to).obstacles()?;
+    let Some(first) = obstacles.first() else { return Ok(()) };
+    Err(Failure::new(
+        Code::StateInvalid,
+        format!("the worktree has an ignored file at {first}, where the new base has one of its own"),
+    )
+    .subject(first.to_string())
+    .detail("paths", &obstacles)
+    .remedy("Move it away, then rebase again.", ["git", "tender", "rebase", &opened.contract.task_id]))
+}
+
+fn movement<'a>(
+    session: &'a Session,
+    opened: &'a Opened,
+    quarantine: &'a Quarantine,
+    from: &'a ObjectId,
+    to: &'a ObjectId,
+) -> Move<'a> {
+    Move {
+        repository: &session.repository,
+        quarantine,
+        worktree: Path::new(&opened.worktree),
+        from,
+        to,
+        commit: &opened.base.commit,
+        base: &opened.base.tree,
+    }
+}
+
+/// Moves refs and worktree. Done again, it goes on from where it was cut off.
+fn carry_out(session: &Session, rebased: &Rebased) -> Result<()> {
+    let opened = &rebased.opened;
+    let id = &opened.contract.task_id;
+    let quarantine = session.quarantine(id);
+    if opened.base.tree != opened.base.commit_tree {
+        let commit = Some(&opened.base.commit);
+        keep::copy_into_repository(
+            &session.repository,
+            &quarantine,
+            id,
+            Kept::Base,
+            &opened.base.tree,
+            commit,
+        )?;
+    }
+    submit::keep_last(session, id, opened, &quarantine, &rebased.to)?;
+    let held_file = session.layout.task_held(id);
+    let held = std::fs::read(&held_file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let now = content(session, opened)?;
+    let (held, _) = movement(session, opened, &quarantine, &rebased.from, &rebased.to)
+        .carry_out(&now, held.unwrap_or_default())?;
+    let held = serde_json::to_vec(&held)
+        .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
+    write_private(&held_file, &held)
+}
+
+/// What the failure of a rebase with conflicts says. The worktree has them; nothing else was touched.
+fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
+    let expected = |path: &RepoPath| {
+        let change = candidate.changes.iter().find(|change| change.path == *path)?;
+        change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() })
+    };
+    let conflict = |conflict: &MergeConflict| Conflict {
+        path: conflict.path.clone(),
+        reason: match (&conflict.theirs, expected(&conflict.path)) {
+            (None, _) => Reason::Missing,
+            (Some(_), None) => Reason::Appeared,
+            _ => Reason::Edited,
+        },
+        expected: expected(&conflict.path),
+        actual: conflict.theirs.clone().map(|(mode, git_blob)| Side { mode, git_blob }),
+        mergeable: false,
+    };
+    let conflicts: Vec<Conflict> = planned.conflicts.iter().map(conflict).collect();
+    let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
+    let worktree = &planned.rebased.opened.worktree;
+    Failure::new(
+        Code::DeliveryConflict,
+        format!("both sides changed {first}: the task is on its new base, and {worktree} has the conflict to resolve"),
+    )
+    .subject(first)
+    .detail("conflicts", &conflicts)
+    .detail("marked", &planned.rebased.marked)
+    .detail("worktree", worktree)
+    .remedy(
+        "Resolve the conflict markers in the task's worktree, then submit it.",
+        ["git", "tender", "submit", task],
+    )
+}

@@ -1,0 +1,251 @@
+//! A candidate carried over to a base that moved: by `rebase`, and by `deliver --merge`.
+
+use crate::support::repo::{LINES, lines_with};
+use crate::support::verifier::{counting, runs};
+use crate::support::{Contract, Lab, Repo, Task, Verifier, deadly_git};
+use serde_json::json;
+
+fn with_candidate<'l>(lab: &'l Lab) -> (Repo<'l>, Task) {
+    let repo = lab.repo("app");
+    let task = repo.changing("t1", &[("docs/a.md", Some(&lines_with(2, "two")))]);
+    (repo, task)
+}
+
+fn both() -> String {
+    lines_with(2, "two").replace("line 9\n", "nine, by the user\n")
+}
+
+#[test]
+fn a_conflict_names_the_rebase_that_solves_it() {
+    let lab = Lab::new();
+    let (repo, task) = with_candidate(&lab);
+    let mine = lines_with(9, "nine, by the user");
+    repo.write("docs/a.md", &mine);
+    repo.write("src/a.txt", "unfinished\n");
+    let refused = repo.json(&["deliver", "t1"]);
+    let error = refused.fails("delivery.conflict");
+    assert_eq!(error["remedy"]["command"], json!(["git", "tender", "rebase", "t1"]));
+    assert_eq!(error["details"]["conflicts"][0]["mergeable"], true);
+    let rebased = repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(rebased.json["schema"], "git-tender/candidate/v1");
+    assert_eq!(rebased.json["candidate"], 2);
+    assert_eq!(rebased.changes(), [("docs/a.md".to_owned(), "modified".to_owned())]);
+    assert_eq!(repo.text("docs/a.md"), mine, "the live tree is not touched");
+    assert_eq!(task.read("docs/a.md"), both().into_bytes());
+    assert_eq!(task.read("src/a.txt"), b"alpha\n", "the rest of the user's work stays out of it");
+    let inside = Repo::at(&lab, task.worktree.clone());
+    assert_eq!(inside.git(&["diff", "--name-only"]), "docs/a.md");
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), both());
+    assert_eq!(repo.text("src/a.txt"), "unfinished\n");
+    repo.json(&["undo", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), mine);
+    repo.fsck_gc();
+}
+
+#[test]
+fn a_commit_on_the_same_file_is_carried_over_too() {
+    let lab = Lab::new();
+    let (repo, task) = with_candidate(&lab);
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.write("src/new.txt", "n\n");
+    let head = repo.commit("further");
+    repo.json(&["deliver", "t1"]).fails("delivery.conflict");
+    repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(task.read("docs/a.md"), both().into_bytes());
+    assert!(task.exists("src/new.txt"), "the worktree is at the new base");
+    let inside = Repo::at(&lab, task.worktree.clone());
+    assert_eq!(inside.git(&["rev-parse", "HEAD"]), head);
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), both());
+}
+
+#[test]
+fn evidence_is_made_anew_for_the_merged_bytes() {
+    let lab = Lab::new();
+    let count = lab.path("count");
+    let script =
+        format!("{}grep -q two docs/a.md || case_bad two\ncase_ok works\nfinish\n", counting(&count));
+    let repo = lab.repo("app").with(&Verifier::new("unit").script(&script).inputs(&["docs/**"]));
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| {
+        task.write("docs/a.md", lines_with(2, "two"));
+    });
+    repo.json(&["verify", "t1"]).ok();
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.json(&["rebase", "t1"]).ok();
+    let before = runs(&count);
+    let refused = repo.json(&["deliver", "t1"]);
+    assert!(
+        ["evidence.stale", "evidence.missing"].contains(&refused.error()["code"].as_str().expect("text"))
+    );
+    assert_eq!(repo.text("docs/a.md"), lines_with(9, "nine, by the user"));
+    repo.json(&["verify", "t1"]).ok();
+    assert!(runs(&count) > before);
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), both());
+}
+
+#[test]
+fn merging_while_delivering_verifies_exactly_what_is_written() {
+    let lab = Lab::new();
+    let seen = lab.path("seen");
+    let script = format!("cat docs/a.md > '{}'\ncase_ok works\nfinish\n", seen.display());
+    let repo = lab.repo("app").with(&Verifier::new("unit").script(&script).inputs(&["docs/**"]));
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| {
+        task.write("docs/a.md", lines_with(2, "two"));
+    });
+    repo.json(&["verify", "t1"]).ok();
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.json(&["deliver", "t1", "--merge", "--dry-run"]).fails("delivery.conflict");
+    assert_eq!(repo.text("docs/a.md"), lines_with(9, "nine, by the user"));
+    let delivered = repo.json(&["deliver", "t1", "--merge"]).ok();
+    assert_eq!(delivered.json["state"], "completed");
+    assert_eq!(repo.text("docs/a.md"), both());
+    assert_eq!(std::fs::read_to_string(&seen).expect("reads"), both());
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["summary"]["passed"], 1);
+}
+
+#[test]
+fn merging_does_not_deliver_what_fails_once_it_is_merged() {
+    let lab = Lab::new();
+    let script = "grep -q 'by the user' docs/a.md && case_bad merged\ncase_ok works\nfinish\n";
+    let repo = lab.repo("app").with(&Verifier::new("unit").script(script).inputs(&["docs/**"]));
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| {
+        task.write("docs/a.md", lines_with(2, "two"));
+    });
+    repo.json(&["verify", "t1"]).ok();
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.json(&["deliver", "t1", "--merge"]).fails("verification.failed");
+    assert_eq!(repo.text("docs/a.md"), lines_with(9, "nine, by the user"));
+}
+
+#[test]
+fn what_cannot_be_merged_is_marked_in_the_worktree_only() {
+    let lab = Lab::new();
+    let (repo, task) = with_candidate(&lab);
+    let mine = lines_with(2, "zwei");
+    repo.write("docs/a.md", &mine);
+    assert_eq!(
+        repo.json(&["deliver", "t1"]).fails("delivery.conflict")["details"]["conflicts"][0]["mergeable"],
+        false
+    );
+    repo.json(&["deliver", "t1", "--merge"]).fails("delivery.conflict");
+    assert_eq!(task.read("docs/a.md"), lines_with(2, "two").into_bytes(), "nothing was rebased");
+    let refused = repo.json(&["rebase", "t1"]);
+    assert_eq!(refused.conflicts(), [("docs/a.md".to_owned(), "edited".to_owned())]);
+    assert_eq!(repo.text("docs/a.md"), mine);
+    let marked = String::from_utf8(task.read("docs/a.md")).expect("text");
+    assert!(marked.contains("<<<<<<< live\nzwei\n=======\ntwo\n>>>>>>> t1\n"), "{marked}");
+    assert_eq!(repo.json(&["status"]).ok().json["tasks"][0]["state"], "open");
+    repo.json(&["deliver", "t1"]).fails("state.invalid");
+    let unresolved = repo.json(&["submit", "t1"]);
+    assert_eq!(unresolved.fails("state.invalid")["subject"], "docs/a.md");
+    task.write("docs/a.md", lines_with(2, "two, zwei"));
+    repo.json(&["submit", "t1"]).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), lines_with(2, "two, zwei"));
+}
+
+#[test]
+fn work_that_was_never_captured_is_not_moved_away() {
+    let lab = Lab::new();
+    let (repo, task) = with_candidate(&lab);
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    task.write("docs/a.md", "more work\n");
+    repo.json(&["rebase", "t1"]).fails("state.invalid");
+    assert_eq!(task.read("docs/a.md"), b"more work\n");
+}
+
+#[test]
+fn files_that_were_removed_created_or_made_binary_on_both_sides_are_a_persons_matter() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write("bin", b"a\0b");
+    repo.commit("binary");
+    let task = repo.changing(
+        "t1",
+        &[
+            ("docs/a.md", Some("changed\n")),
+            ("docs/b.md", None),
+            ("new.md", Some("ours\n")),
+            ("bin", Some("a\0c")),
+        ],
+    );
+    repo.rm("docs/a.md");
+    repo.write("docs/b.md", "edited\n");
+    repo.write("new.md", "theirs\n");
+    repo.write("bin", b"a\0d");
+    let refused = repo.json(&["rebase", "t1"]);
+    let names: Vec<String> = refused.conflicts().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(names, ["bin", "docs/a.md", "docs/b.md", "new.md"]);
+    assert_eq!(task.read("docs/a.md"), b"changed\n");
+    assert_eq!(task.read("docs/b.md"), b"edited\n");
+    assert_eq!(repo.text("new.md"), "theirs\n");
+    repo.git(&["checkout", "-q", "--", "."]);
+}
+
+#[test]
+fn a_base_that_did_not_move_gives_the_same_candidate() {
+    let lab = Lab::new();
+    let (repo, _) = with_candidate(&lab);
+    let rebased = repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(rebased.json["candidate"], 1);
+    repo.json(&["deliver", "t1"]).ok();
+}
+
+#[test]
+fn the_scope_and_the_policy_of_the_new_base_count() {
+    let lab = Lab::new();
+    let (repo, _) = with_candidate(&lab);
+    repo.write(".tender/config.toml", "[policy]\nwrite = [\"src/\"]\n");
+    repo.commit("a narrower policy");
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.json(&["rebase", "t1"]).fails("scope.violation");
+}
+
+#[test]
+fn a_live_base_is_captured_anew() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    let task = repo.submitted(&Contract::new("t1").set("base", json!("live")), |task| {
+        task.write("docs/a.md", both());
+    });
+    let further = lines_with(9, "nine, by the user").replace("line 6\n", "six, by the user\n");
+    repo.write("docs/a.md", &further);
+    repo.write("src/b.txt", "edited\n");
+    repo.json(&["deliver", "t1"]).fails("delivery.conflict");
+    repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(task.read("src/b.txt"), b"edited\n");
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), further.replace("line 2\n", "two\n"));
+    assert_eq!(repo.text("docs/b.md"), "second\n");
+    assert_ne!(repo.text("docs/a.md"), LINES);
+}
+
+#[test]
+fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
+    // While the last state is copied in, after the files of the worktree were moved, and between git's HEAD and index.
+    for pattern in ["*pack-objects*", "*worktrees*update-ref*HEAD*", "*worktrees*read-tree*"] {
+        let lab = Lab::new();
+        let (repo, task) = with_candidate(&lab);
+        repo.write("src/new.txt", "n\n");
+        repo.commit("further");
+        let mine = lines_with(9, "nine, by the user");
+        repo.write("docs/a.md", &mine);
+        let path = deadly_git(&lab, "$*", pattern);
+        let out = repo.tender_in("", &[("PATH", &path)], None, &["rebase", "t1"]);
+        assert_ne!(out.code, 0, "{pattern}");
+        assert_eq!(repo.json(&["status"]).ok().json["unfinished"][0]["tool"], "rebase", "{pattern}");
+        // The worker goes on while nobody has put anything in order.
+        task.write("docs/b.md", "the worker was here\n");
+        let submitted = repo.json(&["submit", "t1"]).ok();
+        assert_eq!(submitted.json["candidate"], 3, "{pattern}");
+        assert_eq!(task.read("docs/a.md"), both().into_bytes(), "{pattern}");
+        assert_eq!(task.read("docs/b.md"), b"the worker was here\n", "{pattern}");
+        assert!(task.exists("src/new.txt"), "{pattern}");
+        repo.json(&["deliver", "t1"]).ok();
+        assert_eq!(repo.text("docs/a.md"), both(), "{pattern}");
+        repo.fsck_gc();
+    }
+}
