@@ -403,14 +403,14 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
-    /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
-    pub late: Vec<(String, Box<Publishing>)>,
     /// What its own actions took.
     pub charges: Charges,
     /// Where it stands within its budget and its family's; `None` until the family was looked up.
     pub standing: Option<Standing>,
     /// What changed around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
+    /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
+    pub late: Vec<(String, Box<Publishing>)>,
 }
 
 impl TaskView {
@@ -430,10 +430,10 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
-            late: Vec::new(),
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
+            late: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::session::TaskWrite;
 use super::{Session, budget};
-use crate::domain::task::{Record, TaskView, Unfinished};
+use crate::domain::task::{Record, TaskView};
 use crate::error::{Code, Result};
 use serde::Serialize;
 use serde_json::json;
@@ -74,18 +74,14 @@ fn end_parts(session: &Session, id: &str, parts: &mut Vec<String>, effects: &mut
     Ok(())
 }
 
-/// What may still happen: actions of the task of which nobody knows whether they took effect, and pushes that may arrive late.
+/// What may still happen: outside, and by actions of which nobody knows whether they took effect.
 fn effects(view: &TaskView) -> Vec<String> {
-    let left = view.unfinished.iter().filter(|action| action.state.is_unknown());
-    let sentence = |action: &Unfinished| match &action.publishing {
-        Some(publishing) => format!("{} ({})", publishing.effect(), action.action),
-        None => format!(
-            "the {} of {} ({}) may have taken effect, or still take it",
-            action.tool, view.id, action.action
-        ),
-    };
-    let late = view.late.iter().map(|(action, sent)| format!("{} ({action})", sent.late_effect()));
-    left.map(sentence).chain(late).collect()
+    let outside = view.outside_effects().into_iter().map(|(effect, action)| format!("{effect} ({action})"));
+    let local = view.unfinished.iter().filter(|one| one.state.is_unknown() && one.publishing.is_none());
+    let local = local.map(|one| {
+        format!("the {} of {} ({}) may have taken effect, or still take it", one.tool, view.id, one.action)
+    });
+    outside.chain(local).collect()
 }
 
 impl Cancelled {
