@@ -172,6 +172,12 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1), "it had arrived, and was not sent again");
     assert_eq!(state(&repo), "completed");
     assert!(repo.json(&["status"]).ok().json.get("unfinished").is_none());
+    // What recovery found out is what the next delivery there starts from.
+    completed(repo.json(&["deliver", "t2"]), "applied");
+    assert_eq!(
+        bare.git(&["log", "-1", "--format=%(trailers:key=Tender-Task,valueonly)", "topic"]).trim(),
+        "t2"
+    );
 }
 
 #[test]
