@@ -129,10 +129,11 @@ fn is_live(tool: &str) -> bool {
 fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;
-    let last = entries
-        .last()
-        .ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?
-        .clone();
+    let no_rows = || {
+        let message = format!("the ledger is damaged: the unfinished action {action} has no rows");
+        Failure::new(crate::error::Code::StoreCorrupt, message).subject(action)
+    };
+    let last = entries.last().ok_or_else(no_rows)?.clone();
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled {
         action: action.to_owned(),
