@@ -3,7 +3,7 @@
 use crate::independent;
 use crate::mixed::{EDITS, Edit, Stage, alike, fingerprint};
 use crate::more;
-use crate::strace::{Call, What, calls, disturbed};
+use crate::strace::{Call, What, calls, calls_with, can_trace, disturbed, disturbed_by};
 use crate::support::snapshot::{Entry, Tree, tree};
 use crate::support::{Lab, Repo, setting};
 use serde_json::Value;
@@ -215,6 +215,39 @@ impl Trial<'_, '_> {
             }
         }
     }
+}
+
+#[test]
+fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
+    if !can_trace() {
+        return;
+    }
+    let lab = Lab::new();
+    let stage = Stage::delivery(&lab);
+    let repo = &stage.repo;
+    let args = ["deliver", "t1", "--format", "json"];
+    let usual = calls(repo, &args, 1000);
+    // The last directory cannot be made. (strace takes one fault for each system call: renames are needed for the kills.)
+    let late = usual.iter().rfind(|call| call.name.0 == "mkdirat").expect("directories are made");
+    let failing = late.inject(What::Fail("EIO"));
+    stage.again();
+    let all = calls_with(repo, &args, 12, &failing, 10);
+    let first_back = all.iter().find(|call| call.name.0 == "renameat2" && call.number > late.number);
+    let first_back = first_back.expect("something is put back").number;
+    let mut kills = 0;
+    for call in all.iter().filter(|call| call.number >= first_back && !call.is_sync()) {
+        stage.again();
+        let kill = call.inject(What::Kill);
+        let (_, killed) = disturbed_by(repo, &args, &[failing.clone(), kill].concat());
+        kills += usize::from(killed);
+        repo.json(&["recover"]).ok();
+        let now = tree(&repo.path);
+        assert!(alike(&stage.before, &now), "killed while taking back, before {}: {now:#?}", call.line);
+        repo.json(&["deliver", "t1"]).ok();
+        assert!(alike(&stage.after, &tree(&repo.path)), "{}", call.line);
+    }
+    eprintln!("crash taking back: {kills} kills, none went forward, losses: 0");
+    assert!(kills > 10, "only {kills} kills");
 }
 
 /// For commands that do not write to the live tree: killed, the tree is untouched; the same command completes it.

@@ -31,6 +31,16 @@ impl Call {
         self.line.starts_with("pwrite64") && self.line.contains("/ledger.db")
     }
 
+    /// The options of strace's that disturb just this call.
+    pub fn inject(&self, what: What) -> [String; 2] {
+        let (name, nth) = &self.name;
+        let how = match what {
+            What::Kill => "signal=SIGKILL".to_owned(),
+            What::Fail(errno) => format!("error={errno}"),
+        };
+        ["-e".to_owned(), format!("inject={name}:{how}:when={nth}")]
+    }
+
     /// True for calls that only a loss of power would make a difference to: to be killed before one of them is to be killed before the next.
     pub fn is_sync(&self) -> bool {
         ["fsync", "fdatasync", "syncfs"].contains(&self.name.0.as_str())
@@ -82,14 +92,21 @@ fn traced(repo: &Repo<'_>, args: &[&str], options: &[String]) -> (Out, String) {
 /// and of the many writes into the ledger every `pages`th.
 #[track_caller]
 pub fn calls(repo: &Repo<'_>, args: &[&str], pages: usize) -> Vec<Call> {
+    calls_with(repo, args, pages, &[], 0)
+}
+
+/// The same where some calls are disturbed, so that it ends with another exit code.
+#[track_caller]
+pub fn calls_with(repo: &Repo<'_>, args: &[&str], pages: usize, disturbed: &[String], exit: i32) -> Vec<Call> {
     if !can_trace() {
         let (begin, out) = (Instant::now(), repo.tender(args));
         out.ok();
         let steps = usize::try_from(begin.elapsed().as_millis()).expect("fits") / 8;
         return (1..=steps).map(|number| Call { number, name: Default::default(), line: String::new() }).collect();
     }
-    let (out, log) = traced(repo, args, &["-y".to_owned(), "-s".to_owned(), "200".to_owned()]);
-    out.ok();
+    let shown = ["-y", "-s", "200"].map(str::to_owned);
+    let (out, log) = traced(repo, args, &[&shown, disturbed].concat());
+    out.exits(exit);
     let lines = log.lines().filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let all = lines.enumerate().map(|(at, line)| {
@@ -114,12 +131,12 @@ pub fn disturbed(repo: &Repo<'_>, args: &[&str], call: &Call, what: What) -> (Ou
     if !can_trace() {
         return killed_after(repo, args, Duration::from_millis(8 * call.number as u64));
     }
-    let (name, nth) = &call.name;
-    let inject = match what {
-        What::Kill => format!("inject={name}:signal=SIGKILL:when={nth}"),
-        What::Fail(errno) => format!("inject={name}:error={errno}:when={nth}"),
-    };
-    let (out, log) = traced(repo, args, &["-e".to_owned(), inject]);
+    disturbed_by(repo, args, &call.inject(what))
+}
+
+/// The same by options of strace's.
+pub fn disturbed_by(repo: &Repo<'_>, args: &[&str], options: &[String]) -> (Out, bool) {
+    let (out, log) = traced(repo, args, options);
     (out, log.contains("killed by SIGKILL"))
 }
 

@@ -44,7 +44,7 @@ fn task(world: &World<'_>, dice: &mut Dice, id: &str, end: Instant) {
             return;
         }
         edit(world, dice, id, Path::new(&worktree), round);
-        match dice.below(4) {
+        match dice.below(2) {
             0 => drop(run(world, dice, &["ship", id])),
             _ => {
                 run(world, dice, &["submit", id]);
@@ -70,11 +70,12 @@ fn open(world: &World<'_>, dice: &mut Dice, id: &str) -> Option<String> {
     scope.sort();
     scope.dedup();
     let required = match dice.below(4) {
-        0 => vec!["fine", "moody"],
-        _ => vec!["fine", "clean"],
+        0 => vec!["moody"],
+        1 => vec!["fine", "clean"],
+        _ => vec!["clean"],
     };
     let rows: Vec<_> = required.iter().map(|v| json!({"id": v, "text": "it holds", "verifier": v})).collect();
-    let base = if dice.below(3) == 0 { "HEAD" } else { "live" };
+    let base = if dice.below(5) == 0 { "HEAD" } else { "live" };
     let named: Vec<&str> = scope.iter().map(String::as_str).collect();
     let contract = Contract::new(id).scope(&named).allowed(&required).set("requirements", json!(rows));
     let file = contract.set("base", base.into()).file(world.lab);
@@ -96,7 +97,7 @@ fn edit(world: &World<'_>, dice: &mut Dice, id: &str, worktree: &Path, round: u6
         1 => "MOODY ",
         _ => "",
     };
-    for n in 0..=dice.below(5) {
+    for n in 0..=dice.below(4) {
         let place = match (outside && n == 0, dice.below(scope.len() as u64)) {
             (true, _) => dice.pick(PLACES).to_owned(),
             (_, at) => scope[usize::try_from(at).expect("fits")].trim_end_matches('/').to_owned(),

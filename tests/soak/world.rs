@@ -14,7 +14,7 @@ pub const PLACES: &[&str] = &["p0", "p1", "p2", "p3", "own"];
 /// How many of [`PLACES`] tasks may have.
 pub const SHARED: usize = 4;
 /// Files in each to begin with.
-pub const FILES: usize = 6;
+pub const FILES: usize = 12;
 
 /// One command of an actor, as seen from outside.
 #[derive(Debug, Clone)]
