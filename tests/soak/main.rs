@@ -34,7 +34,7 @@ fn nothing_is_lost_and_nothing_is_done_twice() {
     let clock = u64::from(std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos()));
     let seed = setting("TENDER_SOAK_SEED", clock);
     eprintln!("soak: seed {seed}, {seconds} seconds (TENDER_SOAK_SEED, TENDER_SOAK_SECONDS)");
-    let lab = Lab::new();
+    let lab = Lab::in_memory();
     let world = World::new(&lab);
     let end = Instant::now() + Duration::from_secs(seconds);
     std::thread::scope(|scope| {
