@@ -5,8 +5,8 @@ use crate::independent;
 use crate::mixed::{Stage, TOUCHED, alike};
 use crate::more;
 use crate::strace::{Call, What, calls, disturbed};
-use crate::support::snapshot::{Entry, tree};
 use crate::support::Lab;
+use crate::support::snapshot::{Entry, tree};
 use std::path::PathBuf;
 
 /// All that a command may do with a damaged ledger: refuse as `store.corrupt` and leave it alone; or, if it still holds what it held,
@@ -19,7 +19,10 @@ fn noticed_or_harmless(stage: &Stage<'_>, rows: usize, damaged: &[u8], shown: &s
     if noticed {
         // A flipped version number reads as another layout, or makes SQLite refuse to write.
         recovered.fails_one_of(&["store.corrupt", "not_supported", "io"]);
-        assert!(std::fs::read(&file).expect("reads") == damaged, "{shown}: `recover` changed the damaged file");
+        assert!(
+            std::fs::read(&file).expect("reads") == damaged,
+            "{shown}: `recover` changed the damaged file"
+        );
         let log = repo.tender(&["log"]);
         assert!([0, 2, 10].contains(&log.code), "{shown}: {}", log.all());
         let answer = repo.json(&["deliver", "t1"]);
@@ -111,7 +114,9 @@ fn flipped_bits_in_a_ledger_with_an_unfinished_delivery_are_noticed_or_harmless(
         let shown = format!("bit {bit} of byte {offset} flipped");
         noticed += usize::from(broken.with(&shown, |bytes| bytes[offset] ^= bit));
     }
-    eprintln!("damage: {flips} flipped bits, {noticed} noticed, the others without effect");
+    crate::support::say(&format!(
+        "damage: {flips} flipped bits, {noticed} noticed, the others without effect"
+    ));
     assert!(noticed * 3 > flips, "only {noticed} of {flips}");
 }
 
@@ -121,7 +126,8 @@ fn a_truncated_ledger_is_noticed() {
     let stage = Stage::delivery(&lab);
     let mut broken = Broken::new(&stage);
     let length = broken.ledger.len();
-    for to in [length - 1, length - 512, length - 4096, length - 8192, length / 2, 4096, 1024, 100, 50, 1, 0] {
+    for to in [length - 1, length - 512, length - 4096, length - 8192, length / 2, 4096, 1024, 100, 50, 1, 0]
+    {
         let noticed = broken.with(&format!("cut to {to} of {length} bytes"), |bytes| bytes.truncate(to));
         assert!(noticed, "cut to {to} of {length} bytes");
     }

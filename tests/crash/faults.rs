@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// What this machine cannot do at all, not even in CI.
 fn impossible(why: &str) {
-    eprintln!("SKIPPED: {why}");
+    crate::support::say(&format!("SKIPPED: {why}"));
 }
 
 const ERRORS: &[&str] = &["EIO", "ENOSPC", "EROFS", "EDQUOT"];
@@ -45,10 +45,10 @@ fn failing(stage: &Stage<'_>, command: &str) {
             End::Open => open += 1,
         }
     }
-    eprintln!(
+    crate::support::say(&format!(
         "faults {command}: {} calls failed, {done} delivered all the same, {refused} left all as it was, {open} were put in order by recover, losses: 0",
         calls.len()
-    );
+    ));
     assert!(done > 3 && refused > 20, "{done} {refused}");
 }
 
@@ -106,7 +106,9 @@ impl Mounted {
         if run(command, None).code == 0 {
             return Some(Self(place));
         }
-        impossible("no file system can be mounted here: the tests of a full and of a read-only disk are left out");
+        impossible(
+            "no file system can be mounted here: the tests of a full and of a read-only disk are left out",
+        );
         None
     }
 
@@ -170,7 +172,8 @@ fn a_disk_that_became_read_only_refuses_and_later_goes_through() {
     let repo = on_small_disk(&lab);
     let before = repo.snapshot();
     mounted.remount(&lab, "ro");
-    for args in [&["deliver", "t1"][..], &["submit", "t1"], &["undo", "t1"], &["cancel", "t1"], &["recover"]] {
+    for args in [&["deliver", "t1"][..], &["submit", "t1"], &["undo", "t1"], &["cancel", "t1"], &["recover"]]
+    {
         let answer = repo.json(args);
         if answer.code != 0 {
             answer.fails_one_of(&["io", "state.invalid"]);
@@ -233,7 +236,8 @@ fn of_two_tasks_for_the_same_path_one_wins_and_for_different_paths_both() {
     let lab = Lab::in_memory();
     let repo = repository(&lab);
     for round in 0..6 {
-        let ids: Vec<String> = ["same", "other", "apart"].iter().map(|name| format!("{name}-{round}")).collect();
+        let ids: Vec<String> =
+            ["same", "other", "apart"].iter().map(|name| format!("{name}-{round}")).collect();
         for (id, path) in ids.iter().zip(["a", "a", "m"]) {
             let text = format!("{id}\n");
             repo.submitted(&Contract::new(id), |task| task.write(path, &text));
@@ -279,8 +283,10 @@ fn a_clock_that_goes_backwards_disturbs_nothing() {
     let rows = independent::rows(&repo.store()).expect("readable");
     assert_eq!(independent::faults(&rows), [] as [String; 0]);
     let years: Vec<&str> = rows.iter().map(|row| &row.at[..4]).collect();
-    assert!(years.contains(&"2030") && years.contains(&"2018"), "the clock was not the one we set: {years:?}");
+    assert!(
+        years.contains(&"2030") && years.contains(&"2018"),
+        "the clock was not the one we set: {years:?}"
+    );
     at("2017-01-01 00:00:00", &["recover"]).ok();
     assert_eq!(at("2016-01-01 00:00:00", &["gc"]).ok().json["removed"], serde_json::json!(["t1"]));
 }
-

@@ -66,12 +66,21 @@ fn matrix(stage: &Stage<'_>, command: &'static str) {
         }
     }
     let Score { kills, forward, back, edits } = score;
-    eprintln!("crash {command}: {kills} kills, {forward} went forward, {back} back, {edits} edits made while down, losses: 0");
+    crate::support::say(&format!(
+        "crash {command}: {kills} kills, {forward} went forward, {back} back, {edits} edits made while down, losses: 0"
+    ));
     assert!(kills * 10 >= calls.len() * 8, "only {kills} kills");
     assert!(forward > 3 && back > 3 && edits > 5, "the kills did not fall where they should");
 }
 
-fn one(stage: &Stage<'_>, command: &'static str, call: &Call, edit: Option<Edit>, next: Next, score: &mut Score) {
+fn one(
+    stage: &Stage<'_>,
+    command: &'static str,
+    call: &Call,
+    edit: Option<Edit>,
+    next: Next,
+    score: &mut Score,
+) {
     stage.again();
     let repo = &stage.repo;
     let (out, killed) = disturbed(repo, &[command, "t1"], call, What::Kill);
@@ -90,7 +99,7 @@ fn one(stage: &Stage<'_>, command: &'static str, call: &Call, edit: Option<Edit>
     let done = trial.settled();
     score.forward += usize::from(done);
     score.back += usize::from(!done);
-    trial.once_more(done, call.number % 3 == 0);
+    trial.once_more(done, call.number.is_multiple_of(3));
 }
 
 impl Trial<'_, '_> {
@@ -118,11 +127,13 @@ impl Trial<'_, '_> {
                 assert!([0, 2, 3].contains(&answer.code), "{}: {:#}", self.shown, answer.json);
             }
             Next::LookThenRecover => {
-                let before = (fingerprint(&repo.path), independent::rows(&repo.store()).expect("readable").len());
+                let before =
+                    (fingerprint(&repo.path), independent::rows(&repo.store()).expect("readable").len());
                 for view in [&["status"][..], &["report", "t1"], &["diff", "t1"]] {
                     repo.json(view).ok();
                 }
-                let after = (fingerprint(&repo.path), independent::rows(&repo.store()).expect("readable").len());
+                let after =
+                    (fingerprint(&repo.path), independent::rows(&repo.store()).expect("readable").len());
                 assert_eq!(before, after, "{}: a view wrote something", self.shown);
                 self.recover(open);
             }
@@ -167,7 +178,8 @@ impl Trial<'_, '_> {
         assert_eq!(independent::faults(&rows), [] as [String; 0], "{}", self.shown);
         assert!(self.unfinished().is_empty(), "{}: still unfinished", self.shown);
         let records: Vec<&str> = rows.iter().map(independent::Row::record).collect();
-        let (end, state) = if self.command == "deliver" { ("delivered", "completed") } else { ("undone", "undone") };
+        let (end, state) =
+            if self.command == "deliver" { ("delivered", "completed") } else { ("undone", "undone") };
         let ends = records.iter().filter(|record| **record == end).count();
         assert_eq!(ends, usize::from(after), "{}: {records:?}", self.shown);
         let report = self.repo().json(&["report", "t1"]).ok();
@@ -246,12 +258,18 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
         repo.json(&["deliver", "t1"]).ok();
         assert!(alike(&stage.after, &tree(&repo.path)), "{}", call.line);
     }
-    eprintln!("crash taking back: {kills} kills, none went forward, losses: 0");
+    crate::support::say(&format!("crash taking back: {kills} kills, none went forward, losses: 0"));
     assert!(kills > 10, "only {kills} kills");
 }
 
 /// For commands that do not write to the live tree: killed, the tree is untouched; the same command completes it.
-fn killed_then_again(lab: &Lab, name: &str, prepare: impl Fn(&Repo<'_>), args: &[&str], check: impl Fn(&Repo<'_>)) {
+fn killed_then_again(
+    lab: &Lab,
+    name: &str,
+    prepare: impl Fn(&Repo<'_>),
+    args: &[&str],
+    check: impl Fn(&Repo<'_>),
+) {
     let repo = crate::mixed::repository(lab);
     prepare(&repo);
     crate::mixed::copy(lab, &["app", "app.tender"], "", "kept");
@@ -276,7 +294,7 @@ fn killed_then_again(lab: &Lab, name: &str, prepare: impl Fn(&Repo<'_>), args: &
         assert_eq!(independent::faults(&rows), [] as [String; 0], "{name} killed before {call:?}");
         repo.git_out(&["fsck", "--strict", "--no-dangling"]).ok();
     }
-    eprintln!("crash {name}: {kills} kills of {} calls, losses: 0", all.len());
+    crate::support::say(&format!("crash {name}: {kills} kills of {} calls, losses: 0", all.len()));
     assert!(kills > 5 && kills * 10 >= all.len() / step * 7, "only {kills} kills");
 }
 

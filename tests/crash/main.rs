@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     reason = "tests spawn, write and read the environment on their own; the rules are the product's"
 )]
 

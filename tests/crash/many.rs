@@ -98,6 +98,8 @@ fn a_delivery_of_5000_files_that_is_killed_is_whole_or_absent() {
     }
     let rows = independent::rows(&repo.store()).expect("readable");
     assert_eq!(independent::faults(&rows), [] as [String; 0]);
-    eprintln!("crash 5000: seed {seed}, {kills} kills at random times, {forward} went forward, losses: 0");
+    crate::support::say(&format!(
+        "crash 5000: seed {seed}, {kills} kills at random times, {forward} went forward, losses: 0"
+    ));
     assert!(kills > 0, "no delivery was killed");
 }

@@ -33,9 +33,15 @@ pub fn change(task: &crate::support::Task) {
 
 pub fn repository(lab: &Lab) -> Repo<'_> {
     let repo = lab.empty_repo("app");
-    for (path, text) in
-        [("a", "a\n"), ("b", "b\n"), ("m", "m\n"), ("f", "f\n"), ("d/x", "x\n"), ("e/only", "e\n"), ("keep.txt", "keep\n")]
-    {
+    for (path, text) in [
+        ("a", "a\n"),
+        ("b", "b\n"),
+        ("m", "m\n"),
+        ("f", "f\n"),
+        ("d/x", "x\n"),
+        ("e/only", "e\n"),
+        ("keep.txt", "keep\n"),
+    ] {
         repo.write(path, text);
     }
     repo.link("s", "a");
@@ -146,7 +152,9 @@ impl Edit {
         let (mut tree, mut gone) = (tree.clone(), None);
         for above in Path::new(self.path).ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
             let above = above.to_str().expect("text").to_owned();
-            if let Some(Entry::File { bytes, .. }) = tree.insert(above.clone(), Entry::Directory { mode: 0o755 }) {
+            if let Some(Entry::File { bytes, .. }) =
+                tree.insert(above.clone(), Entry::Directory { mode: 0o755 })
+            {
                 gone = Some((above, bytes));
             }
         }
@@ -163,7 +171,7 @@ pub fn alike(one: &Tree, other: &Tree) -> bool {
             !matches!(entry, Entry::Directory { .. }) || tree.keys().any(|other| other.starts_with(&inside))
         });
         kept.map(|(path, entry)| match entry {
-            Entry::File { bytes, mode } if bytes == SAVED => (path.clone(), format!("saved {}", mode & 0)),
+            Entry::File { bytes, .. } if bytes == SAVED => (path.clone(), "saved".to_owned()),
             Entry::Directory { .. } => (path.clone(), "directory".to_owned()),
             other => (path.clone(), format!("{other:?}")),
         })

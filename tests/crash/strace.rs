@@ -64,7 +64,9 @@ pub fn can_trace() -> bool {
         match tried {
             Ok(status) if status.success() => true,
             Ok(_) => {
-                eprintln!("SKIPPED: tracing is forbidden here; the program is killed at random times instead");
+                crate::support::say(
+                    "SKIPPED: tracing is forbidden here; the program is killed at random times instead",
+                );
                 false
             }
             Err(_) => {
@@ -83,7 +85,8 @@ fn traced(repo: &Repo<'_>, args: &[&str], options: &[String]) -> (Out, String) {
     command.args(["--wait", "strace", "-o"]).arg(&file);
     command.args(["-e", &format!("trace={CALLS}")]).args(options).arg("--").arg(TENDER).args(args);
     let out = run(command, None);
-    let log = std::fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let log =
+        std::fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let _ = std::fs::remove_file(file);
     (out, log)
 }
@@ -97,12 +100,20 @@ pub fn calls(repo: &Repo<'_>, args: &[&str], pages: usize) -> Vec<Call> {
 
 /// The same where some calls are disturbed, so that it ends with another exit code.
 #[track_caller]
-pub fn calls_with(repo: &Repo<'_>, args: &[&str], pages: usize, disturbed: &[String], exit: i32) -> Vec<Call> {
+pub fn calls_with(
+    repo: &Repo<'_>,
+    args: &[&str],
+    pages: usize,
+    disturbed: &[String],
+    exit: i32,
+) -> Vec<Call> {
     if !can_trace() {
         let (begin, out) = (Instant::now(), repo.tender(args));
         out.ok();
         let steps = usize::try_from(begin.elapsed().as_millis()).expect("fits") / 8;
-        return (1..=steps).map(|number| Call { number, name: Default::default(), line: String::new() }).collect();
+        return (1..=steps)
+            .map(|number| Call { number, name: Default::default(), line: String::new() })
+            .collect();
     }
     let shown = ["-y", "-s", "200"].map(str::to_owned);
     let (out, log) = traced(repo, args, &[&shown, disturbed].concat());
@@ -117,7 +128,9 @@ pub fn calls_with(repo: &Repo<'_>, args: &[&str], pages: usize, disturbed: &[Str
     let mut page = 0;
     let mut worth = |call: &Call| {
         let reads = call.line.starts_with("open") && !call.line.contains("O_CREAT");
-        let aside = ["ledger.db-shm", "<pipe:", "<socket:", "/dev/tty", "/dev/null"].iter().any(|part| call.line.contains(part));
+        let aside = ["ledger.db-shm", "<pipe:", "<socket:", "/dev/tty", "/dev/null"]
+            .iter()
+            .any(|part| call.line.contains(part));
         let output = call.line.starts_with("write(1<") || call.line.starts_with("write(2<");
         let failed = call.line.contains(" = -1 ");
         page += usize::from(call.is_page());

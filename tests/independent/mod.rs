@@ -48,9 +48,12 @@ pub fn rows(store: &Path) -> Result<Vec<Row>, String> {
 
 fn read(path: &Path) -> rusqlite::Result<Vec<Row>> {
     let connection = rusqlite::Connection::open(path)?;
-    let columns = "seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash";
+    let columns =
+        "seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash";
     let mut statement = connection.prepare(&format!("SELECT {columns} FROM ledger ORDER BY seq"))?;
-    let parsed = |text: String| serde_json::from_str(&text).unwrap_or_else(|_| Value::String(format!("unreadable: {text}")));
+    let parsed = |text: String| {
+        serde_json::from_str(&text).unwrap_or_else(|_| Value::String(format!("unreadable: {text}")))
+    };
     let rows = statement.query_map([], |row| {
         Ok(Row {
             seq: row.get(0)?,
@@ -171,7 +174,8 @@ pub fn canonical(value: &Value) -> String {
 fn object(map: &Map<String, Value>) -> String {
     let mut keys: Vec<&String> = map.keys().collect();
     keys.sort_by_key(|key| key.encode_utf16().collect::<Vec<u16>>());
-    let inner: Vec<String> = keys.iter().map(|key| format!("{}:{}", text(key), canonical(&map[*key]))).collect();
+    let inner: Vec<String> =
+        keys.iter().map(|key| format!("{}:{}", text(key), canonical(&map[*key]))).collect();
     format!("{{{}}}", inner.join(","))
 }
 

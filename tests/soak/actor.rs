@@ -30,10 +30,14 @@ pub fn work(world: &World<'_>, actor: u64, seed: u64, end: Instant) {
     }
 }
 
-/// Runs a command; about every fifth is killed.
+/// Runs a command; about every fifth is killed, of those that write to the live tree every third, and in the part of them in which they do.
 fn run(world: &World<'_>, dice: &mut Dice, args: &[&str]) -> Command {
-    let kill = dice.below(100) < setting("TENDER_SOAK_KILLS", 22);
-    let delay = Duration::from_millis(dice.below(700));
+    let writes = ["deliver", "undo", "ship"].contains(&args[0]);
+    let usual = world.usual(args[0]);
+    let (share, from) = if writes { (34, usual / 2) } else { (16, Duration::ZERO) };
+    let kill = dice.below(100) < setting("TENDER_SOAK_KILLS", share);
+    let range = u64::try_from(usual.saturating_sub(from).as_micros()).expect("fits");
+    let delay = from + Duration::from_micros(dice.below(range));
     world.tender(args, kill.then_some(delay))
 }
 

@@ -106,7 +106,9 @@ impl Checker<'_, '_> {
                 found.push(format!("{action} succeeded {ends} times"));
             }
             let last = &rows[rows.len() - 1].state;
-            if ["planned", "authorized", "dispatched", "outcome_unknown", "reconcile"].contains(&last.as_str()) {
+            if ["planned", "authorized", "dispatched", "outcome_unknown", "reconcile"]
+                .contains(&last.as_str())
+            {
                 found.push(format!("{action} ({}) is still {last} after the last recover", rows[0].tool));
             }
         }
@@ -130,17 +132,23 @@ impl Checker<'_, '_> {
             let task = row.task.clone().unwrap_or_default();
             let manifest = &row.result["receipt"]["manifestSha256"];
             let named = row.result["evidence"].as_array().cloned().unwrap_or_default();
-            let named: Vec<&Row> =
-                named.iter().filter_map(|id| evidence.get(id.as_str()?.trim_start_matches("sha256:")).copied()).collect();
+            let named: Vec<&Row> = named
+                .iter()
+                .filter_map(|id| evidence.get(id.as_str()?.trim_start_matches("sha256:")).copied())
+                .collect();
             let seen = self.rows.iter().rev().find(|seen| {
-                seen.seq < row.seq && seen.task == row.task && observation(seen)["manifestSha256"] == *manifest
+                seen.seq < row.seq
+                    && seen.task == row.task
+                    && observation(seen)["manifestSha256"] == *manifest
             });
-            let Some(seen) = seen.map(|row| observation(row)["rows"].as_array().cloned().unwrap_or_default()) else {
+            let Some(seen) = seen.map(|row| observation(row)["rows"].as_array().cloned().unwrap_or_default())
+            else {
                 found.push(format!("{task}: what was delivered was never looked at"));
                 continue;
             };
             for required in &wanted[&task].required {
-                let key = seen.iter().find(|row| row["clause"]["id"] == required.as_str()).map(|row| &row["key"]);
+                let key =
+                    seen.iter().find(|row| row["clause"]["id"] == required.as_str()).map(|row| &row["key"]);
                 let shown = named.iter().any(|evidence| {
                     let record = &evidence.result;
                     record["requirement"] == required.as_str()
@@ -167,7 +175,9 @@ impl Checker<'_, '_> {
     fn nothing_outside_of_a_scope(&mut self) {
         let wanted = self.world.tasks.lock().expect("whole");
         let outside = |write: &&Written<'_>| {
-            !wanted.get(write.task).is_some_and(|w| w.scope.iter().any(|place| write.path.starts_with(place.as_str())))
+            !wanted
+                .get(write.task)
+                .is_some_and(|w| w.scope.iter().any(|place| write.path.starts_with(place.as_str())))
         };
         let found: Vec<String> = self
             .writes()
@@ -204,7 +214,10 @@ impl Checker<'_, '_> {
             match writes.iter().find(|write| write.before == Some(sha256)) {
                 None => found.push(format!("LOST: the user's last save of {path} ({sha256}) is nowhere")),
                 Some(write) if !self.is_kept(write.kept, sha256) => {
-                    found.push(format!("LOST: {} replaced the save of {path} and did not keep it", write.task));
+                    found.push(format!(
+                        "LOST: {} replaced the save of {path} and did not keep it",
+                        write.task
+                    ));
                 }
                 Some(_) => {}
             }
@@ -249,7 +262,11 @@ impl Checker<'_, '_> {
             let delivered = writes.iter().any(|write| write.path == path && write.after == Some(now));
             let was_moved = moved.contains(path.as_str())
                 && (first.contains(now.as_str()) || writes.iter().any(|write| write.after == Some(now)));
-            if self.world.first.get(path) != Some(now) && !saved.contains(now.as_str()) && !delivered && !was_moved {
+            if self.world.first.get(path) != Some(now)
+                && !saved.contains(now.as_str())
+                && !delivered
+                && !was_moved
+            {
                 found.push(format!("{path} holds {now}, which is nobody's"));
             }
         }
@@ -276,7 +293,8 @@ impl Checker<'_, '_> {
         let actions = by_action(&self.rows);
         let delivered: BTreeSet<&str> =
             self.ends("delivered").into_iter().filter_map(|row| row.task.as_deref()).collect();
-        let undone: BTreeSet<&str> = self.ends("undone").into_iter().filter_map(|row| row.task.as_deref()).collect();
+        let undone: BTreeSet<&str> =
+            self.ends("undone").into_iter().filter_map(|row| row.task.as_deref()).collect();
         let allowed = [0, 1, 2, 3, 4, 6, 7, 8, 9];
         for command in self.commands.iter().filter(|command| !command.killed) {
             let name = command.args.join(" ");
@@ -294,7 +312,9 @@ impl Checker<'_, '_> {
                 }
                 _ => {}
             }
-            if json["state"] == "completed" && !delivered.contains(json["taskId"].as_str().unwrap_or_default()) {
+            if json["state"] == "completed"
+                && !delivered.contains(json["taskId"].as_str().unwrap_or_default())
+            {
                 found.push(format!("{name} called a task completed that was not delivered"));
             }
             let refused = json["error"]["ref"].as_str().and_then(|action| actions.get(action));
@@ -315,7 +335,8 @@ impl Checker<'_, '_> {
     fn report(self) -> Report {
         let kills = self.commands.iter().filter(|command| command.killed).count();
         let windows: Vec<&Command> = self.commands.iter().filter(|command| command.may_write()).collect();
-        let edits: Vec<&Deed> = self.deeds.iter().filter(|deed| !matches!(deed.what, What::Committed)).collect();
+        let edits: Vec<&Deed> =
+            self.deeds.iter().filter(|deed| !matches!(deed.what, What::Committed)).collect();
         let overlaps = edits
             .iter()
             .filter(|deed| windows.iter().any(|window| deed.begin < window.end && deed.end > window.begin))

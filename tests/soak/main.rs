@@ -6,7 +6,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     reason = "tests spawn, write and read the environment on their own; the rules are the product's"
 )]
 
@@ -33,13 +32,21 @@ fn nothing_is_lost_and_nothing_is_done_twice() {
     let seconds = setting("TENDER_SOAK_SECONDS", 60);
     let clock = u64::from(std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos()));
     let seed = setting("TENDER_SOAK_SEED", clock);
-    eprintln!("soak: seed {seed}, {seconds} seconds (TENDER_SOAK_SEED, TENDER_SOAK_SECONDS)");
+    crate::support::say(&format!(
+        "soak: seed {seed}, {seconds} seconds (TENDER_SOAK_SEED, TENDER_SOAK_SECONDS)"
+    ));
     let lab = Lab::in_memory();
     let world = World::new(&lab);
     let end = Instant::now() + Duration::from_secs(seconds);
     std::thread::scope(|scope| {
-        let actors: Vec<_> =
-            (0..ACTORS).map(|n| scope.spawn({ let world = &world; move || actor::work(world, n, seed, end) })).collect();
+        let actors: Vec<_> = (0..ACTORS)
+            .map(|n| {
+                scope.spawn({
+                    let world = &world;
+                    move || actor::work(world, n, seed, end)
+                })
+            })
+            .collect();
         let user = scope.spawn(|| user::work(&world, seed, end));
         actors.into_iter().for_each(|actor| actor.join().expect("an actor does not fail"));
         world.stop.store(true, Ordering::SeqCst);
@@ -47,8 +54,13 @@ fn nothing_is_lost_and_nothing_is_done_twice() {
     });
     world.settle();
     let report = checker::check(&world);
-    eprintln!("soak: seed {seed}: {}", report.figures);
-    assert!(report.problems.is_empty(), "seed {seed}: {} problems\n{}", report.problems.len(), report.problems.join("\n"));
+    crate::support::say(&format!("soak: seed {seed}: {}", report.figures));
+    assert!(
+        report.problems.is_empty(),
+        "seed {seed}: {} problems\n{}",
+        report.problems.len(),
+        report.problems.join("\n")
+    );
     if seconds >= 20 {
         report.assert_worth();
     }

@@ -37,10 +37,14 @@ fn deed(world: &World<'_>, dice: &mut Dice, number: u64) -> Vec<What> {
                 _ => Vec::new(),
             }
         }
-        kind => save(&file, kind % 3, format!("the user's save {number} of {path}\n").repeat(1 + usize::from(kind == 3) * 400))
-            .map(|sha256| What::Wrote { path, sha256 })
-            .into_iter()
-            .collect(),
+        kind => save(
+            &file,
+            kind % 3,
+            format!("the user's save {number} of {path}\n").repeat(1 + usize::from(kind == 3) * 400),
+        )
+        .map(|sha256| What::Wrote { path, sha256 })
+        .into_iter()
+        .collect(),
     }
 }
 

@@ -129,6 +129,13 @@ impl<'l> World<'l> {
         command
     }
 
+    /// How long a command took lately that was done and not killed.
+    pub fn usual(&self, name: &str) -> Duration {
+        let commands = self.commands.lock().expect("whole");
+        let done = commands.iter().rev().find(|command| command.args[0] == name && command.code == 0);
+        done.map_or(Duration::from_millis(400), |command| command.end - command.begin)
+    }
+
     /// After the last kill: everything unfinished is brought to its end.
     pub fn settle(&self) {
         // A git process of a killed command may still be at work.

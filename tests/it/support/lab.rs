@@ -44,7 +44,8 @@ impl Lab {
     }
 
     fn within(place: &Path) -> Self {
-        let dir = tempfile::Builder::new().prefix("tender-it-").tempdir_in(place).expect("temporary directory");
+        let dir =
+            tempfile::Builder::new().prefix("tender-it-").tempdir_in(place).expect("temporary directory");
         let root = dir.path().canonicalize().expect("temporary directory resolves");
         for name in ["home", "config", "cache", "data", "state", "tmp", "contracts"] {
             std::fs::create_dir(root.join(name)).expect("creates");
