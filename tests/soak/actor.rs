@@ -38,7 +38,24 @@ fn run(world: &World<'_>, dice: &mut Dice, args: &[&str]) -> Command {
     let kill = dice.below(100) < setting("TENDER_SOAK_KILLS", share);
     let range = u64::try_from(usual.saturating_sub(from).as_micros()).expect("fits");
     let delay = from + Duration::from_micros(dice.below(range));
-    world.tender(args, kill.then_some(delay))
+    let kill = kill.then_some(delay);
+    // Every other delivery meets a user who saves just one of its paths.
+    let paths = match args {
+        ["deliver" | "undo" | "ship", id] => {
+            world.tasks.lock().expect("whole").get(*id).map(|task| task.changed.clone())
+        }
+        _ => None,
+    };
+    match paths.filter(|paths| !paths.is_empty() && dice.below(2) == 0) {
+        None => world.tender(args, kill),
+        Some(paths) => {
+            let mut own = Dice::new(dice.next());
+            std::thread::scope(|scope| {
+                scope.spawn(move || crate::user::interfere(world, &mut own, &paths, usual));
+                world.tender(args, kill)
+            })
+        }
+    }
 }
 
 fn task(world: &World<'_>, dice: &mut Dice, id: &str, end: Instant) {
@@ -84,7 +101,7 @@ fn open(world: &World<'_>, dice: &mut Dice, id: &str) -> Option<String> {
     let contract = Contract::new(id).scope(&named).allowed(&required).set("requirements", json!(rows));
     let file = contract.set("base", base.into()).file(world.lab);
     let required = required.iter().map(|v| (*v).to_owned()).collect();
-    world.tasks.lock().expect("whole").insert(id.to_owned(), Wanted { scope, required });
+    world.tasks.lock().expect("whole").insert(id.to_owned(), Wanted { scope, required, changed: Vec::new() });
     let args = ["open", crate::support::repo::path_text(&file)];
     let mut answer = run(world, dice, &args);
     if answer.killed {
@@ -95,7 +112,7 @@ fn open(world: &World<'_>, dice: &mut Dice, id: &str) -> Option<String> {
 
 fn edit(world: &World<'_>, dice: &mut Dice, id: &str, worktree: &Path, round: u64) {
     let scope = world.tasks.lock().expect("whole")[id].scope.clone();
-    let outside = dice.below(10) == 0;
+    let outside = dice.below(7) == 0;
     let flavour = match dice.below(8) {
         0 => "BAD ",
         1 => "MOODY ",
@@ -106,7 +123,11 @@ fn edit(world: &World<'_>, dice: &mut Dice, id: &str, worktree: &Path, round: u6
             (true, _) => dice.pick(PLACES).to_owned(),
             (_, at) => scope[usize::try_from(at).expect("fits")].trim_end_matches('/').to_owned(),
         };
-        let path = worktree.join(&place).join(format!("f{}.txt", dice.below(FILES as u64 + 3)));
+        let name = format!("{place}/f{}.txt", dice.below(FILES as u64 + 3));
+        let path = worktree.join(&name);
+        if let Some(task) = world.tasks.lock().expect("whole").get_mut(id) {
+            task.changed.push(name);
+        }
         if dice.below(6) == 0 {
             let _ = std::fs::remove_file(&path);
             continue;

@@ -19,7 +19,7 @@ impl Report {
     /// A run in which nothing happened proves nothing.
     pub fn assert_worth(&self) {
         let Self { kills, delivered, overlaps, .. } = self;
-        assert!(*kills >= 5 && *delivered >= 5 && *overlaps >= 5, "{}", self.figures);
+        assert!(*kills > 0 && *delivered > 0 && *overlaps > 0, "{}", self.figures);
     }
 }
 

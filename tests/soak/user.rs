@@ -13,11 +13,29 @@ pub fn work(world: &World<'_>, seed: u64, end: Instant) {
     let mut number = 0;
     while Instant::now() < end && !world.stop.load(Ordering::SeqCst) {
         number += 1;
-        let begin = Instant::now();
-        for what in deed(world, &mut dice, number) {
-            world.deeds.lock().expect("whole").push(Deed { begin, end: Instant::now(), what });
+        {
+            let _hand = world.hand.lock().expect("whole");
+            let begin = Instant::now();
+            for what in deed(world, &mut dice, number) {
+                world.deeds.lock().expect("whole").push(Deed { begin, end: Instant::now(), what });
+            }
         }
         std::thread::sleep(Duration::from_millis(dice.below(200)));
+    }
+}
+
+/// Saves one of these paths, at some moment of the time that a delivery of them usually takes.
+pub fn interfere(world: &World<'_>, dice: &mut Dice, paths: &[String], usual: Duration) {
+    let path = paths[usize::try_from(dice.below(paths.len() as u64)).expect("fits")].clone();
+    let number = dice.next();
+    let micros = u64::try_from(usual.as_micros()).expect("fits");
+    std::thread::sleep(Duration::from_micros(micros / 4 + dice.below(micros * 3 / 4)));
+    let _hand = world.hand.lock().expect("whole");
+    let begin = Instant::now();
+    let text = format!("the user's save {number:x} of {path}, in between\n");
+    if let Some(sha256) = save(&world.repo.join(&path), dice.below(3), text) {
+        let what = What::Wrote { path, sha256 };
+        world.deeds.lock().expect("whole").push(Deed { begin, end: Instant::now(), what });
     }
 }
 

@@ -55,6 +55,8 @@ pub enum What {
 pub struct Wanted {
     pub scope: Vec<String>,
     pub required: Vec<String>,
+    /// Paths that it changed within its scope.
+    pub changed: Vec<String>,
 }
 
 /// Everything.
@@ -66,6 +68,8 @@ pub struct World<'l> {
     pub stop: AtomicBool,
     pub commands: Mutex<Vec<Command>>,
     pub deeds: Mutex<Vec<Deed>>,
+    /// There is one user: whoever saves for them holds this, so that it is known which save of a path was the last.
+    pub hand: Mutex<()>,
     pub tasks: Mutex<BTreeMap<String, Wanted>>,
     /// sha256 of everything written in worktrees that the verifier `clean` must refuse.
     pub bad: Mutex<BTreeSet<String>>,
@@ -98,6 +102,7 @@ impl<'l> World<'l> {
             stop: AtomicBool::new(false),
             commands: Mutex::default(),
             deeds: Mutex::default(),
+            hand: Mutex::default(),
             tasks: Mutex::default(),
             bad: Mutex::default(),
         }
