@@ -39,14 +39,14 @@ fn run(world: &World<'_>, dice: &mut Dice, args: &[&str]) -> Command {
     let range = u64::try_from(usual.saturating_sub(from).as_micros()).expect("fits");
     let delay = from + Duration::from_micros(dice.below(range));
     let kill = kill.then_some(delay);
-    // Every other delivery meets a user who saves just one of its paths.
+    // Every third delivery meets a user who saves just one of its paths.
     let paths = match args {
         ["deliver" | "undo" | "ship", id] => {
             world.tasks.lock().expect("whole").get(*id).map(|task| task.changed.clone())
         }
         _ => None,
     };
-    match paths.filter(|paths| !paths.is_empty() && dice.below(2) == 0) {
+    match paths.filter(|paths| !paths.is_empty() && dice.below(3) == 0) {
         None => world.tender(args, kill),
         Some(paths) => {
             let mut own = Dice::new(dice.next());

@@ -345,6 +345,11 @@ impl Checker<'_, '_> {
         let taken_back = self.rows.iter().filter(|row| row.record() == "taken_back").count();
         let by_recovery = self.ends("delivered").iter().filter(|row| row.origin == "recovery").count();
         let conflicts = self.commands.iter().filter(|command| command.code == 3).count();
+        let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+        for command in self.commands.iter().filter(|command| !command.killed) {
+            *ends.entry(format!("{} {}", command.args[0], command.code)).or_default() += 1;
+        }
+        crate::support::say(&format!("soak: how commands ended: {ends:?}"));
         let lost = self.problems.iter().filter(|problem| problem.starts_with("LOST")).count();
         let figures = format!(
             "{} commands, {kills} of them killed, {} tasks, {delivered} deliveries ({by_recovery} finished by recovery), {taken_back} taken back, \
