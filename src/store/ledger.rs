@@ -467,6 +467,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_unfinished_actions_that_does_not_fit_is_noticed() {
+        let (_dir, layout, mut ledger) = ledger();
+        ledger.append(&[draft("a", 1), draft("a", 2)]).expect("appends");
+        let raw = Connection::open(layout.ledger()).expect("opens");
+        raw.execute("DELETE FROM unfinished WHERE action = 'a1'", []).expect("forged");
+        assert_eq!(ledger.check_chain().expect_err("one is missing").code(), Code::StoreCorrupt);
+        raw.execute("INSERT INTO unfinished VALUES ('a1', 'a', 'open'), ('a9', 'a', 'open')", [])
+            .expect("forged");
+        assert_eq!(ledger.check_chain().expect_err("one too many").code(), Code::StoreCorrupt);
+    }
+
+    #[test]
     fn concurrent_first_users_get_one_chain() {
         let dir = tempfile::tempdir().expect("a directory");
         let layout = Layout::new(dir.path());
