@@ -15,6 +15,7 @@
 //! | [`error`] | the one failure type, and the table from code to exit code | [`error::Failure`] |
 //!
 //! Beside `src/`: `verifiers/` is embedded by [`verifier::shipped`]; `tests/it/` drives the built program from outside, a module an operation;
+//! `tests/crash/` kills, starves and damages it, `tests/soak/` lets many work at once; `tests/independent/` reads the ledger without our code.
 //! `fixtures/scenarios/` holds cases as files; `tests/architecture.rs` keeps the rules of this page.
 //!
 //! # Which way they look

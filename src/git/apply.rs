@@ -170,10 +170,15 @@ impl<'a> Run<'a> {
         if let Err(stop) = self.commit_with_index(acts) {
             return Err(self.take_back(stop, journal));
         }
-        self.drop_held(acts)?;
-        let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
-        journal.record(&Record::Done(&receipt))?;
-        Ok(receipt)
+        let receipt = self.drop_held(acts).and_then(|()| {
+            let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
+            journal.record(&Record::Done(&receipt)).map(|()| receipt)
+        });
+        // There is no way back any more, and none is needed: recovery only has to write the end of it down.
+        receipt.map_err(|failure| {
+            let text = "All paths are written; only the end of it could not be recorded. Run `recover` to complete it.";
+            failure.remedy(text, ["git", "tender", "recover"])
+        })
     }
 
     fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {

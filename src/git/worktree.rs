@@ -282,6 +282,9 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
 
 /// Removes a task's worktree and git's record of it. Nothing is followed, another file system stays, and a failure keeps the rest.
 ///
+/// The folder loses its name before it loses its first file: a half removed tree under the old name would look, after a crash, like work that
+/// was never captured. What a crash left under the other name is removed the next time.
+///
 /// The caller has shown that it is ours and sealed; the main worktree and one that someone locked are refused here all the same.
 pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result<G>) -> Result<()> {
     let refused = |why: &str| {
@@ -298,8 +301,23 @@ pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result
     if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
         return Err(refused("it is locked").remedy("Unlock it first.", ["git", "worktree", "unlock"]));
     }
-    remove_files(path)?;
+    remove_files(&going(path))?;
+    if path.symlink_metadata().is_ok() {
+        let renamed = |from: &Path, to: &Path| {
+            std::fs::rename(from, to).map_err(|e| Failure::io("rename for its removal", from, &e))
+        };
+        renamed(path, &going(path))?;
+        if let Err(failure) = remove_files(&going(path)) {
+            return Err(failure.also(renamed(&going(path), path).err()));
+        }
+    }
     admin.map_or(Ok(()), |admin| remove_admin(&admin))
+}
+
+/// Where a worktree lies while it is removed.
+fn going(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".removing-{name}"))
 }
 
 fn remove_files(path: &Path) -> Result<()> {

@@ -4,7 +4,7 @@
 //! anywhere and is completed by recovery. Evidence is made anew, since it was made for other bytes.
 
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, live, open, submit, verify};
+use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
 use crate::domain::digest::{Mode, ObjectId};
@@ -31,6 +31,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let mut task = session.write_live(named)?;
     task.require_active()?;
     budget::require_left(&task)?;
+    tripwire::look(&mut task)?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
     let home = live::home(session, task.view.opened()?)?;

@@ -190,10 +190,11 @@ pub fn is_live(tool: &str) -> bool {
 fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;
-    let last = entries
-        .last()
-        .ok_or_else(|| Failure::internal(format!("the unfinished action {action} has no rows")))?
-        .clone();
+    let no_rows = || {
+        let message = format!("the ledger is damaged: the unfinished action {action} has no rows");
+        Failure::new(Code::StoreCorrupt, message).subject(action)
+    };
+    let last = entries.last().ok_or_else(no_rows)?.clone();
     if publish::planned(&entries).is_some() {
         return publish::settle(session, action).map(|(reconciled, _)| reconciled);
     }

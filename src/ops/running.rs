@@ -78,11 +78,26 @@ impl RunningAction {
         ledger: &mut Ledger,
         rows: impl IntoIterator<Item = (ActionState, Value)>,
     ) -> Result<Vec<Entry>> {
+        let before = self.state;
         let drafts = rows
             .into_iter()
             .map(|(state, result)| self.advance(state, result))
             .collect::<Result<Vec<_>>>()?;
-        ledger.append(&drafts)
+        self.append(ledger, before, &drafts)
+    }
+
+    /// A state counts only once the ledger has it: where that fails, the action is still in the one before.
+    fn append(
+        &mut self,
+        ledger: &mut Ledger,
+        before: Option<ActionState>,
+        drafts: &[Draft],
+    ) -> Result<Vec<Entry>> {
+        let appended = ledger.append(drafts);
+        if appended.is_err() {
+            self.state = before;
+        }
+        appended
     }
 
     /// Planned, authorized, dispatched: in one transaction, before any effect.
@@ -113,9 +128,10 @@ impl RunningAction {
 
     /// The effect took place.
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
-        let mut row = self.advance(ActionState::Succeeded, record.to_value()?)?;
+        let (before, value) = (self.state, record.to_value()?);
+        let mut row = self.advance(ActionState::Succeeded, value)?;
         row.key = record.key();
-        ledger.append(&[row])
+        self.append(ledger, before, &[row])
     }
 
     /// The effect took place and left several records: all but the last are notes.
@@ -130,12 +146,13 @@ impl RunningAction {
             rows.push(row);
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
+        let before = self.state;
         self.advance(ActionState::Succeeded, Value::Null)?;
         rows.push(last);
         for row in &mut rows {
             row.state = ActionState::Succeeded;
         }
-        ledger.append(&rows)
+        self.append(ledger, before, &rows)
     }
 
     /// It failed and changed nothing. Gives the failure back with a reference to the action.
@@ -219,14 +236,15 @@ impl RunningAction {
         self.reconcile(ledger)?;
         self.template.actor = person;
         self.template.origin = "cli".to_owned();
+        let (before, value) = (self.state, record.to_value()?);
         let mut rows = Vec::new();
         if self.state != Some(ActionState::NeedsHumanDecision) {
             rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
         }
-        let mut row = self.advance(end, record.to_value()?)?;
+        let mut row = self.advance(end, value)?;
         row.key = record.key();
         rows.push(row);
-        ledger.append(&rows)
+        self.append(ledger, before, &rows)
     }
 
     /// Recovery found that nothing took place.

@@ -12,6 +12,7 @@ use crate::domain::entry::Entry;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Version of the database's layout. A newer one is refused, an older one would be migrated.
@@ -218,8 +219,11 @@ impl Ledger {
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 
-    /// Checks the whole chain: every hash, every link, no gap. Returns the number of rows.
+    /// Checks the whole chain: every hash, every link, no gap; and what is kept beside it: that each index leads to the rows, and that the
+    /// actions that count as unfinished are those without an end. Returns the number of rows.
     pub fn check_chain(&self) -> Result<u64> {
+        // One state of the database for all that is compared; others go on appending meanwhile.
+        let _snapshot = self.connection.unchecked_transaction().map_err(|e| damaged(&self.path, &e))?;
         let mut prev = zeros();
         let entries = self.entries(None)?;
         for (expected, entry) in (1i64..).zip(&entries) {
@@ -230,7 +234,32 @@ impl Ledger {
             }
             prev = entry.hash.to_string();
         }
-        Ok(entries.len() as u64)
+        self.check_indexes()?;
+        let mut open: BTreeMap<&str, i64> = BTreeMap::new();
+        for entry in &entries {
+            if entry.state.is_final() {
+                open.remove(entry.action.as_str());
+            } else {
+                open.insert(&entry.action, entry.seq);
+            }
+        }
+        for (action, ..) in self.unfinished()? {
+            if open.remove(action.as_str()).is_none() {
+                return Err(self.broken(0, &format!("the action {action} counts as unfinished, but is not")));
+            }
+        }
+        match open.iter().next() {
+            None => Ok(entries.len() as u64),
+            Some((action, seq)) => Err(self
+                .broken(*seq, &format!("the action {action} has no end, but does not count as unfinished"))),
+        }
+    }
+
+    fn check_indexes(&self) -> Result<()> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let found: String =
+            self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(fail)?;
+        if found == "ok" { Ok(()) } else { Err(self.broken(0, &found)) }
     }
 
     fn query(&self, tail: &str, values: impl rusqlite::Params) -> Result<Vec<Entry>> {
@@ -483,6 +512,18 @@ mod tests {
         raw.execute_batch("DELETE FROM ledger WHERE seq = 2").expect("forged");
         assert!(ledger.entries(Some("a")).is_ok(), "each remaining row is whole");
         assert_eq!(ledger.check_chain().expect_err("a gap").code(), Code::StoreCorrupt);
+    }
+
+    #[test]
+    fn a_list_of_unfinished_actions_that_does_not_fit_is_noticed() {
+        let (_dir, layout, mut ledger) = ledger();
+        ledger.append(&[draft("a", 1), draft("a", 2)]).expect("appends");
+        let raw = Connection::open(layout.ledger()).expect("opens");
+        raw.execute("DELETE FROM unfinished WHERE action = 'a1'", []).expect("forged");
+        assert_eq!(ledger.check_chain().expect_err("one is missing").code(), Code::StoreCorrupt);
+        raw.execute("INSERT INTO unfinished VALUES ('a1', 'a', 'open'), ('a9', 'a', 'open')", [])
+            .expect("forged");
+        assert_eq!(ledger.check_chain().expect_err("one too many").code(), Code::StoreCorrupt);
     }
 
     #[test]

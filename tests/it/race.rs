@@ -122,9 +122,9 @@ fn race(how: Save) {
         repo.git(&["checkout", "-q", "--", "many"]);
     }
     let share = overlaps * 100 / trials;
-    eprintln!(
+    crate::support::say(&format!(
         "{how:?}: {trials} trials (seed {seed}), {overlaps} saves overlapped a delivery ({share} %), {delivered} delivered"
-    );
+    ));
     assert!(share >= 20, "only {share} % of the saves overlapped a delivery: the test proves nothing");
 }
 
@@ -188,7 +188,9 @@ fn an_editor_that_never_stops_loses_nothing() {
         repo.git(&["checkout", "-q", "--", "many"]);
     }
     let share = overlaps * 100 / saves.max(1);
-    eprintln!("free-running: {saves} saves, {overlaps} overlapped a delivery ({share} %)");
+    crate::support::say(&format!(
+        "free-running: {saves} saves, {overlaps} overlapped a delivery ({share} %)"
+    ));
     assert!(share >= 20);
 }
 
