@@ -46,6 +46,12 @@ fn a_delivery_that_is_killed_at_any_call_is_whole_or_absent_after_the_next_comma
 }
 
 #[test]
+fn files_and_index_are_killed_at_any_call_and_are_both_there_or_neither() {
+    let lab = Lab::in_memory();
+    matrix(&Stage::staged(&lab), "deliver");
+}
+
+#[test]
 fn an_undo_that_is_killed_at_any_call_is_whole_or_absent_after_the_next_command() {
     let lab = Lab::in_memory();
     matrix(&Stage::undo(&lab), "undo");
@@ -174,6 +180,12 @@ impl Trial<'_, '_> {
         let (expected, displaced) = with_edit(&self.stage.after);
         let after = displaced.is_none() && alike(&expected, &now);
         assert!(before != after, "{}: neither before nor after: {:#?}", self.shown, now);
+        let index = self.repo().git(&["ls-files", "--stage"]);
+        assert_eq!(index, self.stage.indexes[usize::from(after)], "{}: the index", self.shown);
+        let left = std::fs::read_dir(self.repo().join(".git")).expect("lists").flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let ours = |name: &&String| name.starts_with("tender-index") || *name == "index.lock";
+        assert_eq!(left.iter().find(ours), None, "{}", self.shown);
         let rows = independent::rows(&self.repo().store()).expect("readable");
         assert_eq!(independent::faults(&rows), [] as [String; 0], "{}", self.shown);
         assert!(self.unfinished().is_empty(), "{}: still unfinished", self.shown);

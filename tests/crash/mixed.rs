@@ -11,6 +11,8 @@ pub struct Stage<'l> {
     pub repo: Repo<'l>,
     pub before: Tree,
     pub after: Tree,
+    /// What the index holds before and after.
+    pub indexes: [String; 2],
 }
 
 /// The paths that the delivery touches.
@@ -60,6 +62,17 @@ impl<'l> Stage<'l> {
         Self::keep(repo, "deliver")
     }
 
+    /// Before a delivery into files and index together.
+    pub fn staged(lab: &'l Lab) -> Self {
+        let repo = repository(lab);
+        let contract = Contract::new("t1").set("delivery", "staged".into());
+        repo.submitted(&contract, change);
+        repo.open(&Contract::new("t2")).write("other.txt", "of another task\n");
+        repo.write("mine", "staged by the user\n");
+        repo.git(&["add", "mine"]);
+        Self::keep(repo, "deliver")
+    }
+
     /// Before an undo.
     pub fn undo(lab: &'l Lab) -> Self {
         let repo = repository(lab);
@@ -72,10 +85,13 @@ impl<'l> Stage<'l> {
 
     fn keep(repo: Repo<'l>, command: &str) -> Self {
         let before = tree(&repo.path);
+        let index = |repo: &Repo<'_>| repo.git(&["ls-files", "--stage"]);
+        let index_before = index(&repo);
         copy(repo.lab, &["app", "app.tender"], "", "kept");
         repo.json(&[command, "t1"]).ok();
         let after = tree(&repo.path);
-        let stage = Self { repo, before, after };
+        let indexes = [index_before, index(&repo)];
+        let stage = Self { repo, before, after, indexes };
         stage.again();
         stage
     }

@@ -1,7 +1,8 @@
 //! A delivery that was cut off, and whose tree is gone: only a person can say what became of it.
 
+use crate::support::deadly::deadly_git;
 use crate::support::repo::{LINES, lines_with, path_text};
-use crate::support::{Contract, Lab, Repo, deadly_git};
+use crate::support::{Contract, Lab, Repo};
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! A candidate carried over to a base that moved: by `rebase`, and by `deliver --merge`.
 
+use crate::support::deadly::deadly_git;
 use crate::support::repo::{LINES, lines_with};
 use crate::support::verifier::{counting, runs};
-use crate::support::{Contract, Lab, Repo, Task, Verifier, deadly_git};
+use crate::support::{Contract, Lab, Repo, Task, Verifier};
 use serde_json::json;
 
 fn with_candidate<'l>(lab: &'l Lab) -> (Repo<'l>, Task) {

@@ -13,7 +13,6 @@ pub mod verifier;
 
 pub use answer::{Answer, Out};
 pub use contract::Contract;
-pub use deadly::deadly_git;
 pub use lab::Lab;
 pub use repo::{Repo, Task};
 pub use snapshot::Snapshot;
