@@ -102,7 +102,7 @@ impl<'s, 'l> Broken<'s, 'l> {
 
 #[test]
 fn flipped_bits_in_a_ledger_with_an_unfinished_delivery_are_noticed_or_harmless() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let stage = Stage::delivery(&lab);
     let mut broken = Broken::new(&stage);
     let (mut noticed, mut flips) = (0, 0);
@@ -122,7 +122,7 @@ fn flipped_bits_in_a_ledger_with_an_unfinished_delivery_are_noticed_or_harmless(
 
 #[test]
 fn a_truncated_ledger_is_noticed() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let stage = Stage::delivery(&lab);
     let mut broken = Broken::new(&stage);
     let length = broken.ledger.len();
@@ -135,7 +135,7 @@ fn a_truncated_ledger_is_noticed() {
 
 #[test]
 fn without_the_write_ahead_log_no_byte_is_lost_and_nothing_is_called_completed() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let stage = Stage::delivery(&lab);
     let repo = &stage.repo;
     let all = calls(repo, &["deliver", "t1"], 24);

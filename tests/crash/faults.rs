@@ -19,13 +19,13 @@ const ERRORS: &[&str] = &["EIO", "ENOSPC", "EROFS", "EDQUOT"];
 
 #[test]
 fn a_delivery_whose_calls_fail_is_whole_or_absent_and_says_so() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     failing(&Stage::delivery(&lab), "deliver");
 }
 
 #[test]
 fn an_undo_whose_calls_fail_is_whole_or_absent_and_says_so() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     failing(&Stage::undo(&lab), "undo");
 }
 
@@ -142,7 +142,7 @@ fn on_small_disk(lab: &Lab) -> Repo<'_> {
 
 #[test]
 fn a_full_disk_leaves_all_as_it_was_and_with_room_it_goes_through() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let Some(mounted) = Mounted::new(&lab, "40m") else { return };
     let repo = on_small_disk(&lab);
     let before = repo.snapshot();
@@ -167,7 +167,7 @@ fn a_full_disk_leaves_all_as_it_was_and_with_room_it_goes_through() {
 
 #[test]
 fn a_disk_that_became_read_only_refuses_and_later_goes_through() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let Some(mounted) = Mounted::new(&lab, "40m") else { return };
     let repo = on_small_disk(&lab);
     let before = repo.snapshot();
@@ -195,7 +195,7 @@ fn a_disk_that_became_read_only_refuses_and_later_goes_through() {
 
 #[test]
 fn without_its_worktree_a_task_still_delivers_its_candidate() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let repo = repository(&lab);
     let task = repo.submitted(&Contract::new("t1"), change);
     std::fs::remove_dir_all(&task.worktree).expect("removes");
@@ -209,7 +209,7 @@ fn without_its_worktree_a_task_still_delivers_its_candidate() {
 
 #[test]
 fn without_its_private_folder_the_last_state_of_a_task_is_not_lost() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let repo = repository(&lab);
     repo.submitted(&Contract::new("t1"), change);
     let candidate = repo.json(&["report", "t1"]).ok();
@@ -233,7 +233,7 @@ fn without_its_private_folder_the_last_state_of_a_task_is_not_lost() {
 
 #[test]
 fn of_two_tasks_for_the_same_path_one_wins_and_for_different_paths_both() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let repo = repository(&lab);
     for round in 0..6 {
         let ids: Vec<String> =
@@ -260,7 +260,7 @@ fn of_two_tasks_for_the_same_path_one_wins_and_for_different_paths_both() {
 
 #[test]
 fn a_clock_that_goes_backwards_disturbs_nothing() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let repo = repository(&lab);
     let at = |date: &str, args: &[&str]| {
         let mut command = lab.command("faketime", &repo.path);

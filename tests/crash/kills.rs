@@ -41,7 +41,7 @@ struct Trial<'s, 'l> {
 
 #[test]
 fn a_delivery_that_is_killed_at_any_call_is_whole_or_absent_after_the_next_command() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     matrix(&Stage::delivery(&lab), "deliver");
 }
 
@@ -53,7 +53,7 @@ fn files_and_index_are_killed_at_any_call_and_are_both_there_or_neither() {
 
 #[test]
 fn an_undo_that_is_killed_at_any_call_is_whole_or_absent_after_the_next_command() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     matrix(&Stage::undo(&lab), "undo");
 }
 
@@ -246,7 +246,7 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     if !can_trace() {
         return;
     }
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let stage = Stage::delivery(&lab);
     let repo = &stage.repo;
     let args = ["deliver", "t1", "--format", "json"];
@@ -312,7 +312,7 @@ fn killed_then_again(
 
 #[test]
 fn an_open_that_is_killed_can_be_repeated() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let contract = crate::support::Contract::new("t1").set("base", "live".into()).file(&lab);
     let path = crate::support::repo::path_text(&contract).to_owned();
     killed_then_again(
@@ -330,7 +330,7 @@ fn an_open_that_is_killed_can_be_repeated() {
 
 #[test]
 fn a_submit_that_is_killed_can_be_repeated() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     killed_then_again(
         &lab,
         "submit",
@@ -342,7 +342,7 @@ fn a_submit_that_is_killed_can_be_repeated() {
 
 #[test]
 fn a_gc_that_is_killed_can_be_repeated() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     killed_then_again(
         &lab,
         "gc",

@@ -44,7 +44,7 @@ fn strangers(repo: &Repo<'_>) -> Vec<String> {
 
 #[test]
 fn a_delivery_of_5000_files_that_is_killed_is_whole_or_absent() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let repo = prepared(&lab);
     let patch = repo.patch_of(|copy| {
         (0..FILES).for_each(|n| match n % 10 {

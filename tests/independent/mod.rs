@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use sha2::Digest as _;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A row, every column as it is stored.
 #[derive(Debug, Clone)]
@@ -210,4 +210,11 @@ fn text(s: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// A place in memory, where there is enough of it: for tests that do the same thing hundreds of times and do not ask what the disk does with it.
+pub fn memory() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let free = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
+    if free > 2 << 30 { memory.to_owned() } else { std::env::temp_dir() }
 }

@@ -35,7 +35,7 @@ fn nothing_is_lost_and_nothing_is_done_twice() {
     crate::support::say(&format!(
         "soak: seed {seed}, {seconds} seconds (TENDER_SOAK_SEED, TENDER_SOAK_SECONDS)"
     ));
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     let world = World::new(&lab);
     let end = Instant::now() + Duration::from_secs(seconds);
     std::thread::scope(|scope| {

@@ -36,14 +36,8 @@ impl Lab {
         Self::within(&std::env::temp_dir())
     }
 
-    /// In memory, where there is enough of it: for tests that do the same thing hundreds of times and do not ask what the disk does with it.
-    pub fn in_memory() -> Self {
-        let memory = Path::new("/dev/shm");
-        let free = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
-        if free > 2 << 30 { Self::within(memory) } else { Self::new() }
-    }
-
-    fn within(place: &Path) -> Self {
+    /// Beneath a folder of the caller's choice.
+    pub fn within(place: &Path) -> Self {
         let dir =
             tempfile::Builder::new().prefix("tender-it-").tempdir_in(place).expect("temporary directory");
         let root = dir.path().canonicalize().expect("temporary directory resolves");
