@@ -21,6 +21,7 @@ use crate::domain::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::fsops::Top;
+use crate::git::private_index::Entry;
 use crate::git::{Quarantine, Repository};
 use index::Index;
 use places::Places;
@@ -244,11 +245,7 @@ pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materia
 }
 
 /// Stores what the survey found at these paths in the quarantine, as git would; `None` where nothing lies that git could store.
-pub fn store(
-    terms: &Terms<'_>,
-    survey: &Survey,
-    wanted: &HashSet<&RepoPath>,
-) -> Result<Vec<(RepoPath, Option<(Mode, ObjectId)>)>> {
+pub fn store(terms: &Terms<'_>, survey: &Survey, wanted: &HashSet<&RepoPath>) -> Result<Vec<Entry>> {
     let (mut found, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in terms.changes.iter().zip(&survey.facts).filter(|(c, _)| wanted.contains(&c.path)) {
         let bytes = survey.live.get(&change.path).map(|live| live.bytes.clone());

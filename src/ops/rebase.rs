@@ -7,7 +7,7 @@ use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
-use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::digest::ObjectId;
 use crate::domain::patch::Candidate;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::report::CandidateObject;
@@ -18,7 +18,7 @@ use crate::git::capture::Capture;
 use crate::git::keep::{self, Kept};
 use crate::git::limits::{Limits, violations};
 use crate::git::merge::{self, Labels, MergeConflict};
-use crate::git::private_index::PrivateIndex;
+use crate::git::private_index::{Entry, PrivateIndex};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
 use crate::store::layout::write_private;
 use serde_json::json;
@@ -124,15 +124,13 @@ fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> R
     Ok(NewBase { state, live })
 }
 
-type Entries = Vec<(RepoPath, Option<(Mode, ObjectId)>)>;
-
 /// What the live tree has at the touched paths, where it is neither what HEAD has nor what the candidate brings.
 fn live_entries(
     task: &TaskWrite<'_>,
     home: &Repository,
     candidate: &Candidate,
     head: &ObjectId,
-) -> Result<Entries> {
+) -> Result<Vec<Entry>> {
     let opened = task.view.opened()?;
     let quarantine = task.session.quarantine(&task.view.id);
     let terms = crate::git::live::Terms {

@@ -47,7 +47,7 @@ fn a_delivery_that_is_killed_at_any_call_is_whole_or_absent_after_the_next_comma
 
 #[test]
 fn files_and_index_are_killed_at_any_call_and_are_both_there_or_neither() {
-    let lab = Lab::in_memory();
+    let lab = Lab::within(&crate::independent::memory());
     matrix(&Stage::staged(&lab), "deliver");
 }
 

@@ -245,7 +245,7 @@ fn a_repository_in_a_folder_with_an_odd_name() {
 
 #[test]
 fn a_patch_of_ten_thousand_files() {
-    let lab = Lab::in_memory();
+    let lab = Lab::new();
     let repo = lab.repo("app");
     let count = crate::support::setting("TENDER_MANY_FILES", 10_000);
     let patch = repo.patch_of(|copy| {

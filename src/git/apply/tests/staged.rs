@@ -85,7 +85,7 @@ fn an_entry_that_changes_between_the_look_and_the_lock_is_a_conflict() {
 fn nobody_elses_lock_is_touched() {
     let (world, _) = world();
     let lock = world.path(".git/index.lock");
-    std::fs::write(&lock, b"").expect("written");
+    world.write(".git/index.lock", "");
     let plan = crate::domain::receipt::IndexPlan {
         git_dir: world.path(".git"),
         lock: "tender-index-x".to_owned(),
@@ -95,7 +95,7 @@ fn nobody_elses_lock_is_touched() {
     let writer = crate::git::index_write::IndexWriter::new(world.repository.environment(), &plan, &top)
         .expect("opens");
     // The name of ours is there, and is another file.
-    std::fs::write(world.path(".git/tender-index-x"), b"").expect("written");
+    world.write(".git/tender-index-x", "");
     writer.clear_stale().expect("works");
     assert!(lock.exists() && !world.path(".git/tender-index-x").exists());
     let waited = std::thread::scope(|scope| {
