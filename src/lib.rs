@@ -43,6 +43,9 @@
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in between, [`ops::recover`] asks [`domain::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery backwards; `gc` tidies up.
 //!
+//! Where the base or the live tree moved, [`ops::rebase`] carries the candidate over ([`git::merge`]) and moves the worktree ([`git::advance`]);
+//! then it goes on with 5.
+//!
 //! Where the contract says `branch` or `push`, [`ops::publish`] takes the place of the steps from 7's look on: [`git::branch`] makes a commit, and a ref
 //! is moved here or on a remote ([`git::push`]), from what [`domain::publication`] says it has to be.
 //!
