@@ -277,6 +277,12 @@ impl Clearance {
             .expected(self.manifest, manifest))
     }
 
+    /// For a task's own worktree: what is written there is nobody's but the task's, and is shown before it goes anywhere else.
+    #[must_use]
+    pub fn for_a_worktree(manifest: Sha256) -> Self {
+        Self { manifest }
+    }
+
     /// To undo what a receipt says was delivered: exactly the reverse of it is allowed.
     #[must_use]
     pub fn to_undo(receipt: &Receipt) -> Self {
@@ -322,7 +328,7 @@ pub fn plan(
                 reason,
                 expected: change.old.as_ref().map(Side::of),
                 actual: fact.side(),
-                mergeable: reason == Reason::Edited && fact.mergeable,
+                mergeable: is_mergeable(change, fact, reason, rule),
             }),
         }
     }
@@ -331,6 +337,22 @@ pub fn plan(
         return Ok(Plan { items, index, manifest: manifest_sha256(changes) });
     }
     Err(conflicts)
+}
+
+/// True where a rebase would carry the change over without a conflict, and a delivery would then go through.
+fn is_mergeable(change: &Change, fact: &LiveFact, reason: Reason, rule: IndexRule) -> bool {
+    let content = match reason {
+        Reason::Edited => fact.mergeable,
+        // Only one side changed the bit.
+        Reason::ModeChanged => match (&change.old, &change.new) {
+            (Some(old), Some(new)) => old.mode == new.mode,
+            _ => false,
+        },
+        _ => false,
+    };
+    // Where the index follows, it has to have what lies there: what is edited and not staged stays so.
+    let lies = fact.side().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.git_blob });
+    content && (rule == IndexRule::Stays || lies.as_ref() == Some(&fact.index))
 }
 
 /// The failure that a refused delivery ends with; nothing was written.

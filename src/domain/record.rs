@@ -167,6 +167,9 @@ pub struct Rebased {
     pub captured: Option<(Candidate, Observation)>,
     /// Paths whose conflict markers a worker has to resolve.
     pub marked: Vec<RepoPath>,
+    /// True where the worktree has a folder with the candidate's versions that no markers could show.
+    #[serde(default)]
+    pub set_aside: bool,
 }
 
 /// What the result of a ledger row holds.

@@ -88,6 +88,8 @@ pub struct TaskView {
     pub rebased: Vec<ObjectId>,
     /// Paths that the last rebase left with conflict markers.
     pub marked: Vec<RepoPath>,
+    /// True where the last rebase has set versions aside that no markers could show.
+    pub set_aside: bool,
     /// The digests taken last, for the last candidate.
     pub observation: Option<Recorded<Observation>>,
     /// All evidence that this task's own actions made.
@@ -122,6 +124,7 @@ impl TaskView {
             candidates: Vec::new(),
             rebased: Vec::new(),
             marked: Vec::new(),
+            set_aside: false,
             observation: None,
             evidence: Vec::new(),
             delivered: None,
@@ -205,12 +208,13 @@ impl TaskView {
     }
 
     fn take_rebase(&mut self, entry: &Entry, rebased: Rebased) {
-        let Rebased { opened, to, captured, marked, .. } = rebased;
+        let Rebased { opened, to, captured, marked, set_aside, .. } = rebased;
         if let Some(known) = &mut self.opened {
             known.value = opened;
         }
         self.rebased.push(to);
         self.marked = marked;
+        self.set_aside = set_aside;
         self.observation = None;
         if let Some((candidate, observation)) = captured {
             self.take(

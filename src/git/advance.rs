@@ -1,18 +1,15 @@
-//! Moves a task's worktree from one tree that was captured to another, touching only what differs. A file that is neither side's is the
-//! worker's and stays. It can be cut off anywhere: done again, it goes on from what it finds.
+//! A task's worktree on its way to another base: what a capture holds of it is replaced by another tree, by the same careful writer that
+//! delivers into a user's tree. All of it or none; what the worker changed meanwhile is a conflict and stays.
 
-use super::beneath::{Cursor, Stamp};
-use super::capture::Capture;
 use super::command::Git;
-use super::convert::{Conversions, Drivers};
-use super::drivers::runnable_drivers;
-use super::materialise::{Held, HeldFile, Permissions, bring};
+use super::live::{self, Materials};
 use super::objects::Quarantine;
 use super::repository::Repository;
-use super::tree::{self, TreeDifference, TreeFile};
+use super::tree;
 use super::worktree::admin_of;
+use crate::domain::delivery::{Clearance, ClearedPlan, IndexRule, IndexState, plan, refused};
 use crate::domain::digest::ObjectId;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::patch::{Change, manifest_sha256};
 use crate::error::{Code, Failure, Result};
 use std::path::Path;
 
@@ -29,87 +26,58 @@ pub struct Move<'a> {
     pub from: &'a ObjectId,
     /// What it will hold.
     pub to: &'a ObjectId,
-    /// The commit that its HEAD will be at.
-    pub commit: &'a ObjectId,
-    /// What its index will hold: the new base.
-    pub base: &'a ObjectId,
 }
 
 impl Move<'_> {
-    /// The paths where something lies that no capture takes, although the new tree has a file there.
-    pub fn obstacles(&self) -> Result<Vec<RepoPath>> {
-        let mut found = Vec::new();
-        let mut cursor = Cursor::new(self.worktree)?;
-        for change in self.differences()?.into_iter().filter(|d| d.old.is_none()) {
-            let there = match cursor.folder(&change.path)? {
-                Some(folder) => folder.stat(change.path.file_name()).is_ok(),
-                None => false,
-            };
-            if there {
-                found.push(change.path);
-            }
-        }
-        Ok(found)
+    /// What differs between the two.
+    pub fn changes(&self) -> Result<Vec<Change>> {
+        tree::changes(&self.repository.objects(Some(self.quarantine))?, self.from, self.to)
     }
 
-    /// Moves it. `now` is a capture of what it holds at this moment, `held` what we wrote there. Gives what we wrote by now, and the
-    /// paths that are the worker's.
-    pub fn carry_out(&self, now: &Capture, held: Held) -> Result<(Held, Vec<RepoPath>)> {
-        let objects = self.repository.objects(Some(self.quarantine))?;
-        let (mut there, mut wanted, mut kept) = (Held::default(), Vec::new(), Vec::new());
-        for TreeDifference { path, old, new } in self.differences()? {
-            let is = tree::entry(&objects, &now.tree, &path)?;
-            if is == new {
-                continue;
-            }
-            if is != old {
-                kept.push(path);
-                continue;
-            }
-            if let Some((mode, id)) = old {
-                let stamp = Stamp { ino: 0, size: 0, mtime: 0, ctime: 0 };
-                there.0.insert(path.clone(), HeldFile { mode, id, conversion: String::new(), stamp });
-            }
-            wanted.extend(new.map(|(mode, id)| TreeFile { path, mode, id }));
-        }
-        let gone: Vec<RepoPath> = there.0.keys().cloned().collect();
-        let conversions = Conversions { repository: self.repository, quarantine: Some(self.quarantine) };
-        let drivers = runnable_drivers(self.repository)?;
-        let named = Drivers::Named(&drivers);
-        let written = bring(
-            &conversions,
-            self.to,
-            &named,
-            self.worktree,
-            there,
-            &wanted,
-            Permissions::Writable,
-            &|_, _| {},
-        )?;
-        self.tell_git()?;
-        let mut all = held;
-        gone.iter().for_each(|path| drop(all.0.remove(path)));
-        all.0.extend(written.0);
-        Ok((all, kept))
-    }
-
-    fn differences(&self) -> Result<Vec<TreeDifference>> {
-        tree::difference(&self.repository.objects(Some(self.quarantine))?, self.from, self.to)
-    }
-
-    /// Git's own view from inside: HEAD at the new commit, the new base in the index, so that `git diff` shows the change.
-    fn tell_git(&self) -> Result<()> {
-        let Some(admin) = admin_of(self.repository, self.worktree)? else {
-            return Err(Failure::new(
-                Code::NotFound,
-                format!("git has no record of the worktree {} any more", self.worktree.display()),
-            )
-            .subject(self.worktree.display().to_string()));
+    /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing was touched then.
+    pub fn prepare(&self, changes: &[Change]) -> Result<(ClearedPlan, Materials)> {
+        let terms = live::Terms {
+            repository: self.repository,
+            quarantine: Some(self.quarantine),
+            top: self.worktree,
+            changes,
+            before_tree: self.from,
+            after_tree: self.to,
+            drivers: self.from,
+            former: None,
+            settings: live::Settings::read(self.repository)?,
         };
-        let git = || Git::new(self.repository.environment(), Some(&admin)).work_tree(self.worktree);
-        git()
-            .args(["update-ref", "--no-deref", "-m", "git-tender: rebase", "HEAD", self.commit.as_str()])
-            .ok()?;
-        git().args(["read-tree", self.base.as_str()]).ok().map(|_| ())
+        let mut survey = live::survey(&terms)?;
+        for fact in &mut survey.facts {
+            // What the worker did to git in there does not count, nor does the user's index, which is of another tree.
+            fact.index = IndexState::Absent;
+            fact.outside_sparse = false;
+        }
+        let plan = plan(changes, &survey.facts, IndexRule::Stays, &|_| IndexState::Absent)
+            .map_err(|conflicts| in_the_way(self.worktree, refused(&conflicts)))?;
+        let materials = live::prepare(&terms, survey, &plan)?;
+        Ok((plan.clear(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))
     }
+
+    /// Git's own view from inside: HEAD at the new commit, the new base in the index, so that `git diff` shows the change. Nothing of ours
+    /// rests on it, so that whatever the worker did to git there is no failure.
+    pub fn tell_git(&self, commit: &ObjectId, base: &ObjectId) {
+        let Ok(Some(admin)) = admin_of(self.repository, self.worktree) else { return };
+        let git = || Git::new(self.repository.environment(), Some(&admin)).work_tree(self.worktree);
+        let head = ["update-ref", "--no-deref", "-m", "git-tender: rebase", "HEAD", commit.as_str()];
+        let told = git().args(head).ok().and_then(|_| git().args(["read-tree", base.as_str()]).ok());
+        drop(told);
+    }
+}
+
+fn in_the_way(worktree: &Path, failure: Failure) -> Failure {
+    let conflicts = failure.details().get("conflicts").cloned();
+    let subject = failure.subject_text().unwrap_or_default().to_owned();
+    Failure::new(
+        Code::StateInvalid,
+        format!("{subject} in the worktree {} is in the way of the new base", worktree.display()),
+    )
+    .subject(subject)
+    .detail("conflicts", conflicts)
+    .remedy("Move it away, then rebase again.", ["git", "tender", "status"])
 }

@@ -39,6 +39,8 @@ pub struct Request<'a> {
     pub base_tree: &'a ObjectId,
     /// What was written into the worktree; a file with the same stamp is not read again.
     pub held: &'a Held,
+    /// Files that the last candidate added: they are captured also where git ignores them.
+    pub added: &'a [Entry],
     /// What is never captured.
     pub scratch: &'a Scope,
     /// What is allowed.
@@ -61,7 +63,15 @@ pub fn capture(request: &Request) -> Result<Capture> {
     let base =
         tree::files(&objects, request.base_tree)?.into_iter().map(|f| (f.path, (f.mode, f.id))).collect();
     let file_mode = request.repository.config("core.fileMode")?.is_none_or(|v| v != "false");
-    let ignored = ignored(&index, request.worktree)?;
+    let ignored = match request.added {
+        [] => ignored(&index, request.worktree)?,
+        added => {
+            // An index of its own: in the candidate's they would stay although the worker has removed them.
+            let listing = PrivateIndex::of(request.repository, request.quarantine, request.base_tree)?;
+            listing.update(added)?;
+            self::ignored(&listing, request.worktree)?
+        }
+    };
     let mut survey = Survey {
         request,
         base,
@@ -478,6 +488,7 @@ mod tests {
                 worktree: &self.path,
                 base_tree: &self.base,
                 held: &self.held,
+                added: &[],
                 scratch: &Scope::default(),
                 limits: Limits {
                     allowed: &|path| !path.as_bytes().starts_with(b"forbidden/"),

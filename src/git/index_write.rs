@@ -8,11 +8,12 @@ use super::command::Git;
 use super::fsops::fault;
 use super::live::states;
 use super::repository::Repository;
-use crate::domain::delivery::{IndexState, IndexStep};
+use crate::domain::delivery::{Conflict, IndexState, IndexStep, Reason, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::receipt::IndexPlan;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -248,10 +249,8 @@ impl IndexWriter<'_> {
             Err(e) => return Err(Failure::io("copy", &self.index(), &e)),
         }
         let git = || self.git_on(&copy);
-        git()
-            .args(["update-index", "--add", "--replace", "-z", "--index-info"])
-            .stdin(self.input(steps))
-            .ok()?;
+        refuse_in_the_way(steps, &git().args(["ls-files", "-z"]).ok()?)?;
+        git().args(["update-index", "--add", "-z", "--index-info"]).stdin(self.input(steps)).ok()?;
         self.refresh(git(), steps)?;
         std::fs::read(&copy).map_err(|e| Failure::io("read", &copy, &e))
     }
@@ -302,6 +301,30 @@ impl IndexWriter<'_> {
         // A path that is not as the index says (the user's later edit) is no failure here.
         add.stdin(there.join(&0)).run().map(|_| ())
     }
+}
+
+/// A file where the index has a directory, or the other way round: git would drop those entries for the new one, and they are the user's.
+fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
+    let gone: BTreeSet<&[u8]> =
+        steps.iter().filter(|step| blob(&step.after).is_none()).map(|step| step.path.as_bytes()).collect();
+    let stay: BTreeSet<&[u8]> =
+        listing.split(|b| *b == 0).filter(|name| !name.is_empty() && !gone.contains(name)).collect();
+    let taken = |step: &&IndexStep| {
+        let beneath = [step.path.as_bytes(), b"/"].concat();
+        let next = stay.range(beneath.as_slice()..).next();
+        next.is_some_and(|name| name.starts_with(&beneath))
+            || step.path.ancestors().iter().any(|above| stay.contains(above.as_bytes()))
+    };
+    let conflict = |step: &IndexStep| Conflict {
+        path: step.path.clone(),
+        reason: Reason::IndexChanged,
+        expected: None,
+        actual: None,
+        mergeable: false,
+    };
+    let new = steps.iter().filter(|step| step.before == IndexState::Absent);
+    let conflicts: Vec<Conflict> = new.filter(taken).map(conflict).collect();
+    if conflicts.is_empty() { Ok(()) } else { Err(refused(&conflicts)) }
 }
 
 fn blob(state: &IndexState) -> Option<&ObjectId> {

@@ -3,15 +3,19 @@
 //! Renames are not guessed: a change lands in the file that it was made for or nowhere. Lines are merged as git merges them; a file that
 //! its owners declared unmergeable (`-merge`, `binary`, a merge driver of their own) is a conflict where both sides changed it.
 
+use super::command::Git;
 use super::convert::Conversions;
 use super::objects::Objects;
 use super::private_index::{Entry, PrivateIndex};
+use super::repository::Repository;
 use super::tree;
 use crate::domain::digest::{FileState, Mode, ObjectId};
 use crate::domain::patch::Change;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
 
 /// How the sides are called in conflict markers.
 #[derive(Debug, Clone, Copy)]
@@ -51,22 +55,34 @@ pub struct MergeConflict {
     pub marked: bool,
 }
 
-/// Merges lines; `None` where one of the versions is no text.
-pub fn lines(base: &[u8], ours: &[u8], theirs: &[u8], labels: Labels<'_>) -> Result<Option<Merged>> {
+/// Merges lines as git does; `None` where one of the versions is no text. `folder` is a private place for what git reads.
+pub fn lines(
+    repository: &Repository,
+    folder: &Path,
+    [base, ours, theirs]: [&[u8]; 3],
+    labels: Labels<'_>,
+) -> Result<Option<Merged>> {
     if [base, ours, theirs].iter().any(|text| text.contains(&0)) {
         return Ok(None);
     }
-    let input = |content| {
-        let mut input = git2::MergeFileInput::new();
-        input.content(content);
-        input
-    };
-    let mut options = git2::MergeFileOptions::new();
+    let place = tempfile::Builder::new().prefix("merge-").tempdir_in(folder);
+    let place = place.map_err(|e| Failure::io("make a temporary directory in", folder, &e))?;
+    for (name, text) in [("theirs", theirs), ("base", base), ("ours", ours)] {
+        let file = place.path().join(name);
+        std::fs::File::create_new(&file)
+            .and_then(|mut file| file.write_all(text))
+            .map_err(|e| Failure::io("write", &file, &e))?;
+    }
     // The order of the markers is git's: what is there first, then what comes.
-    options.our_label(labels.theirs).their_label(labels.ours);
-    let merged = git2::merge_file(&input(base), &input(theirs), &input(ours), Some(&mut options));
-    let merged = merged.map_err(|e| Failure::internal(format!("three texts cannot be merged: {e}")))?;
-    Ok(Some(Merged { bytes: merged.content().to_vec(), clean: merged.is_automergeable() }))
+    let labels = ["-L", labels.theirs, "-L", "base", "-L", labels.ours];
+    let call = Git::new(repository.environment(), None).cwd(place.path());
+    let call = call.setting("merge.conflictStyle=merge").args(["merge-file", "-p", "-q"]);
+    let merged = call.args(labels).args(["theirs", "base", "ours"]).run()?;
+    match merged.code {
+        // The number of conflicts; git counts up to 127.
+        Some(conflicts @ 0..=127) => Ok(Some(Merged { bytes: merged.stdout, clean: conflicts == 0 })),
+        _ => Err(merged.failure()),
+    }
 }
 
 /// Carries the changes of a candidate over to `index`, which holds the new base.
@@ -81,7 +97,8 @@ pub fn carry_over(
     let conversions = index.conversions();
     let paths: Vec<RepoPath> = changes.iter().map(|change| change.path.clone()).collect();
     let unmergeable = conversions.unmergeable(attributes, &paths)?;
-    let work = Work { objects, conversions, onto, labels, deleted: deleted(changes) };
+    let deleted = gone(&objects, onto, changes)?;
+    let work = Work { objects, conversions, folder: index.folder(), onto, labels, deleted };
     let (mut entries, mut conflicts): (Vec<Entry>, Vec<MergeConflict>) = (Vec::new(), Vec::new());
     for (change, unmergeable) in changes.iter().zip(unmergeable) {
         match work.path(change, unmergeable)? {
@@ -98,8 +115,16 @@ pub fn carry_over(
     Ok(Outcome { tree: index.write_tree()?, conflicts })
 }
 
-fn deleted(changes: &[Change]) -> BTreeSet<&RepoPath> {
-    changes.iter().filter(|change| change.new.is_none()).map(|change| &change.path).collect()
+/// The paths that the candidate deletes and the new base still has unchanged: what is in conflict stays and makes no room.
+fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result<BTreeSet<&'c RepoPath>> {
+    let mut gone = BTreeSet::new();
+    for change in changes.iter().filter(|change| change.new.is_none()) {
+        let theirs = tree::entry(objects, onto, &change.path)?;
+        if theirs.is_none() || theirs == version(change.old.as_ref()) {
+            gone.insert(&change.path);
+        }
+    }
+    Ok(gone)
 }
 
 type Version = (Mode, ObjectId);
@@ -113,6 +138,7 @@ enum Carried {
 struct Work<'a> {
     objects: Objects,
     conversions: Conversions<'a>,
+    folder: &'a Path,
     onto: &'a ObjectId,
     labels: Labels<'a>,
     deleted: BTreeSet<&'a RepoPath>,
@@ -151,7 +177,10 @@ impl Work<'_> {
             Some(id) => id.clone(),
             None => {
                 let read = |version: &Version| self.objects.blob(&version.1);
-                let Some(merged) = lines(&read(old)?, &read(new)?, &read(theirs)?, self.labels)? else {
+                let (old, new, their) = (read(old)?, read(new)?, read(theirs)?);
+                let Some(merged) =
+                    lines(self.conversions.repository, self.folder, [&old, &new, &their], self.labels)?
+                else {
                     return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
                 };
                 let id = super::convert::write_blobs(&self.conversions, std::slice::from_ref(&merged.bytes))?;

@@ -260,6 +260,14 @@ fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<Pat
     admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
 }
 
+/// The commit that a worktree's HEAD is at, by git's own record of it; `None` where there is no record or no commit.
+pub fn head(repository: &Repository, path: &Path) -> Result<Option<ObjectId>> {
+    let Some(admin) = admin_of(repository, path)? else { return Ok(None) };
+    let git = Git::new(repository.environment(), Some(&admin)).work_tree(path);
+    let output = git.args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).run()?;
+    if output.success() { output.line().parse().map(Some) } else { Ok(None) }
+}
+
 /// Git's own record of a worktree: the directory under `worktrees/` whose `gitdir` names it.
 pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>> {
     let folder = repository.common_dir().join("worktrees");

@@ -3,6 +3,7 @@
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, publish, report, tripwire, verify};
+use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
 use crate::domain::report::DeliveryObject;
@@ -198,6 +199,7 @@ fn write(
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
     let (id, mode) = (&task.view.id, opened.effective.delivery);
+    let next = if mode == DeliveryMode::Staged { live::Next::Stage } else { live::Next::Rebase };
     match written {
         Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
         Ok(Written::Preview(paths)) => {
@@ -205,6 +207,6 @@ fn write(
             action.succeed(&mut task.ledger, &Record::Done { text })?;
             Ok(DeliveryObject::preview(id, mode, paths))
         }
-        Err(failure) => Err(journal.failed(explained(id, failure, "rebase"))),
+        Err(failure) => Err(journal.failed(explained(id, failure, next))),
     }
 }

@@ -76,12 +76,18 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let opened = task.view.opened()?;
     let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
-    let now = submit::worktree(session, &task.view.id, opened, &quarantine, limits)?;
+    let now = submit::worktree(task, limits)?;
     let lost = |what: String| {
         Failure::new(Code::StateInvalid, what)
             .subject(opened.worktree.clone())
             .remedy("Take what you need out of it, or remove it yourself.", ["git", "worktree", "list"])
     };
+    if worktree.join(".git").is_dir() {
+        return Err(lost(format!("{} has a repository of its own", worktree.display())));
+    }
+    if worktree::head(&session.repository, worktree)?.is_some_and(|head| head != opened.base.commit) {
+        return Err(lost(format!("{} has commits of its own", worktree.display())));
+    }
     if !task.view.is_known(&now.tree) {
         return Err(lost(format!("{} holds work that was never captured", worktree.display())));
     }

@@ -3,7 +3,7 @@
 use super::Session;
 use super::session::RunningAction;
 use crate::domain::contract::DeliveryMode;
-use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, plan, refused};
+use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{Candidate, Change};
 use crate::domain::receipt::{Outcome, Receipt};
@@ -151,17 +151,38 @@ impl Write<'_> {
 
 /// A conflict gets the command that solves it, where it has none of its own.
 #[must_use]
-pub fn explained(task: &str, failure: Failure, next: &str) -> Failure {
-    if failure.code() == Code::DeliveryConflict && !failure.has_remedy() {
-        let text = match next {
-            "rebase" => {
-                "Nothing was written. Carry the change over to what is there now, in the task's worktree."
-            }
-            _ => "Nothing was written. Look at what was delivered.",
-        };
-        return failure.remedy(text, ["git", "tender", next, task]);
+pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
+    if failure.code() != Code::DeliveryConflict || failure.has_remedy() {
+        return failure;
     }
-    failure
+    let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
+    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
+    // What lies in the index no rebase changes.
+    let staged = conflicts.iter().find(|conflict| conflict.reason == Reason::IndexChanged);
+    if let Some(first) = staged.filter(|_| next == Next::Stage) {
+        let text = "Nothing was written. The index has a version of its own: stage what lies in the tree, or restore it there.";
+        return failure
+            .remedy(text, ["git".to_owned(), "add".to_owned(), "--".to_owned(), first.path.to_string()]);
+    }
+    let (text, command) = match next {
+        Next::Rebase | Next::Stage => (
+            "Nothing was written. Carry the change over to what is there now, in the task's worktree.",
+            "rebase",
+        ),
+        Next::Look => ("Nothing was written. Look at what was delivered.", "diff"),
+    };
+    failure.remedy(text, ["git", "tender", command, task])
+}
+
+/// What can be done about a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Carry the change over.
+    Rebase,
+    /// The same, where the index follows.
+    Stage,
+    /// Only look.
+    Look,
 }
 
 /// Writes the steps of a delivery to the ledger.

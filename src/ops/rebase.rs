@@ -7,19 +7,25 @@ use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
-use crate::domain::digest::ObjectId;
+use crate::domain::digest::{Mode, ObjectId};
 use crate::domain::patch::Candidate;
+use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::report::CandidateObject;
 use crate::domain::task::{BaseState, Opened, Rebased, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
+use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::{self, Delivery, Journal, Keeper};
 use crate::git::capture::Capture;
+use crate::git::convert::write_blobs;
 use crate::git::keep::{self, Kept};
 use crate::git::limits::{Limits, violations};
+use crate::git::materialise::Held;
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{Entry, PrivateIndex};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
+use crate::store::Ledger;
 use crate::store::layout::write_private;
 use serde_json::json;
 use std::collections::HashSet;
@@ -38,12 +44,35 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let base = new_base(&task, &home, &candidate)?;
     let planned = merged(&mut task, &home, &candidate, base, from)?;
     let params = json!({ "candidate": candidate.candidate, "onto": planned.rebased.opened.base });
+    let rebased = planned.rebased.clone();
+    let quarantine = session.quarantine(&task.view.id);
+    let movement = movement(session, &rebased, &quarantine);
+    // Everything that can fail without a trace does so here: nothing was touched yet.
+    let changes = movement.changes()?;
+    let ready = movement.prepare(&changes)?;
     let mut action = task.begin("rebase", &params)?;
-    action.note(&mut task.ledger, &Record::Rebasing(Box::new(planned.rebased.clone())))?;
-    if let Err(failure) = carry_out(session, &planned.rebased) {
-        return Err(action.lose(&mut task.ledger, failure));
+    action.note(&mut task.ledger, &Record::Rebasing(Box::new(rebased.clone())))?;
+    let mut journal = Moving { ledger: &mut task.ledger, action: &mut action, open: false };
+    let moved = keep_states(session, &rebased).and_then(|()| {
+        let delivery = Delivery {
+            id: &rebased.opened.contract.task_id,
+            top: movement.worktree,
+            outcome: Outcome::Applied,
+            repository: &session.repository,
+        };
+        let blobs = session.blobs();
+        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
+        apply::execute(ready.0, ready.1, delivery, &mut journal, keeper)
+    });
+    if let Err(failure) = moved {
+        let open = journal.open;
+        return Err(match open {
+            true => action.lose(&mut task.ledger, failure),
+            false => action.fail(&mut task.ledger, failure),
+        });
     }
-    task.finish(action, &Record::Rebased(Box::new(planned.rebased.clone())))?;
+    settle_in(session, &rebased)?;
+    task.finish(action, &Record::Rebased(Box::new(rebased)))?;
     match planned.rebased.captured {
         Some((candidate, _)) => {
             let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
@@ -53,15 +82,65 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     }
 }
 
-/// Goes on with a rebase that was cut off after everything was computed.
+/// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot. True: to its end.
 pub fn resume(
     session: &Session,
-    ledger: &mut crate::store::Ledger,
+    ledger: &mut Ledger,
     action: &mut RunningAction,
     rebased: Rebased,
-) -> Result<()> {
-    carry_out(session, &rebased)?;
-    action.succeed(ledger, &Record::Rebased(Box::new(rebased))).map(|_| ())
+    unfinished: Option<&Unfinished>,
+) -> Result<bool> {
+    let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
+        None => false,
+        Some(unfinished) => {
+            let blobs = session.blobs();
+            let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
+            let mut journal = Moving { ledger, action, open: true };
+            let environment = session.repository.environment();
+            matches!(
+                apply::recover::run(environment, unfinished, &mut journal, keeper)?,
+                Recovered::Completed { .. }
+            )
+        }
+    };
+    if !moved {
+        let text = "it was cut off; the worktree is as it was before".to_owned();
+        action.safe_to_retry(ledger, &Record::Done { text })?;
+        return Ok(false);
+    }
+    settle_in(session, &rebased)?;
+    action.succeed(ledger, &Record::Rebased(Box::new(rebased)))?;
+    Ok(true)
+}
+
+/// Writes the steps of the move to the ledger, as notes of the rebase.
+struct Moving<'a> {
+    ledger: &'a mut Ledger,
+    action: &'a mut RunningAction,
+    open: bool,
+}
+
+impl Journal for Moving<'_> {
+    fn record(&mut self, record: &apply::Record<'_>) -> Result<()> {
+        let note = match record {
+            apply::Record::Planned(plan) => {
+                let (plan, head, evidence) = ((*plan).clone(), None, Vec::new());
+                Record::Planned(Box::new(crate::domain::task::Planned {
+                    plan,
+                    head,
+                    evidence,
+                    undoes: false,
+                }))
+            }
+            apply::Record::Staged(staged) => Record::Staged(Box::new((*staged).clone())),
+            apply::Record::TakingBack => Record::TakingBack,
+            apply::Record::TakenBack(later) => Record::TakenBack { later: later.to_vec() },
+            apply::Record::Done(_) => Record::Done { text: "the worktree was moved".to_owned() },
+        };
+        self.action.note(self.ledger, &note)?;
+        self.open = !matches!(record, apply::Record::TakenBack(_) | apply::Record::Done(_));
+        Ok(())
+    }
 }
 
 struct Planned {
@@ -72,7 +151,8 @@ struct Planned {
 /// What the worktree holds; refused where that would be lost.
 fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
     let opened = task.view.opened()?;
-    let now = content(task.session, opened)?;
+    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    let now = submit::worktree(task, limits)?;
     if task.view.is_known(&now.tree) {
         return Ok(now.tree);
     }
@@ -86,12 +166,6 @@ fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
     .subject(opened.worktree.clone())
     .expected("a captured state", &now.tree)
     .remedy("Capture it first.", ["git", "tender", "submit", &task.view.id]))
-}
-
-fn content(session: &Session, opened: &Opened) -> Result<Capture> {
-    let id = &opened.contract.task_id;
-    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
-    submit::worktree(session, id, opened, &session.quarantine(id), limits)
 }
 
 /// The base that the task gets: HEAD, and what the live tree has at the paths where the candidate would not fit otherwise.
@@ -217,13 +291,39 @@ fn merged(
     };
     let marked: Vec<RepoPath> =
         outcome.conflicts.iter().filter(|c| c.marked).map(|c| c.path.clone()).collect();
-    refuse_obstacles(session, &opened, &from, &outcome.tree)?;
     let captured = match outcome.conflicts.is_empty() {
         true => Some(capture(task, &opened, &quarantine, &outcome.tree)?),
         false => None,
     };
-    let rebased = Rebased { opened, from, to: outcome.tree, captured, marked };
+    let to = set_aside(&index, &outcome, candidate)?;
+    let set_aside = to != outcome.tree;
+    let rebased = Rebased { opened, from, to, captured, marked, set_aside };
     Ok(Planned { rebased, conflicts: outcome.conflicts })
+}
+
+/// Where the candidate's versions lie that no conflict markers could show: a worker decides, then removes the folder.
+pub const SET_ASIDE: &str = ".tender-conflicts";
+
+/// Adds what markers cannot show: the candidate's version, under its path in a folder of its own; for a deletion, a sentence.
+fn set_aside(index: &PrivateIndex<'_>, outcome: &merge::Outcome, candidate: &Candidate) -> Result<ObjectId> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for conflict in outcome.conflicts.iter().filter(|conflict| !conflict.marked || conflict.theirs.is_none())
+    {
+        let change = candidate.changes.iter().find(|change| change.path == conflict.path);
+        let version = match change.and_then(|change| change.new.as_ref()) {
+            Some(new) => (new.mode, new.git_blob.clone()),
+            None => {
+                let text = format!("the candidate deletes {}\n", conflict.path).into_bytes();
+                let ids = write_blobs(&index.conversions(), std::slice::from_ref(&text))?;
+                let id = ids.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))?;
+                (Mode::File, id)
+            }
+        };
+        let path = [SET_ASIDE.as_bytes(), b"/", conflict.path.as_bytes()].concat();
+        entries.push((RepoPath::new(path)?, Some(version)));
+    }
+    index.update(&entries)?;
+    index.write_tree()
 }
 
 /// The candidate on the new base, within the limits, and its digests.
@@ -251,39 +351,18 @@ fn capture(
     Ok((candidate, observation))
 }
 
-fn refuse_obstacles(session: &Session, opened: &Opened, from: &ObjectId, to: &ObjectId) -> Result<()> {
-    let quarantine = session.quarantine(&opened.contract.task_id);
-    let obstacles = movement(session, opened, &quarantine, from, to).obstacles()?;
-    let Some(first) = obstacles.first() else { return Ok(()) };
-    Err(Failure::new(
-        Code::StateInvalid,
-        format!("the worktree has an ignored file at {first}, where the new base has one of its own"),
-    )
-    .subject(first.to_string())
-    .detail("paths", &obstacles)
-    .remedy("Move it away, then rebase again.", ["git", "tender", "rebase", &opened.contract.task_id]))
-}
-
-fn movement<'a>(
-    session: &'a Session,
-    opened: &'a Opened,
-    quarantine: &'a Quarantine,
-    from: &'a ObjectId,
-    to: &'a ObjectId,
-) -> Move<'a> {
+fn movement<'a>(session: &'a Session, rebased: &'a Rebased, quarantine: &'a Quarantine) -> Move<'a> {
     Move {
         repository: &session.repository,
         quarantine,
-        worktree: Path::new(&opened.worktree),
-        from,
-        to,
-        commit: &opened.base.commit,
-        base: &opened.base.tree,
+        worktree: Path::new(&rebased.opened.worktree),
+        from: &rebased.from,
+        to: &rebased.to,
     }
 }
 
-/// Moves refs and worktree. Done again, it goes on from where it was cut off.
-fn carry_out(session: &Session, rebased: &Rebased) -> Result<()> {
+/// The new base and the new state, in the repository's own objects.
+fn keep_states(session: &Session, rebased: &Rebased) -> Result<()> {
     let opened = &rebased.opened;
     let id = &opened.contract.task_id;
     let quarantine = session.quarantine(id);
@@ -298,12 +377,23 @@ fn carry_out(session: &Session, rebased: &Rebased) -> Result<()> {
             commit,
         )?;
     }
-    submit::keep_last(session, id, opened, &quarantine, &rebased.to)?;
+    submit::keep_last(session, id, opened, &quarantine, &rebased.to)
+}
+
+/// After the move: git's view from inside, and what is known of the files that we wrote.
+fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
+    let opened = &rebased.opened;
+    let id = &opened.contract.task_id;
+    let quarantine = session.quarantine(id);
+    let movement = movement(session, rebased, &quarantine);
+    movement.tell_git(&opened.base.commit, &opened.base.tree);
     let held_file = session.layout.task_held(id);
-    let held = std::fs::read(&held_file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let now = content(session, opened)?;
-    let (held, _) = movement(session, opened, &quarantine, &rebased.from, &rebased.to)
-        .carry_out(&now, held.unwrap_or_default())?;
+    let held = std::fs::read(&held_file).ok().and_then(|bytes| serde_json::from_slice::<Held>(&bytes).ok());
+    let Some(mut held) = held else { return Ok(()) };
+    for change in movement.changes()? {
+        // The next capture reads it.
+        held.0.remove(&change.path);
+    }
     let held = serde_json::to_vec(&held)
         .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
     write_private(&held_file, &held)
@@ -338,7 +428,7 @@ fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
     .detail("marked", &planned.rebased.marked)
     .detail("worktree", worktree)
     .remedy(
-        "Resolve the conflict markers in the task's worktree, then submit it.",
+        format!("Resolve the conflict markers in the task's worktree, decide about what lies in {SET_ASIDE}/ and remove that folder; then submit."),
         ["git", "tender", "submit", task],
     )
 }

@@ -36,7 +36,7 @@ pub struct Reconciled {
     pub task: Option<String>,
     /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision` where a person has to, or `busy`
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision` where a person has to, `failed` where it could not be settled, or `busy`
     /// where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
@@ -87,7 +87,11 @@ pub fn recover(session: &Session) -> Result<Recovery> {
                 Err(failure) if failure.code() == Code::DecisionRequired => {
                     Reconciled { outcome: "needs_human_decision", notes: choices(&failure), ..busy() }
                 }
-                other => other?,
+                // One that cannot be settled keeps nobody from settling the others.
+                Err(failure) => {
+                    Reconciled { outcome: "failed", notes: vec![failure.message().to_owned()], ..busy() }
+                }
+                Ok(reconciled) => reconciled,
             },
         });
     }
@@ -207,9 +211,11 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     });
     resumed.reconcile(&mut ledger)?;
     match (unfinished, rebasing) {
-        (None, Some(rebased)) => {
-            super::rebase::resume(session, &mut ledger, &mut resumed, rebased)?;
-            reconciled.outcome = "completed";
+        (unfinished, Some(rebased)) => {
+            let rebase = super::rebase::resume;
+            if rebase(session, &mut ledger, &mut resumed, rebased, unfinished.as_ref())? {
+                reconciled.outcome = "completed";
+            }
         }
         (None, None) => {
             let text = "it was cut off before it changed anything".to_owned();

@@ -1,5 +1,6 @@
 //! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was made against and kept.
 
+use super::rebase::SET_ASIDE;
 use super::session::TaskWrite;
 use super::{Session, budget, tripwire, verify};
 use crate::domain::digest::ObjectId;
@@ -10,6 +11,7 @@ use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
 use crate::git::keep::{self, Kept};
 use crate::git::limits::Limits;
+use crate::git::private_index::Entry;
 use crate::git::{Quarantine, bound, patch_intake};
 use serde_json::json;
 use std::path::Path;
@@ -38,11 +40,32 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let opened = task.view.opened()?.clone();
     let quarantine = session.quarantine(&task.view.id);
     let most = budget::artifact_bytes(&task.view);
-    let captured = capture(session, &task.view.id, &opened, &quarantine, (patch, most))?;
+    if patch.is_none() {
+        decided(task, &opened)?;
+    }
+    let captured = capture(task, &opened, patch, most)?;
     resolved(task, &quarantine, &captured)?;
     let candidate = bind(task, &opened, captured)?;
     keep_last(session, &task.view.id, &opened, &quarantine, &candidate.tree)?;
     Ok(candidate)
+}
+
+/// A rebase has set versions aside that no markers could show: as long as the folder is there, nobody has decided between them.
+fn decided(task: &TaskWrite<'_>, opened: &Opened) -> Result<()> {
+    let folder = Path::new(&opened.worktree).join(SET_ASIDE);
+    if !task.view.set_aside || folder.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::StateInvalid,
+        format!("{} holds what the rebase has set aside: nobody has decided about it", folder.display()),
+    )
+    .subject(SET_ASIDE)
+    .expected("no such folder", folder.display().to_string())
+    .remedy(
+        "Bring the files to what they should say, remove that folder, then submit again.",
+        ["git", "tender", "submit", &task.view.id],
+    ))
 }
 
 /// A rebase left conflict markers: as long as they are there, nobody has decided what the file should say.
@@ -56,7 +79,7 @@ fn resolved(task: &TaskWrite<'_>, quarantine: &Quarantine, captured: &Capture) -
         let Some(new) = change.new.as_ref().filter(|new| new.mode.is_regular()) else { continue };
         let bytes = objects.blob(&new.git_blob)?;
         let line = |start: &[u8]| bytes.split(|b| *b == b'\n').any(|line| line.starts_with(start));
-        if line(b"<<<<<<< ") && line(b">>>>>>> ") {
+        if line(b"<<<<<<< ") || line(b">>>>>>> ") {
             open.push(change.path.clone());
         }
     }
@@ -105,62 +128,64 @@ fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture
 }
 
 /// The content of a candidate, within what the contract and the policy allow.
-fn capture(
-    session: &Session,
-    task: &str,
-    opened: &Opened,
-    quarantine: &Quarantine,
-    (patch, most): (Option<&[u8]>, u64),
-) -> Result<Capture> {
+fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u64) -> Result<Capture> {
+    let (session, id) = (task.session, task.view.id.as_str());
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: opened.contract.write_scope.patterns(),
         artifact_bytes: Some(most),
     };
+    let quarantine = session.quarantine(id);
     let captured = match patch {
-        Some(patch) => patch_intake::take(&session.repository, quarantine, &opened.base.tree, patch, &limits),
-        None => worktree(session, task, opened, quarantine, limits),
+        Some(patch) => {
+            patch_intake::take(&session.repository, &quarantine, &opened.base.tree, patch, &limits)
+        }
+        None => worktree(task, limits),
     };
     captured.map_err(|failure| match failure.code() {
         // Where the scope is looked at, the task's name is not known.
         Code::ScopeViolation => {
             let text = failure.next_step().text;
-            failure.remedy(text, ["git", "tender", "report", "--brief", task])
+            failure.remedy(text, ["git", "tender", "report", "--brief", id])
         }
         _ => failure,
     })
 }
 
 /// The worktree as it is now; refused with everything in it that is not allowed.
-pub fn worktree(
-    session: &Session,
-    task: &str,
-    opened: &Opened,
-    quarantine: &Quarantine,
-    limits: Limits<'_>,
-) -> Result<Capture> {
+pub fn worktree(task: &TaskWrite<'_>, limits: Limits<'_>) -> Result<Capture> {
+    let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened()?);
+    let quarantine = session.quarantine(id);
     let worktree = Path::new(&opened.worktree);
     if !worktree.is_dir() {
         return Err(Failure::new(
             Code::NotFound,
-            format!("the worktree {} of task {task} is gone", worktree.display()),
+            format!("the worktree {} of task {id} is gone", worktree.display()),
         )
         .subject(opened.worktree.clone())
         .remedy(
             "Cancel the task, or submit a patch instead. A candidate that was captured is kept.",
-            ["git", "tender", "cancel", task],
+            ["git", "tender", "cancel", id],
         ));
     }
-    let held = std::fs::read(session.layout.task_held(task))
+    let held = std::fs::read(session.layout.task_held(id))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let last = task.view.candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
+    let new = last.iter().filter(|change| change.old.is_none());
+    let added: Vec<Entry> = new
+        .filter_map(|change| {
+            change.new.as_ref().map(|new| (change.path.clone(), Some((new.mode, new.git_blob.clone()))))
+        })
+        .collect();
     capture::capture(&capture::Request {
         repository: &session.repository,
-        quarantine,
+        quarantine: &quarantine,
         worktree,
         base_tree: &opened.base.tree,
         // Without the stat cache every file is read.
         held: &held.unwrap_or_default(),
+        added: &added,
         scratch: &opened.contract.scratch,
         limits,
     })

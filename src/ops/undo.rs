@@ -50,7 +50,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
         }
         Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
-        Err(failure) => Err(journal.failed(explained(&id, failure, "diff"))),
+        Err(failure) => Err(journal.failed(explained(&id, failure, live::Next::Look))),
     }
 }
 

@@ -179,6 +179,12 @@ fn files_that_were_removed_created_or_made_binary_on_both_sides_are_a_persons_ma
     let refused = repo.json(&["rebase", "t1"]);
     let names: Vec<String> = refused.conflicts().into_iter().map(|(path, _)| path).collect();
     assert_eq!(names, ["bin", "docs/a.md", "docs/b.md", "new.md"]);
+    assert_eq!(task.read(".tender-conflicts/bin"), b"a\0c");
+    assert_eq!(task.read(".tender-conflicts/new.md"), b"ours\n");
+    // Nobody has decided yet; nothing is captured, nothing is shipped.
+    assert_eq!(repo.json(&["ship", "t1"]).fails("state.invalid")["subject"], ".tender-conflicts");
+    task.rm(".tender-conflicts");
+    repo.json(&["submit", "t1"]).ok();
     assert_eq!(task.read("docs/a.md"), b"changed\n");
     assert_eq!(task.read("docs/b.md"), b"edited\n");
     assert_eq!(repo.text("new.md"), "theirs\n");
@@ -240,13 +246,129 @@ fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
         assert_eq!(repo.json(&["status"]).ok().json["unfinished"][0]["tool"], "rebase", "{pattern}");
         // The worker goes on while nobody has put anything in order.
         task.write("docs/b.md", "the worker was here\n");
-        let submitted = repo.json(&["submit", "t1"]).ok();
-        assert_eq!(submitted.json["candidate"], 3, "{pattern}");
+        repo.json(&["submit", "t1"]).ok();
+        if !task.exists("src/new.txt") {
+            // Nothing had been moved yet, so it was taken back; the worker's edit is captured on the old base.
+            repo.json(&["rebase", "t1"]).ok();
+        }
         assert_eq!(task.read("docs/a.md"), both().into_bytes(), "{pattern}");
         assert_eq!(task.read("docs/b.md"), b"the worker was here\n", "{pattern}");
         assert!(task.exists("src/new.txt"), "{pattern}");
         repo.json(&["deliver", "t1"]).ok();
         assert_eq!(repo.text("docs/a.md"), both(), "{pattern}");
         repo.fsck_gc();
+    }
+}
+
+/// A task whose candidate deletes a file and puts a directory there.
+#[test]
+fn what_is_in_conflict_makes_no_room() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let task = repo.submitted(&Contract::new("t1"), |task| {
+        task.rm("docs/b.md");
+        task.write("docs/b.md/in", "x\n");
+    });
+    repo.write("docs/b.md", "edited by the user\n");
+    repo.json(&["rebase", "t1"]).fails("delivery.conflict");
+    assert_eq!(task.read("docs/b.md"), b"edited by the user\n");
+    repo.json(&["ship", "t1"]).fails("state.invalid");
+    assert_eq!(repo.text("docs/b.md"), "edited by the user\n");
+}
+
+#[test]
+fn a_worktree_that_cannot_be_moved_stays_as_it_is() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write(".gitignore", "/build\n");
+    repo.commit("ignore");
+    let task = repo.changing("t1", &[("docs/a.md", Some(&lines_with(2, "two")))]);
+    task.write("build", "an ignored file of the worker's\n");
+    repo.write("build/x", "x\n");
+    repo.git(&["add", "-f", "build/x"]);
+    repo.write("src/a.txt", "further\n");
+    repo.commit("a directory of that name");
+    repo.write("docs/a.md", lines_with(9, "nine, by the user"));
+    repo.json(&["rebase", "t1"]).fails("state.invalid");
+    assert_eq!(task.read("docs/a.md"), lines_with(2, "two").into_bytes());
+    assert_eq!(task.read("src/a.txt"), b"alpha\n");
+    task.rm("build");
+    repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(task.read("build/x"), b"x\n");
+    repo.json(&["ship", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), both());
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M docs/a.md");
+}
+
+#[test]
+fn a_rebase_that_was_cut_off_in_a_worktree_that_is_gone_keeps_nobody_from_ending_the_task() {
+    let lab = Lab::new();
+    let (repo, task) = with_candidate(&lab);
+    repo.write("src/new.txt", "n\n");
+    repo.commit("further");
+    let path = deadly_git(&lab, "$*", "*worktrees*update-ref*HEAD*");
+    assert_ne!(repo.tender_in("", &[("PATH", &path)], None, &["rebase", "t1"]).code, 0);
+    std::fs::remove_dir_all(&task.worktree).expect("removed");
+    repo.json(&["recover"]).ok();
+    repo.json(&["cancel", "t1"]).ok();
+}
+
+#[test]
+fn what_the_candidate_added_is_not_dropped_because_it_is_ignored_by_now() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.changing("t1", &[("docs/x.tmp", Some("x\n"))]);
+    repo.write(".gitignore", "*.tmp\n");
+    repo.commit("ignore");
+    let rebased = repo.json(&["rebase", "t1"]).ok();
+    assert_eq!(rebased.changes(), [("docs/x.tmp".to_owned(), "added".to_owned())]);
+    repo.json(&["ship", "t1"]).ok();
+    assert_eq!(repo.text("docs/x.tmp"), "x\n");
+}
+
+#[test]
+fn lines_are_merged_in_every_repository_and_as_git_stores_them() {
+    let lab = Lab::new();
+    // SHA-256; a merge whose result is empty; an editor that saves with other line ends; a bit that only one side changed.
+    let repo = lab.repo_with("sha256", &["--object-format=sha256"]);
+    repo.write("docs/a.md", LINES);
+    repo.write("e", "one\n");
+    repo.write(".gitattributes", "*.md text\n");
+    repo.commit("first");
+    let task = repo.submitted(&Contract::new("t1"), |task| {
+        task.write("docs/a.md", lines_with(2, "two"));
+        task.chmod("e", 0o755);
+    });
+    repo.write("docs/a.md", lines_with(9, "nine, by the user").replace('\n', "\r\n"));
+    repo.write("e", "");
+    let conflicts = repo.json(&["deliver", "t1"]);
+    let conflicts = &conflicts.fails("delivery.conflict")["details"]["conflicts"];
+    assert_eq!(
+        (&conflicts[0]["mergeable"], &conflicts[1]["mergeable"]),
+        (&json!(true), &json!(true)),
+        "{conflicts:#}"
+    );
+    repo.json(&["deliver", "t1", "--merge"]).ok();
+    assert_eq!(repo.text("docs/a.md").replace('\r', ""), both());
+    assert_eq!(repo.text("e"), "");
+    assert_eq!(task.read("e"), b"");
+}
+
+#[test]
+fn a_worktree_with_commits_of_its_own_is_not_collected() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for (id, own) in [("t1", false), ("t2", true)] {
+        let task = repo.changing(id, &[("docs/a.md", Some(&lines_with(2, id)))]);
+        let inside = Repo::at(&lab, task.worktree.clone());
+        if own {
+            std::fs::remove_file(task.worktree.join(".git")).expect("removed");
+            inside.git(&["init", "-q"]);
+        }
+        inside.commit("only here");
+        repo.json(&["cancel", id]).ok();
+        let kept = repo.json(&["gc"]).ok();
+        assert!(kept.json["kept"].to_string().contains("of its own"), "{:#}", kept.json);
+        assert!(task.exists("docs/a.md"));
     }
 }

@@ -112,3 +112,37 @@ fn a_linked_worktree_has_an_index_of_its_own() {
     assert_eq!(linked.git(&["diff", "--cached", "--name-only"]), "docs/a.md");
     assert_eq!(main.read(".git/index"), index);
 }
+
+#[test]
+fn entries_beneath_or_above_a_new_one_are_the_users_and_in_the_way() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.submitted(&staged("t1"), |task| task.write("d/x", "x\n"));
+    repo.write("d", "the only copy\n");
+    repo.git(&["add", "d"]);
+    repo.rm("d");
+    let refused = repo.json(&["deliver", "t1"]);
+    assert_eq!(refused.conflicts(), [("d/x".to_owned(), "index_changed".to_owned())]);
+    assert_eq!(repo.git(&["show", ":d"]), "the only copy");
+    assert!(!repo.exists("d") && !repo.exists(".git/index.lock"));
+    repo.git(&["rm", "-q", "--cached", "d"]);
+    repo.json(&["deliver", "t1"]).ok();
+}
+
+#[test]
+fn an_edit_that_is_not_staged_is_no_matter_for_a_rebase() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.submitted(&staged("t1"), |task| task.write("docs/a.md", lines_with(2, "two")));
+    let mine = lines_with(9, "nine, by the user");
+    repo.write("docs/a.md", &mine);
+    let refused = repo.json(&["deliver", "t1"]);
+    assert_eq!(refused.fails("delivery.conflict")["details"]["conflicts"][0]["mergeable"], false);
+    repo.json(&["rebase", "t1"]).ok();
+    let refused = repo.json(&["deliver", "t1"]);
+    let error = refused.fails("delivery.conflict");
+    assert_eq!(error["remedy"]["command"], json!(["git", "add", "--", "docs/a.md"]));
+    repo.git(&["add", "docs/a.md"]);
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.git(&["show", ":docs/a.md"]), mine.replace("line 2\n", "two\n").trim_end());
+}

@@ -192,27 +192,25 @@ fn by_smudging(
     Ok(())
 }
 
-/// Would a three-way merge of the file be clean? On the bytes of a checkout, line ends aside; a file with NUL bytes is never merged.
+/// Would a three-way merge of the file be clean? On what git stores of it, as a rebase merges; a file with NUL bytes is never merged.
 pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
-    let (Some(old), Some(new)) = (regular(change.old.as_ref()), regular(change.new.as_ref())) else {
+    let (Some(old), Some(new), Some(quarantine)) =
+        (regular(change.old.as_ref()), regular(change.new.as_ref()), terms.quarantine)
+    else {
         return Ok(false);
     };
-    let sides = [(change.path.clone(), old.git_blob.clone()), (change.path.clone(), new.git_blob.clone())];
-    let before = terms.smudge(terms.before_tree, &sides[..1])?;
-    let after = terms.smudge(terms.after_tree, &sides[1..])?;
-    let texts: Vec<Vec<u8>> = before
-        .into_iter()
-        .chain(after)
-        .chain([live.bytes.clone()])
-        .map(|bytes| bytes.split(|b| *b == b'\r').collect::<Vec<_>>().concat())
-        .collect();
-    let [base, ours, theirs] = texts.as_slice() else { return Ok(false) };
-    let paths = std::slice::from_ref(&change.path);
-    if terms.conversions().unmergeable(terms.before_tree, paths)? != [false] {
+    if terms.conversions().unmergeable(terms.before_tree, std::slice::from_ref(&change.path))? != [false] {
         return Ok(false);
     }
+    let file = [(change.path.clone(), live.bytes.clone())];
+    let Ok((stored, _)) = store(terms, &file, &[]) else { return Ok(false) };
+    let objects = terms.repository.objects(terms.quarantine)?;
+    let [base, ours, theirs] =
+        [objects.blob(&old.git_blob)?, objects.blob(&new.git_blob)?, objects.blob(&stored[0])?];
+    let folder = quarantine.objects.parent().unwrap_or(&quarantine.objects);
     let labels = Labels { theirs: "", ours: "" };
-    Ok(merge::lines(base, ours, theirs, labels)?.is_some_and(|merged| merged.clean))
+    let merged = merge::lines(terms.repository, folder, [&base, &ours, &theirs], labels)?;
+    Ok(merged.is_some_and(|merged| merged.clean))
 }
 
 /// Stores what lies at these paths as git would, in the quarantine. Links are stored as they are.
