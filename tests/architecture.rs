@@ -77,6 +77,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/materialise.rs", "our trees: fills worktrees and slots"),
     ("git/worktree.rs", "our worktrees and their administration"),
     ("git/slot.rs", "our slots"),
+    ("git/merge.rs", "a throw-away place for what git merges"),
     ("git/convert.rs", "a throw-away place for git's conversions"),
     ("git/live_base.rs", "a copy of the user's index, to work on as a private one"),
     ("git/patch_intake/mail.rs", "a throw-away folder into which git splits a mailbox"),

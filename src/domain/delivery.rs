@@ -14,77 +14,8 @@ use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+pub use super::conflict::{Conflict, Reason, Side, refused};
 pub use super::index::{IndexRule, IndexState, IndexStep};
-
-/// Why a path cannot be delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The content is neither the preimage nor the postimage.
-    Edited,
-    /// The file is gone.
-    Missing,
-    /// Something lies where the change creates a file.
-    Appeared,
-    /// A file became a link, a directory or something else.
-    TypeChanged,
-    /// The executable bit is not the preimage's.
-    ModeChanged,
-    /// A directory on the way is a symbolic link.
-    ParentIsLink,
-    /// A directory on the way is a file.
-    ParentIsFile,
-    /// A sibling's name differs in case or Unicode form only.
-    Collision,
-    /// The index entry is not what it was, nor the preimage or the postimage.
-    IndexChanged,
-    /// The index holds a merge conflict.
-    Unmerged,
-    /// The index promises the file (`git add -N`).
-    IntentToAdd,
-    /// The path is outside the sparse checkout.
-    OutsideSparse,
-    /// Another repository lies in between.
-    NestedRepository,
-    /// A submodule's commit.
-    Gitlink,
-    /// The file's owner could not be kept.
-    Owner,
-    /// Somebody has the file open for writing.
-    OpenForWriting,
-}
-
-/// One path that is not what the change was made for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Conflict {
-    /// The path.
-    pub path: RepoPath,
-    /// Why.
-    pub reason: Reason,
-    /// The preimage; `None` where the change creates the path.
-    pub expected: Option<Side>,
-    /// What is there, as git would store it; `None` where nothing is, or nothing that git could store.
-    pub actual: Option<Side>,
-    /// True where a three-way merge would be clean.
-    pub mergeable: bool,
-}
-
-/// Mode and blob of one side of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Side {
-    /// Git's mode.
-    pub mode: Mode,
-    /// Git's id.
-    pub git_blob: ObjectId,
-}
-
-impl Side {
-    fn of(state: &FileState) -> Self {
-        Self { mode: state.mode, git_blob: state.git_blob.clone() }
-    }
-}
 
 /// What lies at a path in the live tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -353,19 +284,6 @@ fn is_mergeable(change: &Change, fact: &LiveFact, reason: Reason, rule: IndexRul
     // Where the index follows, it has to have what lies there: what is edited and not staged stays so.
     let lies = fact.side().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.git_blob });
     content && (rule == IndexRule::Stays || lies.as_ref() == Some(&fact.index))
-}
-
-/// The failure that a refused delivery ends with; nothing was written.
-#[must_use]
-pub fn refused(conflicts: &[Conflict]) -> Failure {
-    let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
-    let others = match conflicts.len() {
-        0 | 1 => String::new(),
-        n => format!(" and {} more", n - 1),
-    };
-    let message =
-        format!("nothing was written: the live tree is not what the change was made for at {first}{others}");
-    Failure::new(Code::DeliveryConflict, message).subject(first).detail("conflicts", conflicts)
 }
 
 /// The paths that the patch frees and fills, to judge a path together with its neighbours.

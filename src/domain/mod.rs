@@ -5,13 +5,14 @@
 //! - What was made: `patch` and `patch_text`, with `digest`s to name it.
 //! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk` (`tripwire`: what changed around
 //!   it), `report`.
-//! - What is done: `delivery` (look, then plan; `index` with it), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
+//! - What is done: `delivery` (look, then plan; `index` with it; or a `conflict`), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
 //! - What happened: `entry` (a row of the ledger), `record` (what it holds), `decision` (what only a person can say), `action` and `task`
 //!   (rows folded to a state).
 
 pub mod action;
 pub mod budget;
 pub mod clause;
+pub mod conflict;
 pub mod contract;
 pub mod decision;
 pub mod delivery;

@@ -8,7 +8,7 @@ use super::command::Git;
 use super::fsops::fault;
 use super::live::states;
 use super::repository::Repository;
-use crate::domain::delivery::{Conflict, IndexState, IndexStep, Reason, refused};
+use crate::domain::delivery::{Conflict, IndexState, IndexStep, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::receipt::IndexPlan;
 use crate::domain::repo_path::RepoPath;
@@ -315,15 +315,9 @@ fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
         next.is_some_and(|name| name.starts_with(&beneath))
             || step.path.ancestors().iter().any(|above| stay.contains(above.as_bytes()))
     };
-    let conflict = |step: &IndexStep| Conflict {
-        path: step.path.clone(),
-        reason: Reason::IndexChanged,
-        expected: None,
-        actual: None,
-        mergeable: false,
-    };
     let new = steps.iter().filter(|step| step.before == IndexState::Absent);
-    let conflicts: Vec<Conflict> = new.filter(taken).map(conflict).collect();
+    let conflicts: Vec<Conflict> =
+        new.filter(taken).map(|step| Conflict::of_the_index(step.path.clone())).collect();
     if conflicts.is_empty() { Ok(()) } else { Err(refused(&conflicts)) }
 }
 

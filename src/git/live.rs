@@ -244,8 +244,13 @@ pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materia
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
 
-/// Stores what the survey found at these paths in the quarantine, as git would; `None` where nothing lies that git could store.
-pub fn store(terms: &Terms<'_>, survey: &Survey, wanted: &HashSet<&RepoPath>) -> Result<Vec<Entry>> {
+/// Stores what the survey found at these paths in the quarantine, as git would with the attributes of a tree; `None` where nothing lies that git could store.
+pub fn store(
+    terms: &Terms<'_>,
+    survey: &Survey,
+    attributes: &ObjectId,
+    wanted: &HashSet<&RepoPath>,
+) -> Result<Vec<Entry>> {
     let (mut found, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in terms.changes.iter().zip(&survey.facts).filter(|(c, _)| wanted.contains(&c.path)) {
         let bytes = survey.live.get(&change.path).map(|live| live.bytes.clone());
@@ -260,7 +265,7 @@ pub fn store(terms: &Terms<'_>, survey: &Survey, wanted: &HashSet<&RepoPath>) ->
     let texts: Vec<(RepoPath, Vec<u8>)> =
         files.iter().map(|(path, _, bytes)| (path.clone(), bytes.clone())).collect();
     let targets: Vec<Vec<u8>> = links.iter().map(|(.., bytes)| bytes.clone()).collect();
-    let (file_ids, link_ids) = content::store(terms, &texts, &targets)?;
+    let (file_ids, link_ids) = content::store(terms, attributes, &texts, &targets)?;
     let stored = files.into_iter().zip(file_ids).chain(links.into_iter().zip(link_ids));
     found.extend(stored.map(|((path, mode, _), id)| (path, Some((mode, id)))));
     Ok(found)

@@ -235,7 +235,7 @@ fn live_entries(
             wanted.insert(&change.path);
         }
     }
-    crate::git::live::store(&terms, &survey, &wanted)
+    crate::git::live::store(&terms, &survey, head, &wanted)
 }
 
 /// Links and directories in the way, submodules, a merge that is not finished: a person has to see to those.

@@ -372,3 +372,18 @@ fn a_worktree_with_commits_of_its_own_is_not_collected() {
         assert!(task.exists("docs/a.md"));
     }
 }
+
+#[test]
+fn the_attributes_of_the_new_base_say_what_the_users_bytes_are() {
+    let lab = Lab::new();
+    let (repo, _) = with_candidate(&lab);
+    repo.write(".gitattributes", "*.md text eol=crlf\n");
+    repo.commit("attributes");
+    repo.rm("docs/a.md");
+    repo.git(&["checkout", "--", "docs/a.md"]);
+    assert!(repo.text("docs/a.md").contains("\r\n"));
+    repo.json(&["deliver", "t1"]).fails("delivery.conflict");
+    repo.json(&["rebase", "t1"]).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), lines_with(2, "two").replace('\n', "\r\n"));
+}

@@ -2,9 +2,8 @@
 //! neither. An entry that is neither of its two states any more is the user's, like a path that is.
 
 use super::{Act, Run, Stop};
-use crate::domain::delivery::{Conflict, IndexStep, Reason, refused};
+use crate::domain::delivery::{Conflict, IndexStep, refused};
 use crate::domain::receipt::DeliveryPlan;
-use crate::domain::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};
@@ -54,14 +53,7 @@ impl Run<'_> {
         if others.is_empty() {
             return Ok(steps);
         }
-        let conflict = |path: RepoPath| Conflict {
-            path,
-            reason: Reason::IndexChanged,
-            expected: None,
-            actual: None,
-            mergeable: false,
-        };
-        let conflicts: Vec<Conflict> = others.into_iter().map(conflict).collect();
+        let conflicts: Vec<Conflict> = others.into_iter().map(Conflict::of_the_index).collect();
         Err(Stop::Failed(refused(&conflicts)))
     }
 

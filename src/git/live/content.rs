@@ -203,7 +203,7 @@ pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) ->
         return Ok(false);
     }
     let file = [(change.path.clone(), live.bytes.clone())];
-    let Ok((stored, _)) = store(terms, &file, &[]) else { return Ok(false) };
+    let Ok((stored, _)) = store(terms, terms.before_tree, &file, &[]) else { return Ok(false) };
     let objects = terms.repository.objects(terms.quarantine)?;
     let [base, ours, theirs] =
         [objects.blob(&old.git_blob)?, objects.blob(&new.git_blob)?, objects.blob(&stored[0])?];
@@ -216,11 +216,12 @@ pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) ->
 /// Stores what lies at these paths as git would, in the quarantine. Links are stored as they are.
 pub(super) fn store(
     terms: &Terms<'_>,
+    attributes: &ObjectId,
     files: &[(RepoPath, Vec<u8>)],
     links: &[Vec<u8>],
 ) -> Result<(Vec<ObjectId>, Vec<ObjectId>)> {
     let conversions = terms.conversions();
-    let files = conversions.clean(terms.before_tree, &terms.drivers(), files, true)?;
+    let files = conversions.clean(attributes, &terms.drivers(), files, true)?;
     Ok((files, write_blobs(&conversions, links)?))
 }
 
