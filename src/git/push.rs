@@ -155,7 +155,7 @@ pub enum Said {
     Lease,
     /// The server refused; in its words.
     Refused(String),
-    /// The server does not do what the push needs; in git's words.
+    /// The server does not do what the push needs, by git's own words, before anything was sent.
     NotSupported(String),
     /// Nothing that can be relied on; what there is of it.
     Unclear(String),
@@ -179,11 +179,17 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
         }
         Some(("!", summary)) if summary.starts_with("[rejected]") => Said::Lease,
         Some((flag, _)) if flag != "!" && code == Some(0) => Said::Accepted,
-        None if stderr.contains("does not support") => Said::NotSupported(words()),
+        None if cannot(&stderr) => Said::NotSupported(words()),
         None if turned_away(&stderr) => Said::Refused(words()),
         Some((_, summary)) => Said::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
         None => Said::Unclear(words()),
     }
+}
+
+/// True where git itself gave up before it sent anything. The words of the server, which it passes on, come only once something was.
+fn cannot(stderr: &str) -> bool {
+    let mut before = stderr.lines().take_while(|line| !line.starts_with("remote:"));
+    before.any(|line| line.starts_with("fatal: the receiving end does not support "))
 }
 
 /// True where the door was not opened, so that nothing was sent: git's own words or ssh's, never those of the server's hooks.
@@ -245,6 +251,9 @@ mod tests {
         for unclear in [
             "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403\n",
             "remote: mirror: Permission denied (publickey).\nfatal: the remote end hung up unexpectedly\n",
+            "remote: note: this server does not support LFS locking\n",
+            "remote: x\nfatal: the receiving end does not support push options\n",
+            "error: the mirror does not support this\n",
         ] {
             assert!(matches!(of(128, "", unclear), Said::Unclear(_)), "{unclear}");
         }

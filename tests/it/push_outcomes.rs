@@ -104,6 +104,18 @@ fn an_answer_that_is_lost_after_the_server_accepted_is_asked_for() {
 }
 
 #[test]
+fn what_a_hook_says_is_no_word_of_git() {
+    let lab = Lab::new();
+    let Some((repo, bare, http)) = over_http(&lab) else { return };
+    for words in ["note: this server does not support locking", "Permission denied (publickey)."] {
+        http.mode(Mode::WordsOnly(words));
+        let answer = completed(repo.json(&["deliver", "t1"]), "applied");
+        assert_eq!(answer.json["commit"], bare.at("topic").expect("arrived").as_str());
+        repo.json(&["undo", "t1"]).ok();
+    }
+}
+
+#[test]
 fn a_connection_that_is_dropped_before_anything_arrived_may_be_repeated() {
     let lab = Lab::new();
     let Some((repo, bare, http)) = over_http(&lab) else { return };

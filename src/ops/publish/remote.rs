@@ -202,7 +202,6 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     };
     match said {
         Said::Accepted => Moved::Done(Vec::new()),
-        Said::NotSupported(words) => Moved::Refused(not_supported(publication, &words)),
         said => concluded(publishing, &opened.contract.task_id, said, ask(session, opened, publishing)),
     }
 }
@@ -221,7 +220,8 @@ fn concluded(publishing: &Publishing, task: &str, said: Said, asked: Asked) -> M
         (Asked::Unknown(_), Said::Lease) => {
             Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
         }
-        (Asked::Unknown(why), Said::Unclear(words)) => {
+        (Asked::Unchanged, Said::NotSupported(words)) => Moved::Refused(not_supported(publication, &words)),
+        (Asked::Unknown(why), Said::Unclear(words) | Said::NotSupported(words)) => {
             Moved::Unknown(publishing.unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
         (_, Said::Unclear(words)) => Moved::Nothing(nothing(publication, &words, task)),
