@@ -57,7 +57,7 @@ enum Moved {
     Done(Vec<String>),
     /// It was refused, so that nothing changed.
     Refused(Failure),
-    /// The answer was lost, and the ref was looked at: it did not take place.
+    /// The answer was lost, and the ref was looked at: it has not arrived. What was sent may still be under way.
     Nothing(Failure),
     /// Nobody can say.
     Unknown(Failure),
@@ -412,8 +412,11 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
         }
         Asked::Unchanged => {
             resumed.reconcile(&mut ledger)?;
-            let text =
-                format!("{} names what it named before: nothing took place", publishing.publication.place());
+            let text = if publishing.is_sent() {
+                publishing.late_effect()
+            } else {
+                format!("{} names what it named before: nothing took place", publishing.publication.place())
+            };
             resumed.safe_to_retry(&mut ledger, &Record::Done { text: text.clone() })?;
             reconciled.notes.push(text);
         }
