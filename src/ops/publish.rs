@@ -16,7 +16,9 @@ use crate::domain::delivery::Clearance;
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::entry::Entry;
 use crate::domain::patch::{Candidate, manifest_sha256};
-use crate::domain::publication::{CommitPlan, Identity, Publication, Publishing, Standing, default_branch};
+use crate::domain::publication::{
+    CommitPlan, Identity, Publication, Publishing, Standing, default_branch, message_of_goal,
+};
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Opened, Record, TaskState};
@@ -240,8 +242,8 @@ fn commit_plan(
             trailers.push(trailer);
         }
     }
-    let text =
-        opened.contract.terms.message.clone().unwrap_or_else(|| opened.contract.goal.replace('\0', " "));
+    let contract = &opened.contract;
+    let text = contract.terms.message.clone().unwrap_or_else(|| message_of_goal(&contract.goal));
     let mut plan = CommitPlan {
         tree: candidate.tree.clone(),
         parent: opened.base.commit.clone(),
