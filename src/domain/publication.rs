@@ -72,7 +72,7 @@ impl CommitPlan {
 pub struct Remote {
     /// The name in the configuration.
     pub name: String,
-    /// The address that is pushed to; a password in it is replaced.
+    /// The address that is pushed to; what is secret in it is replaced.
     pub url: String,
 }
 
@@ -102,10 +102,10 @@ impl Publication {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// By which the last delivery to the same place is found in the ledger.
+    /// By which the last delivery to the same place is found in the ledger. A remote that was given another address is another place.
     #[must_use]
     pub fn key(&self) -> Sha256 {
-        let remote = self.remote.as_ref().map(|remote| &remote.name);
+        let remote = &self.remote;
         Sha256::of_json(
             &json!({ "publication": self.mode.as_str(), "remote": remote, "branch": self.branch }),
         )
@@ -293,6 +293,11 @@ pub fn default_branch(task: &str) -> String {
     format!("tender/{}", ref_component(task))
 }
 
+/// Longest component of a branch's name, in bytes: a file system's 255 less what git's lock file adds (`.lock`).
+const LONGEST_COMPONENT: usize = 250;
+/// Longest name of a branch, in bytes, so that its path remains one.
+const LONGEST_BRANCH: usize = 1_000;
+
 /// The rule that a name breaks, of those that git has for branches; `None` where it is right.
 #[must_use]
 pub fn branch_fault(name: &str) -> Option<&'static str> {
@@ -312,6 +317,8 @@ pub fn branch_fault(name: &str) -> Option<&'static str> {
         || name.split('/').any(component)
     {
         Some("is no valid name of a ref")
+    } else if name.len() > LONGEST_BRANCH || name.split('/').any(|part| part.len() > LONGEST_COMPONENT) {
+        Some("is longer than a name in a file system may be")
     } else {
         None
     }
@@ -332,7 +339,30 @@ pub fn remote_fault(name: &str) -> Option<&'static str> {
 /// The rule that a message breaks.
 #[must_use]
 pub fn message_fault(message: &str) -> Option<&'static str> {
-    message.contains('\0').then_some("holds NUL, which no commit's message may have")
+    if message.contains('\0') {
+        Some("holds NUL, which no commit's message may have")
+    } else if message.lines().any(is_ours) {
+        Some("has a line that begins as ours do (`Tender-…:`), which say where a commit comes from")
+    } else {
+        None
+    }
+}
+
+/// True for a line that could be taken for one of the trailers that a delivery adds. git does not mind their case.
+fn is_ours(line: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let key = line.bytes().take_while(|byte| word(*byte)).count();
+    let begins = line[..key].to_ascii_lowercase().starts_with("tender-");
+    begins && line[key..].trim_start().starts_with([':', '=', '#'])
+}
+
+/// The message where the contract names none: its goal, none of whose lines can be taken for a trailer of ours.
+#[must_use]
+pub fn message_of_goal(goal: &str) -> String {
+    let goal = goal.replace('\0', " ");
+    let lines =
+        goal.split('\n').map(|line| if is_ours(line) { format!("> {line}") } else { line.to_owned() });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The rule that a push option breaks.
@@ -395,6 +425,11 @@ mod tests {
         ] {
             assert!(branch_fault(bad).is_some(), "{bad:?}");
         }
+        let long = "x".repeat(250);
+        assert_eq!(branch_fault(&format!("a/{long}")), None);
+        for bad in [format!("a/{long}x"), format!("{}x", "ä".repeat(125)), vec![long; 5].join("/")] {
+            assert!(branch_fault(&bad).is_some(), "{bad}");
+        }
         for task in ["t1", "a..b", "x.lock", "x.", "a.b"] {
             assert_eq!(branch_fault(&default_branch(task)), None, "{task}");
         }
@@ -404,6 +439,20 @@ mod tests {
         assert!(
             push_option_fault("a\nb").is_some() && push_option_fault("merge_request.title=ä b").is_none()
         );
+    }
+
+    #[test]
+    fn no_message_forges_a_trailer_of_ours() {
+        for good in
+            ["x", "x\n\nTender-hearted, it is: a", "x\n\n Tender-Task: t", "x\n\nSigned-off-by: A <a@b>"]
+        {
+            assert_eq!(message_fault(good), None, "{good}");
+        }
+        for bad in ["x\n\nTender-Task: t9", "tender-evidence : x", "x\r\n\r\nTENDER-Contract:y\r\n", "x\0"] {
+            assert!(message_fault(bad).is_some(), "{bad:?}");
+            assert_eq!(message_fault(&message_of_goal(bad)), None, "{bad:?}");
+        }
+        assert_eq!(message_of_goal("a\nTender-Task: x\n"), "a\n> Tender-Task: x\n");
     }
 
     #[test]
@@ -425,6 +474,8 @@ mod tests {
     fn the_key_names_the_place_and_nothing_else() {
         let one = publication(None);
         assert_eq!(one.key(), publication(Some(id('b'))).key());
+        let elsewhere = Some(Remote { name: "origin".into(), url: "v".into() });
+        assert_ne!(one.key(), Publication { remote: elsewhere, ..one.clone() }.key());
         assert_ne!(one.key(), Publication { branch: "other".into(), ..one.clone() }.key());
         assert_ne!(one.key(), Publication { mode: DeliveryMode::Branch, remote: None, ..one.clone() }.key());
     }

@@ -193,8 +193,14 @@ impl Git {
 
     /// A setting with an empty value, whatever characters its key holds; call before the subcommand's arguments.
     #[must_use]
-    pub fn empty_setting(mut self, key: &str) -> Self {
-        self.command.arg(format!("--config-env={key}=GIT_TENDER_EMPTY")).env("GIT_TENDER_EMPTY", "");
+    pub fn empty_setting(self, key: &str) -> Self {
+        self.setting_from(key, "GIT_TENDER_EMPTY", "")
+    }
+
+    /// A setting whose value stands in a variable, whatever characters its key holds; call before the subcommand's arguments.
+    #[must_use]
+    pub fn setting_from(mut self, key: &str, variable: &str, value: &str) -> Self {
+        self.command.arg(format!("--config-env={key}={variable}")).env(variable, value);
         self
     }
 

@@ -3,12 +3,14 @@
 //! - Running git and reading objects: `command` (the only way to start it), `repository`, `config`, `objects`, `tree`, `private_index`, `user_index`.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
-//! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote).
+//! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote),
+//!   `address` (which parts of a remote's address are secret).
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
 //! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed. `index_write` changes entries of the user's index, for `apply` alone.
 
+pub mod address;
 pub mod advance;
 pub mod apply;
 pub mod beneath;

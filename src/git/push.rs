@@ -1,20 +1,24 @@
 //! Pushing and asking: what git is told, and what its answers mean. Nothing is run here: a push has a time limit and a tree of processes
 //! (ssh, helpers) that has to end with it, so that the calls are handed to whoever supervises them.
 
+use super::address;
 use super::command::{Call, Git};
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::digest::ObjectId;
 use crate::domain::publication::{Publication, Remote};
 use crate::error::{Code, Failure, Result};
+use std::hash::{BuildHasher as _, Hasher as _};
 
 /// A remote with the address as git needs it.
 #[derive(Clone)]
 pub struct Target {
     /// What is recorded of it.
     pub remote: Remote,
-    /// The address itself; it may hold a password.
+    /// The address itself; it may hold a secret.
     url: String,
+    /// By which git is told of it.
+    alias: String,
 }
 
 impl std::fmt::Debug for Target {
@@ -44,7 +48,8 @@ impl Target {
         let urls = String::from_utf8_lossy(&urls).into_owned();
         match urls.lines().collect::<Vec<_>>().as_slice() {
             [url] => {
-                Ok(Self { remote: Remote { name: name.to_owned(), url: shown(url) }, url: (*url).to_owned() })
+                let remote = Remote { name: name.to_owned(), url: address::shown(url) };
+                Ok(Self::new(remote, (*url).to_owned()))
             }
             several => Err(Failure::new(
                 Code::NotSupported,
@@ -58,13 +63,13 @@ impl Target {
         }
     }
 
-    /// The remote of an earlier plan. Where its address held a password, that is taken from the configuration again.
+    /// The remote of an earlier plan. Where its address held a secret, that is taken from the configuration again.
     pub fn again(repository: &Repository, recorded: &Remote) -> Result<Self> {
         match Self::find(repository, Some(&recorded.name)) {
             Ok(found) if found.remote == *recorded => Ok(found),
             // The remote was changed meanwhile: the question goes to where the push went.
-            _ if !recorded.url.contains(HIDDEN) => {
-                Ok(Self { remote: recorded.clone(), url: recorded.url.clone() })
+            _ if !recorded.url.contains(address::HIDDEN) => {
+                Ok(Self::new(recorded.clone(), recorded.url.clone()))
             }
             _ => Err(Failure::new(
                 Code::NotFound,
@@ -76,33 +81,25 @@ impl Target {
         }
     }
 
+    fn new(remote: Remote, url: String) -> Self {
+        // Nobody's configuration can speak of a name that it does not know.
+        let number = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        Self { remote, url, alias: format!("tender-{number:016x}:/") }
+    }
+
+    /// A call to which the address is known by its alias. An address from git has been rewritten by `url.*.insteadOf` already, and handed
+    /// to it again as it is it would be once more: what is pushed to would not be what is recorded.
+    fn git(&self, git: Git) -> Git {
+        ["insteadOf", "pushInsteadOf"].into_iter().fold(git, |git, rule| {
+            git.setting_from(&format!("url.{}.{rule}", self.url), "GIT_TENDER_ADDRESS", &self.alias)
+        })
+    }
+
     /// What must not be seen in any output.
     #[must_use]
     pub fn secrets(&self) -> Vec<Vec<u8>> {
-        password(&self.url).map(|(_, secret, _)| secret.as_bytes().to_vec()).into_iter().collect()
+        address::secrets(&self.url)
     }
-}
-
-/// What stands for a password.
-const HIDDEN: &str = "<hidden>";
-
-/// What comes before a password in an address, the password, and what comes after.
-fn password(url: &str) -> Option<(&str, &str, &str)> {
-    let start = url.find("://")? + 3;
-    let host = url[start..].find('/').map_or(url.len(), |at| start + at);
-    let at = start + url[start..host].rfind('@')?;
-    let user = &url[start..at];
-    // A token may stand alone as the user's name; over ssh that is a name and nothing else.
-    let from = match user.find(':') {
-        Some(colon) => start + colon + 1,
-        None if url.starts_with("http") => start,
-        None => return None,
-    };
-    (from < at).then(|| (&url[..from], &url[from..at], &url[at..]))
-}
-
-fn shown(url: &str) -> String {
-    password(url).map_or_else(|| url.to_owned(), |(before, _, after)| format!("{before}{HIDDEN}{after}"))
 }
 
 /// The push: one ref, only from the recorded value, nothing beside it.
@@ -112,8 +109,8 @@ pub fn push(repository: &Repository, target: &Target, publication: &Publication,
     let new = publication.new.as_ref().map_or("", ObjectId::as_str);
     let old = publication.old.as_ref().map_or("", ObjectId::as_str);
     // What the user's configuration adds to every push is not in the contract.
-    let mut git = repository
-        .git()
+    let mut git = target
+        .git(repository.git())
         .setting("push.pushOption=")
         .setting("push.followTags=false")
         .setting("push.gpgSign=false")
@@ -122,21 +119,21 @@ pub fn push(repository: &Repository, target: &Target, publication: &Publication,
     for option in options {
         git = git.arg(format!("--push-option={option}"));
     }
-    git.arg("--").arg(&target.url).arg(format!("{new}:{reference}")).into_call()
+    git.arg("--").arg(&target.alias).arg(format!("{new}:{reference}")).into_call()
 }
 
 /// The question what the ref names now.
 #[must_use]
 pub fn ask(repository: &Repository, target: &Target, reference: &str) -> Call {
-    repository.git().args(["ls-remote", "--"]).arg(&target.url).arg(reference).into_call()
+    target.git(repository.git()).args(["ls-remote", "--"]).arg(&target.alias).arg(reference).into_call()
 }
 
 /// Brings what the ref names now into the quarantine; no ref and no FETCH_HEAD is written.
 #[must_use]
 pub fn fetch(repository: &Repository, quarantine: &Quarantine, target: &Target, reference: &str) -> Call {
     let options = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"];
-    let git: Git = repository.git().objects(quarantine).arg("fetch").args(options);
-    git.args(["--quiet", "--refmap=", "--"]).arg(&target.url).arg(reference).into_call()
+    let git = target.git(repository.git()).objects(quarantine).arg("fetch").args(options);
+    git.args(["--quiet", "--refmap=", "--"]).arg(&target.alias).arg(reference).into_call()
 }
 
 /// The answer to [`ask`]: what the ref names; the failure is the line that does not fit.
@@ -155,7 +152,7 @@ pub enum Said {
     Lease,
     /// The server refused; in its words.
     Refused(String),
-    /// The server does not do what the push needs; in git's words.
+    /// The server does not do what the push needs, by git's own words, before anything was sent.
     NotSupported(String),
     /// Nothing that can be relied on; what there is of it.
     Unclear(String),
@@ -179,11 +176,17 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
         }
         Some(("!", summary)) if summary.starts_with("[rejected]") => Said::Lease,
         Some((flag, _)) if flag != "!" && code == Some(0) => Said::Accepted,
-        None if stderr.contains("does not support") => Said::NotSupported(words()),
+        None if cannot(&stderr) => Said::NotSupported(words()),
         None if turned_away(&stderr) => Said::Refused(words()),
         Some((_, summary)) => Said::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
         None => Said::Unclear(words()),
     }
+}
+
+/// True where git itself gave up before it sent anything. The words of the server, which it passes on, come only once something was.
+fn cannot(stderr: &str) -> bool {
+    let mut before = stderr.lines().take_while(|line| !line.starts_with("remote:"));
+    before.any(|line| line.starts_with("fatal: the receiving end does not support "))
 }
 
 /// True where the door was not opened, so that nothing was sent: git's own words or ssh's, never those of the server's hooks.
@@ -245,6 +248,9 @@ mod tests {
         for unclear in [
             "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403\n",
             "remote: mirror: Permission denied (publickey).\nfatal: the remote end hung up unexpectedly\n",
+            "remote: note: this server does not support LFS locking\n",
+            "remote: x\nfatal: the receiving end does not support push options\n",
+            "error: the mirror does not support this\n",
         ] {
             assert!(matches!(of(128, "", unclear), Said::Unclear(_)), "{unclear}");
         }
@@ -261,22 +267,5 @@ mod tests {
         assert_eq!(named(text.as_bytes(), NAME).expect("read"), Some(id.parse().expect("an id")));
         assert_eq!(named(b"", NAME).expect("read"), None);
         assert!(named(b"junk\trefs/heads/b\n", NAME).is_err());
-    }
-
-    #[test]
-    fn passwords_of_addresses_are_not_shown() {
-        for (url, safe) in [
-            ("https://me:secret@host/x", "https://me:<hidden>@host/x"),
-            ("https://token@host:8/x", "https://<hidden>@host:8/x"),
-            ("https://a:b@c@host", "https://a:<hidden>@host"),
-            ("ssh://git@host/x", "ssh://git@host/x"),
-            ("ssh://git:pw@host/x", "ssh://git:<hidden>@host/x"),
-            ("https://host/x@y", "https://host/x@y"),
-            ("git@host:x", "git@host:x"),
-            ("/a/b", "/a/b"),
-            ("https://:@host/", "https://:@host/"),
-        ] {
-            assert_eq!(shown(url), safe);
-        }
     }
 }

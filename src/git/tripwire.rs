@@ -3,6 +3,7 @@
 //! Nothing is written, and nothing of it is run. The cost grows with the number of branches and hooks, not with that of files: a file that is as it was
 //! when it was looked at before is not read by git again, and an index that was not written is not read at all.
 
+use super::address::shown;
 use super::objects::Quarantine;
 use super::repository::Repository;
 use super::user_index;
@@ -91,7 +92,8 @@ fn keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BTreeMap<
         let listed = listed.arg(folder.join(file)).run()?;
         for entry in listed.stdout.split(|b| *b == 0).filter(|entry| !entry.is_empty()) {
             let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
-            let key = String::from_utf8_lossy(&entry[..end]).into_owned();
+            // An address in a key may hold a password.
+            let key = shown(&String::from_utf8_lossy(&entry[..end]));
             values.entry(key).or_default().extend_from_slice(&entry[end..]);
         }
     }

@@ -16,7 +16,9 @@ use crate::domain::delivery::Clearance;
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::entry::Entry;
 use crate::domain::patch::{Candidate, manifest_sha256};
-use crate::domain::publication::{CommitPlan, Identity, Publication, Publishing, Standing, default_branch};
+use crate::domain::publication::{
+    CommitPlan, Identity, Publication, Publishing, Standing, default_branch, message_of_goal,
+};
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Opened, Record, TaskState};
@@ -57,7 +59,7 @@ enum Moved {
     Done(Vec<String>),
     /// It was refused, so that nothing changed.
     Refused(Failure),
-    /// The answer was lost, and the ref was looked at: it did not take place.
+    /// The answer was lost, and the ref was looked at: it has not arrived. What was sent may still be under way.
     Nothing(Failure),
     /// Nobody can say.
     Unknown(Failure),
@@ -240,8 +242,8 @@ fn commit_plan(
             trailers.push(trailer);
         }
     }
-    let text =
-        opened.contract.terms.message.clone().unwrap_or_else(|| opened.contract.goal.replace('\0', " "));
+    let contract = &opened.contract;
+    let text = contract.terms.message.clone().unwrap_or_else(|| message_of_goal(&contract.goal));
     let mut plan = CommitPlan {
         tree: candidate.tree.clone(),
         parent: opened.base.commit.clone(),
@@ -412,8 +414,11 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
         }
         Asked::Unchanged => {
             resumed.reconcile(&mut ledger)?;
-            let text =
-                format!("{} names what it named before: nothing took place", publishing.publication.place());
+            let text = if publishing.is_sent() {
+                publishing.late_effect()
+            } else {
+                format!("{} names what it named before: nothing took place", publishing.publication.place())
+            };
             resumed.safe_to_retry(&mut ledger, &Record::Done { text: text.clone() })?;
             reconciled.notes.push(text);
         }

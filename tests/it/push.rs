@@ -268,6 +268,46 @@ fn the_remote_is_named_or_the_only_one_and_looked_for_at_open() {
 }
 
 #[test]
+fn an_address_is_rewritten_once_for_the_push_and_for_the_question() {
+    let lab = Lab::new();
+    let (repo, bare) = with_remote(&lab);
+    let other = lab.path("elsewhere").join("app.git");
+    bare.git(&["clone", "-q", "--bare", ".", other.to_str().expect("text")]);
+    let served = bare.url().trim_end_matches("app.git").to_owned();
+    let elsewhere = bare.url().replace("/served/", "/elsewhere/").trim_end_matches("app.git").to_owned();
+    repo.git(&["config", &format!("url.{served}.insteadOf"), "up:"]);
+    repo.git(&["config", &format!("url.{elsewhere}.insteadOf"), &served]);
+    repo.git(&["config", "--add", &format!("url.{elsewhere}.pushInsteadOf"), &served]);
+    repo.git(&["remote", "set-url", "origin", "up:app.git"]);
+    ready(&repo, "t1", topic());
+    ready(&repo, "t2", topic());
+    repo.json(&["deliver", "t1"]).ok();
+    repo.json(&["deliver", "t2", "--dry-run"]).ok();
+    let there = bare.at("topic").expect("where git's own push would go");
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["delivery"]["commit"], there.as_str());
+    // By git's own words.
+    assert!(repo.git(&["ls-remote", "origin", "topic"]).starts_with(&there));
+}
+
+#[test]
+fn a_remote_with_another_address_is_another_place() {
+    let lab = Lab::new();
+    let (repo, bare) = with_remote(&lab);
+    ready(&repo, "t1", topic());
+    ready(&repo, "t2", topic());
+    repo.json(&["deliver", "t1"]).ok();
+    let other = lab.path("elsewhere").join("app.git");
+    bare.git(&["clone", "-q", "--bare", ".", other.to_str().expect("text")]);
+    repo.git(&["remote", "set-url", "origin", other.to_str().expect("text")]);
+    // What lies there is nobody's of ours.
+    repo.json(&["deliver", "t2"]).fails("push.conflict");
+    std::fs::rename(&bare.path, lab.path("away")).expect("moves");
+    lab.command("git", &other).args(["update-ref", "-d", "refs/heads/topic"]).status().expect("runs");
+    let answer = repo.json(&["deliver", "t2"]).ok();
+    assert!(answer.json["notes"].as_array().is_none_or(Vec::is_empty), "{:#}", answer.json);
+}
+
+#[test]
 fn over_git_daemon_too() {
     let lab = Lab::new();
     let (repo, bare) = with_remote(&lab);

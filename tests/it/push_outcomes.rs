@@ -104,6 +104,15 @@ fn an_answer_that_is_lost_after_the_server_accepted_is_asked_for() {
 }
 
 #[test]
+fn what_a_hook_says_is_no_word_of_git() {
+    let lab = Lab::new();
+    let Some((repo, bare, http)) = over_http(&lab) else { return };
+    http.mode(Mode::WordsOnly("note: this server does not support locking"));
+    let answer = completed(repo.json(&["deliver", "t1"]), "applied");
+    assert_eq!(answer.json["commit"], bare.at("topic").expect("arrived").as_str());
+}
+
+#[test]
 fn a_connection_that_is_dropped_before_anything_arrived_may_be_repeated() {
     let lab = Lab::new();
     let Some((repo, bare, http)) = over_http(&lab) else { return };
@@ -303,7 +312,9 @@ fn a_push_that_takes_too_long_is_ended_and_asked_about() {
     bare.blocking("pre-receive");
     let answer = repo.json(&["deliver", "t1"]);
     let error = answer.fails("io");
-    assert!(error["message"].as_str().expect("text").contains("4 seconds"), "{error:#}");
+    let message = error["message"].as_str().expect("text");
+    assert!(message.contains("4 seconds") && message.contains("has not arrived"), "{error:#}");
+    assert!(error["details"]["effects"].to_string().contains("may still arrive"), "{error:#}");
     assert_eq!((bare.at("topic"), bare.started()), (None, 1));
     bare.no_hook("pre-receive");
     // After the update: it is there, whatever the hook does.
@@ -373,6 +384,28 @@ fn killed_while_a_server_elsewhere_goes_on_and_the_retry_overtakes_it() {
     completed(repo.json(&["deliver", "t1"]), "already");
     assert_eq!(bare.git(&["rev-list", "--count", "main..topic"]), "1");
     assert_eq!(bare.git(&["reflog", "show", "--format=%H", "topic"]).lines().count(), 1, "one update");
+}
+
+#[test]
+fn a_push_that_is_cancelled_says_so_and_what_may_still_arrive() {
+    let lab = Lab::new();
+    let (repo, bare) = with_remote(&lab);
+    let Some(daemon) = Daemon::start(&lab) else { return skip("this git has no daemon") };
+    repo.git(&["remote", "set-url", "origin", &daemon.url()]);
+    ready(&repo, "t1", topic());
+    bare.blocking("pre-receive");
+    std::thread::scope(|scope| {
+        let push = scope.spawn(|| repo.json(&["deliver", "t1"]));
+        wait_for("the server's hook runs", || bare.started() == 1);
+        repo.json(&["cancel", "t1"]).ok();
+        let answer = push.join().expect("runs");
+        let error = answer.fails("cancelled");
+        assert_eq!(answer.code, 8);
+        assert!(error["details"]["effects"].to_string().contains("may still arrive"), "{error:#}");
+    });
+    assert!(repo.json(&["report", "t1"]).ok().has_risk("may still arrive"));
+    bare.go();
+    wait_for("the server goes on without us", || bare.at("topic").is_some());
 }
 
 #[test]

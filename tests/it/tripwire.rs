@@ -186,3 +186,18 @@ fn nothing_that_was_planted_is_run_by_our_own_git() {
     assert_eq!(repo.text("docs/a.md"), LINES);
     assert!(risks(&repo, "t1").iter().any(|(text, _)| text.contains("core.fsmonitor")));
 }
+
+#[test]
+fn a_password_in_a_key_is_neither_kept_nor_said() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.git(&["config", "url.http://bob:s3cretword@host/.insteadOf", "up:"]);
+    repo.open(&Contract::new("t1")).write("docs/a.md", "x\n");
+    repo.git(&["config", "http.http://carl:s3cretword@host/.proxy", "x"]);
+    repo.json(&["submit", "t1"]).ok();
+    let said = risks(&repo, "t1");
+    assert!(said.iter().any(|risk| risk.0.contains("carl:<hidden>@host")), "{said:?}");
+    let found = std::process::Command::new("grep").args(["-rlF", "s3cretword"]).arg(repo.store()).output();
+    let found = found.expect("runs").stdout;
+    assert!(found.is_empty(), "{}", String::from_utf8_lossy(&found));
+}

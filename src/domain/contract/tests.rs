@@ -322,6 +322,7 @@ fn what_goes_with_a_branch_or_a_push_is_kept() {
         ("branch", json!("a..b")),
         ("remote", json!("--upload-pack=x")),
         ("message", json!("a\u{0}b")),
+        ("message", json!("a\n\nTender-Task: t9")),
         ("pushOptions", json!(["a\nb"])),
         ("pushOptions", json!(["a\u{0}"])),
     ] {

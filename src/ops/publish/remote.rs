@@ -39,6 +39,8 @@ struct Ran {
     stderr: Vec<u8>,
     /// Why it did not end by itself.
     cut: Option<String>,
+    /// True where it was ended because nobody wants it any more.
+    unwanted: bool,
 }
 
 impl Ran {
@@ -69,6 +71,7 @@ fn run(
     command.env = call.env;
     command.timeout = limit;
     let finished = launch::run_watched(&session.machine.program, &command, &|_| wanted())?;
+    let unwanted = matches!(finished.end, End::Stopped);
     let (code, cut) = match finished.end {
         End::Exited(code) => (Some(code), None),
         End::Signalled(signal) => (None, Some(format!("git was ended by signal {signal}"))),
@@ -80,7 +83,7 @@ fn run(
     // Only what people read: a password that happens to be a part of an id would make the answer unreadable.
     let secrets = Secrets::new(&target.secrets());
     let stderr = secrets.redact_text(&String::from_utf8_lossy(&finished.stderr.bytes));
-    Ok(Ran { code, stdout: finished.stdout.bytes, stderr: stderr.into_bytes(), cut })
+    Ok(Ran { code, stdout: finished.stdout.bytes, stderr: stderr.into_bytes(), cut, unwanted })
 }
 
 fn push_limit(session: &Session) -> Result<Duration> {
@@ -194,16 +197,35 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
         let call = push::push(&session.repository, &target, publication, &publishing.push_options);
         run(session, opened, &target, call, (limit, wanted))
     });
-    let said = match pushed {
+    let ran = match pushed {
         // git was not even started.
         Err(failure) => return Moved::Refused(failure),
-        Ok(Ran { cut: Some(cut), .. }) => Said::Unclear(cut),
-        Ok(ran) => push::said(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
+        Ok(ran) => ran,
     };
-    match said {
-        Said::Accepted => Moved::Done(Vec::new()),
-        Said::NotSupported(words) => Moved::Refused(not_supported(publication, &words)),
-        said => concluded(publishing, &opened.contract.task_id, said, ask(session, opened, publishing)),
+    let said = match ran.cut {
+        Some(cut) => Said::Unclear(cut),
+        None => push::said(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
+    };
+    if said == Said::Accepted {
+        return Moved::Done(Vec::new());
+    }
+    let task = &opened.contract.task_id;
+    let moved = concluded(publishing, task, said, ask(session, opened, publishing));
+    if ran.unwanted { unwanted(publishing, task, moved) } else { moved }
+}
+
+/// What a push that was ended in the middle comes to: whatever the look said, it was cancelled, unless it had arrived.
+fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
+    let cancelled = |effect: String| {
+        let message = format!("the task {task} was cancelled while its push was under way: {effect}");
+        let failure = Failure::new(Code::Cancelled, message).subject(task).detail("effects", [effect]);
+        with_remote(failure, &publishing.publication)
+            .remedy("See what it had come to.", ["git", "tender", "report", task])
+    };
+    match moved {
+        Moved::Done(notes) => Moved::Done(notes),
+        Moved::Unknown(_) => Moved::Unknown(cancelled(publishing.effect())),
+        Moved::Refused(_) | Moved::Nothing(_) => Moved::Nothing(cancelled(publishing.late_effect())),
     }
 }
 
@@ -221,26 +243,27 @@ fn concluded(publishing: &Publishing, task: &str, said: Said, asked: Asked) -> M
         (Asked::Unknown(_), Said::Lease) => {
             Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
         }
-        (Asked::Unknown(why), Said::Unclear(words)) => {
+        (Asked::Unchanged, Said::NotSupported(words)) => Moved::Refused(not_supported(publication, &words)),
+        (Asked::Unknown(why), Said::Unclear(words) | Said::NotSupported(words)) => {
             Moved::Unknown(publishing.unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
-        (_, Said::Unclear(words)) => Moved::Nothing(nothing(publication, &words, task)),
-        (..) => Moved::Nothing(nothing(publication, "the lease did not hold, but does by now", task)),
+        (_, Said::Unclear(words)) => Moved::Nothing(nothing(publishing, &words, task)),
+        (..) => Moved::Nothing(nothing(publishing, "the lease did not hold, but does by now", task)),
     }
 }
 
-fn nothing(publication: &Publication, words: &str, task: &str) -> Failure {
+fn nothing(publishing: &Publishing, words: &str, task: &str) -> Failure {
+    let publication = &publishing.publication;
     let place = publication.place();
-    let failure = Failure::new(
-        Code::Io,
-        format!(
-            "the push did not take place: {place} still names what it named before. git said: {}",
-            words.replace('\n', "; ")
-        ),
+    let message = format!(
+        "the push has not arrived yet: {place} still named what it named before when it was asked. git said: {}",
+        words.replace('\n', "; ")
     );
-    let failure = failure.subject(publication.reference()).retry(Retry::Wait);
+    let failure = Failure::new(Code::Io, message).subject(publication.reference()).retry(Retry::Wait);
     let text = "Repeat it: the same commit is sent with the same lease, so that even a late arrival of the first does no harm.";
-    with_remote(failure, publication).remedy(text, ["git", "tender", "deliver", task])
+    with_remote(failure, publication)
+        .detail("effects", [publishing.late_effect()])
+        .remedy(text, ["git", "tender", "deliver", task])
 }
 
 fn refused(publication: &Publication, words: &str) -> Failure {

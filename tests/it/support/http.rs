@@ -17,6 +17,8 @@ pub enum Mode {
     DropAnswer,
     /// Likewise, and from then on the server is down.
     DropAnswerThenDown,
+    /// Likewise, but for what a hook had to say.
+    WordsOnly(&'static str),
     /// The connection of a push is closed before anything reaches the repository.
     DropBefore,
     /// Whoever wants to push is turned away.
@@ -173,6 +175,14 @@ impl Shared {
                 *self.mode.lock().expect("lives") = Mode::Down;
             }
             if matches!(now, Mode::DropAnswer | Mode::DropAnswerThenDown) {
+                return stream.shutdown(Shutdown::Both);
+            }
+            if let Mode::WordsOnly(words) = now {
+                let body = format!("{:04x}\u{2}{words}\n0000", words.len() + 6);
+                let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n";
+                let kind = "Content-Type: application/x-git-receive-pack-result\r\n";
+                let length = format!("Content-Length: {}\r\n\r\n", body.len());
+                stream.write_all([head, kind, &length, &body].concat().as_bytes())?;
                 return stream.shutdown(Shutdown::Both);
             }
         }
