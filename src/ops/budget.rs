@@ -263,9 +263,16 @@ impl Meter<'_> {
         }
         match self.extend(used) {
             Ok(Answer::Granted(_)) => None,
-            Ok(Answer::Reserved(why, _) | Answer::Spent(why)) => Some(Halt::Spent(why)),
+            Ok(Answer::Spent(why)) => Some(Halt::Spent(why)),
+            Ok(Answer::Reserved(why, holders)) => Some(Halt::Spent(self.with_others(why, holders))),
             Err(failure) => Some(Halt::Unwanted(failure)),
         }
+    }
+
+    /// Others may give back what they hold: then it is not spent, and whoever reads it has to know why this run was ended.
+    fn with_others(&self, why: String, mut holders: Vec<String>) -> String {
+        holders.retain(|holder| *holder != self.task.view.id);
+        if holders.is_empty() { why } else { format!("{why}, with what runs of {} hold", holders.join(", ")) }
     }
 
     fn extend(&self, used: Cost) -> Result<Answer> {

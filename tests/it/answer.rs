@@ -98,7 +98,7 @@ fn a_persons_yes_is_in_the_report_and_a_tree_that_comes_back_is_looked_at() {
     let (main, linked) = cut_off(&lab);
     main.approve_without_terminal();
     std::fs::rename(&linked, lab.path("away")).expect("moves");
-    main.json(&["recover"]).ok();
+    main.json(&["recover"]).result(6);
     assert_eq!(main.json(&["answer", "t1", "yes"]).ok().json["state"], "completed");
     assert!(main.json(&["report", "t1"]).ok().has_risk("a person said"));
 }
