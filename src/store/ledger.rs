@@ -559,7 +559,7 @@ mod tests {
         };
         let (_dir, layout, open) = ledger();
         drop(open);
-        std::fs::write(layout.ledger(), b"").expect("writes");
+        super::super::layout::write_private(&layout.ledger(), b"").expect("writes");
         assert_eq!(both(&layout), [Err(Code::StoreCorrupt); 2]);
         std::fs::remove_file(layout.ledger()).expect("removes");
         assert!(Ledger::open(&layout).expect("folders alone say nothing").is_none());

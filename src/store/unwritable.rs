@@ -31,9 +31,8 @@ fn copied(path: &Path, damaged: impl Fn(&rusqlite::Error) -> Failure) -> Result<
     for suffix in ["", "-wal"] {
         let (from, to) = (super::layout::beside(path, suffix), super::layout::beside(&copy, suffix));
         // Read and written, not copied with its mode: that may forbid writing.
-        std::fs::read(&from)
-            .and_then(|bytes| std::fs::write(&to, bytes))
-            .map_err(|e| Failure::io("copy", &from, &e))?;
+        let bytes = std::fs::read(&from).map_err(|e| Failure::io("copy", &from, &e))?;
+        super::layout::write_private(&to, &bytes)?;
     }
     let connection =
         Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| damaged(&e))?;

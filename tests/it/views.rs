@@ -192,7 +192,7 @@ fn a_ledger_that_is_gone_is_no_empty_one() {
             &["recover"],
             &["gc"],
             &["deliver", "t1"],
-            &["start", "a goal"],
+            &["start", "a goal", "--scope", "docs/"],
         ] {
             let answer = repo.json(args);
             answer.fails("store.corrupt");
