@@ -7,7 +7,7 @@ use super::environment::Surroundings;
 use super::output::{self, Format, Progress, show};
 use super::{is_homeless, session};
 use crate::domain::report::VerificationObject;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Category, Code, Failure, Result};
 use crate::ops::{self, Session};
 use crate::render::text;
 use std::io::Read;
@@ -48,7 +48,8 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Answer { words } => answer(&session, format, words),
         Command::Recover => {
             let object = ops::recover::recover(&session)?;
-            done(show(format, &object, || object.text()))
+            show(format, &object, || object.text())?;
+            Ok(left_over(object.actions.iter().map(|action| action.outcome)))
         }
         Command::Gc => {
             let object = ops::gc::gc(&session)?;
@@ -75,6 +76,17 @@ fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The exit code of a recovery by the words of its actions: the command itself worked, but something still waits for somebody.
+fn left_over<'a>(outcomes: impl Iterator<Item = &'a str>) -> u8 {
+    let code = |outcome: &str| match outcome {
+        "unknown" => Some(Code::OutcomeUnknown),
+        "needs_human_decision" => Some(Code::DecisionRequired),
+        _ => None,
+    };
+    let categories: Vec<Category> = outcomes.filter_map(code).map(Code::category).collect();
+    Category::dominant(&categories).map_or(0, Category::exit_code)
 }
 
 fn done(shown: Result<()>) -> Result<u8> {

@@ -138,7 +138,8 @@ enum Answer {
     Granted(Cost),
     /// All that is left is reserved for other runs.
     Reserved(String, Vec<String>),
-    Spent,
+    /// Nothing is left, with the sentence that says of what.
+    Spent(String),
 }
 
 /// Dispatches a run with its first slice and measures it from then on; `None`, and nothing is written, where there is nothing left for it. Waits while others have reserved all that is left.
@@ -152,7 +153,7 @@ pub fn begin<'a>(
     let reserved = loop {
         task.require_wanted()?;
         let answer = ledger.atomically(|ledger| {
-            let answer = ask(ledger, &task.view.id, bound)?;
+            let answer = ask(ledger, &task.view.id, bound, None)?;
             if let Answer::Granted(reserved) = answer {
                 action.dispatch_with(
                     ledger,
@@ -163,7 +164,7 @@ pub fn begin<'a>(
         })?;
         match answer {
             Answer::Granted(slice) => break slice,
-            Answer::Spent => return Ok(None),
+            Answer::Spent(_) => return Ok(None),
             Answer::Reserved(why, holders) if Instant::now() >= end => {
                 return Err(reserved_by(&why, &holders));
             }
@@ -184,22 +185,26 @@ pub fn begin<'a>(
     }))
 }
 
-fn ask(ledger: &Ledger, task: &str, bound: Bound) -> Result<Answer> {
+/// What a run may use next: one that begins, or one that has used up some of what it holds.
+fn ask(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> Result<Answer> {
     if bound == Bound::None {
         return Ok(Answer::Granted(Standing::slice_without_limits()));
     }
     let view = load(ledger, task)?.ok_or_else(|| Failure::internal("the task has no rows any more"))?;
     let members = family(ledger, &view)?;
     let standing = standing(&members, task);
-    if standing.spent().is_some() {
-        return Ok(Answer::Spent);
+    if let Some(spent) = standing.spent() {
+        return Ok(Answer::Spent(spent.sentence()));
     }
-    let slice = standing.next_slice();
-    if slice.lacks_something() {
+    let slice = match held {
+        None => Some(standing.next_slice()).filter(|slice| !slice.lacks_something()),
+        Some(held) => standing.further_slice(held),
+    };
+    let Some(slice) = slice else {
         let running = |member: &&Member| member.charges.running().next().is_some();
         let holders = members.iter().filter(running).map(|member| member.id.clone()).collect();
-        return Ok(Answer::Reserved(standing.lacking(), holders));
-    }
+        return Ok(Answer::Reserved(standing.lacking(held), holders));
+    };
     Ok(Answer::Granted(slice))
 }
 
@@ -258,16 +263,23 @@ impl Meter<'_> {
         }
         match self.extend(used) {
             Ok(Answer::Granted(_)) => None,
-            Ok(Answer::Reserved(why, _)) => Some(Halt::Spent(why)),
-            Ok(Answer::Spent) => Some(Halt::Spent("the budget is spent".to_owned())),
+            Ok(Answer::Spent(why)) => Some(Halt::Spent(why)),
+            Ok(Answer::Reserved(why, holders)) => Some(Halt::Spent(self.with_others(why, holders))),
             Err(failure) => Some(Halt::Unwanted(failure)),
         }
+    }
+
+    /// Others may give back what they hold: then it is not spent, and whoever reads it has to know why this run was ended.
+    fn with_others(&self, why: String, mut holders: Vec<String>) -> String {
+        holders.retain(|holder| *holder != self.task.view.id);
+        if holders.is_empty() { why } else { format!("{why}, with what runs of {} hold", holders.join(", ")) }
     }
 
     fn extend(&self, used: Cost) -> Result<Answer> {
         let mut ledger = self.ledger.borrow_mut();
         let answer = ledger.atomically(|ledger| {
-            let answer = ask(ledger, &self.task.view.id, self.bound)?;
+            let held = Reservation { reserved: self.reserved.get(), used };
+            let answer = ask(ledger, &self.task.view.id, self.bound, Some(held))?;
             if let Answer::Granted(slice) = answer {
                 let reserved = self.reserved.get().plus(slice);
                 self.action.note(ledger, &Record::Reserved(Reservation { reserved, used }))?;

@@ -7,6 +7,7 @@ use crate::domain::action::Actor;
 use crate::domain::task::{Record, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::{Quarantine, Repository};
+use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
 use crate::store::{Blobs, Claim, Layout, Ledger};
 use serde::Serialize;
@@ -127,6 +128,7 @@ impl Session {
     pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
         super::recover::before_writing(self, &view.id)?;
         self.locked(view.id, claim, None)
     }
@@ -135,6 +137,7 @@ impl Session {
     pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
         super::recover::as_far_as_known(self, &view.id)?;
         self.locked(view.id, claim, None)
     }
@@ -143,6 +146,7 @@ impl Session {
     pub fn write_stopping(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.view(named)?;
         let claim = Claim::acquire_stopping(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
         super::recover::as_far_as_known(self, &view.id)?;
         self.locked(view.id, claim, None)
     }
@@ -156,8 +160,14 @@ impl Session {
         }
         let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
         super::recover::before_delivering(self, &view.id, &delivery)?;
         self.locked(view.id, claim, Some(delivery))
+    }
+
+    /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the task's refs, or is made anew.
+    fn restore_folder(&self, view: &TaskView) -> Result<()> {
+        if view.collected { Ok(()) } else { create_private_dir(&self.layout.task_objects(&view.id)) }
     }
 
     fn locked(&self, id: String, claim: Claim, delivery: Option<LockGuard>) -> Result<TaskWrite<'_>> {

@@ -32,6 +32,16 @@ impl Layout {
         self.ledger().exists()
     }
 
+    /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the database. The folders alone say
+    /// nothing, since a first writer makes them before the ledger.
+    #[must_use]
+    pub fn remains(&self) -> Option<PathBuf> {
+        let is_filled =
+            |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut names| names.next().is_some());
+        let log = Some(beside(&self.ledger(), "-wal")).filter(|log| super::unwritable::holds_something(log));
+        [self.blobs(), self.root.join("tasks")].into_iter().find(is_filled).or(log)
+    }
+
     /// The ledger's database.
     #[must_use]
     pub fn ledger(&self) -> PathBuf {
@@ -125,6 +135,13 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// The file that SQLite keeps beside a database.
+pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Makes a directory and its parents, readable by the user only.

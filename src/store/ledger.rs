@@ -6,14 +6,16 @@
 
 use super::layout::Layout;
 use super::lock::LockGuard;
+use super::unwritable;
 use crate::domain::action::{ActionState, Actor};
 use crate::domain::digest::Sha256;
 use crate::domain::entry::Entry;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+mod check;
 
 /// Version of the database's layout. A newer one is refused, an older one would be migrated.
 const VERSION: i64 = 1;
@@ -74,6 +76,8 @@ pub struct Draft {
 pub struct Ledger {
     connection: Connection,
     path: PathBuf,
+    // Dropped after the connection that reads in it.
+    _copy: Option<tempfile::TempDir>,
 }
 
 impl Ledger {
@@ -84,34 +88,53 @@ impl Ledger {
             layout.create()?;
             let _creating = LockGuard::acquire(&layout.lock())?;
             if !path.exists() {
+                refuse_remains(layout)?;
                 initialise(&path)?;
             }
         }
         let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .map_err(|e| damaged(&path, &e))?;
-        Self::prepare(connection, path)
+        Self::prepare((connection, None), path)
     }
 
-    /// Opens an existing ledger for reading; `None` where there is none. Creates nothing.
+    /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the repository.
     pub fn open(layout: &Layout) -> Result<Option<Self>> {
         let path = layout.ledger();
         if !path.exists() {
-            return Ok(None);
+            return refuse_remains(layout).map(|()| None).or_else(|gone| match path.exists() {
+                // Somebody has made it meanwhile.
+                true => Self::open(layout),
+                false => Err(gone),
+            });
         }
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
-            .map_err(|e| damaged(&path, &e))?;
-        Self::prepare(connection, path).map(Some)
+            .map_err(|e| damaged(&path, &e))
+            .and_then(|connection| Self::prepare((connection, None), path.clone()));
+        match opened {
+            Err(failure) if failure.code() == Code::Io => {
+                let opened = unwritable::open(&path, |e| damaged(&path, e)).map_err(|_| failure)?;
+                Self::prepare(opened, path).map(Some)
+            }
+            opened => opened.map(Some),
+        }
     }
 
-    fn prepare(connection: Connection, path: PathBuf) -> Result<Self> {
+    fn prepare((connection, copy): unwritable::Opened, path: PathBuf) -> Result<Self> {
         let run = || -> rusqlite::Result<i64> {
             connection.busy_timeout(super::lock::PATIENCE)?;
             connection.pragma_update(None, "synchronous", "FULL")?;
             connection.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         match run() {
-            Ok(VERSION) => Ok(Self { connection, path }),
+            Ok(VERSION) => Ok(Self { connection, path, _copy: copy }),
+            Ok(other) if other < VERSION => Err(Failure::new(
+                Code::StoreCorrupt,
+                format!("{} is not a ledger any more: it has no layout version", path.display()),
+            )
+            .subject(path.display().to_string())
+            .expected(VERSION, other)
+            .remedy(GONE, ["git", "tender", "doctor"])),
             Ok(other) => Err(Failure::new(
                 Code::NotSupported,
                 format!(
@@ -187,7 +210,9 @@ impl Ledger {
 
     /// Rows that carry an evidence key, oldest first, from whichever task.
     pub fn entries_with_key(&self, key: &Sha256) -> Result<Vec<Entry>> {
-        self.query("WHERE key = ?1 ORDER BY seq", params![key.to_string()])
+        let entries = self.query("WHERE key = ?1 ORDER BY seq", params![key.to_string()])?;
+        entries.iter().try_for_each(|entry| self.check_key(entry, Some(key)))?;
+        Ok(entries)
     }
 
     /// The rows of one action.
@@ -217,49 +242,6 @@ impl Ledger {
             .map_err(fail)?;
         let rows = statement.query_map([], |row| row.get(0)).map_err(fail)?;
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
-    }
-
-    /// Checks the whole chain: every hash, every link, no gap; and what is kept beside it: that each index leads to the rows, and that the
-    /// actions that count as unfinished are those without an end. Returns the number of rows.
-    pub fn check_chain(&self) -> Result<u64> {
-        // One state of the database for all that is compared; others go on appending meanwhile.
-        let _snapshot = self.connection.unchecked_transaction().map_err(|e| damaged(&self.path, &e))?;
-        let mut prev = zeros();
-        let entries = self.entries(None)?;
-        for (expected, entry) in (1i64..).zip(&entries) {
-            if entry.seq != expected || entry.prev != prev {
-                return Err(
-                    self.broken(expected, &format!("row {} does not follow the row before it", entry.seq))
-                );
-            }
-            prev = entry.hash.to_string();
-        }
-        self.check_indexes()?;
-        let mut open: BTreeMap<&str, i64> = BTreeMap::new();
-        for entry in &entries {
-            if entry.state.is_final() {
-                open.remove(entry.action.as_str());
-            } else {
-                open.insert(&entry.action, entry.seq);
-            }
-        }
-        for (action, ..) in self.unfinished()? {
-            if open.remove(action.as_str()).is_none() {
-                return Err(self.broken(0, &format!("the action {action} counts as unfinished, but is not")));
-            }
-        }
-        match open.iter().next() {
-            None => Ok(entries.len() as u64),
-            Some((action, seq)) => Err(self
-                .broken(*seq, &format!("the action {action} has no end, but does not count as unfinished"))),
-        }
-    }
-
-    fn check_indexes(&self) -> Result<()> {
-        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
-        let found: String =
-            self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(fail)?;
-        if found == "ok" { Ok(()) } else { Err(self.broken(0, &found)) }
     }
 
     fn query(&self, tail: &str, values: impl rusqlite::Params) -> Result<Vec<Entry>> {
@@ -317,6 +299,20 @@ impl Ledger {
                 ["git", "tender", "log"],
             )
     }
+}
+
+const GONE: &str = "Nothing was repaired. Put the ledger back from a copy, if there is one.";
+
+/// Where there is no ledger, but something that came after one, the ledger was lost.
+fn refuse_remains(layout: &Layout) -> Result<()> {
+    let Some(remains) = layout.remains() else { return Ok(()) };
+    let path = layout.ledger().display().to_string();
+    Err(Failure::new(
+        Code::StoreCorrupt,
+        format!("the ledger {path} is missing, although {} holds something", remains.display()),
+    )
+    .subject(path)
+    .remedy(GONE, ["git", "tender", "doctor"]))
 }
 
 fn initialise(path: &Path) -> Result<()> {
@@ -473,7 +469,7 @@ mod tests {
             basis: json!({"contract": 1}),
             origin: "cli".to_owned(),
             result: json!({"n": n, "text": "修"}),
-            key: (n == 2).then(|| Sha256::of(b"key")),
+            key: None,
         }
     }
 
@@ -491,7 +487,6 @@ mod tests {
         ledger.append(&[draft("a", 3)]).expect("appends");
         assert_eq!(ledger.entries(None).expect("reads")[..2], written[..]);
         assert_eq!(ledger.entries(Some("a")).expect("reads").len(), 2);
-        assert_eq!(ledger.entries_with_key(&Sha256::of(b"key")).expect("reads").len(), 1);
         assert_eq!(ledger.tasks().expect("reads"), ["a", "b"]);
         assert_eq!(ledger.check_chain().expect("whole"), 3);
         let again = Ledger::open(&layout).expect("opens").expect("there");
@@ -543,5 +538,55 @@ mod tests {
         });
         let ledger = Ledger::open(&layout).expect("opens").expect("there");
         assert_eq!(ledger.check_chain().expect("whole"), 80);
+    }
+
+    #[test]
+    fn a_row_under_another_key_than_its_own_is_noticed() {
+        let (_dir, layout, mut ledger) = ledger();
+        let key = Sha256::of(b"key");
+        ledger.append(&[Draft { key: Some(key), ..draft("a", 1) }]).expect("appends");
+        let code = |failure: Failure| failure.code();
+        assert_eq!(ledger.entries_with_key(&key).map_err(code), Err(Code::StoreCorrupt));
+        assert_eq!(ledger.check_chain().map_err(code), Err(Code::StoreCorrupt));
+        assert_eq!(Ledger::open(&layout).expect("opens").expect("there").tasks().expect("reads"), ["a"]);
+    }
+
+    #[test]
+    fn a_ledger_that_is_empty_or_lost_is_corrupt_and_no_new_one_is_made() {
+        let both = |layout: &Layout| {
+            let codes = [Ledger::open(layout).map(drop), Ledger::create(layout).map(drop)];
+            codes.map(|result| result.map_err(|failure| failure.code()))
+        };
+        let (_dir, layout, open) = ledger();
+        drop(open);
+        super::super::layout::write_private(&layout.ledger(), b"").expect("writes");
+        assert_eq!(both(&layout), [Err(Code::StoreCorrupt); 2]);
+        std::fs::remove_file(layout.ledger()).expect("removes");
+        assert!(Ledger::open(&layout).expect("folders alone say nothing").is_none());
+        for remains in [layout.blobs().join("ab"), layout.task("t1")] {
+            super::super::layout::create_private_dir(&remains).expect("makes");
+            assert_eq!(both(&layout), [Err(Code::StoreCorrupt); 2]);
+            assert!(!layout.ledger().exists());
+            std::fs::remove_dir(remains).expect("removes");
+        }
+        Ledger::create(&layout).expect("a first writer may have been cut off here");
+    }
+
+    #[test]
+    fn where_nothing_can_be_written_all_rows_are_read_and_nothing_is_left() {
+        let (_dir, layout, mut ledger) = ledger();
+        let path = layout.ledger();
+        let look = || {
+            let opened = unwritable::open(&path, |e| damaged(&path, e)).expect("opens");
+            Ledger::prepare(opened, path.clone()).expect("a ledger").tasks().expect("reads").len()
+        };
+        ledger.append(&[draft("a", 1)]).expect("appends");
+        assert_eq!(look(), 1, "the row is in the log only");
+        ledger.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("moves the rows");
+        drop(ledger);
+        assert_eq!(look(), 1);
+        let names = std::fs::read_dir(layout.root()).expect("lists");
+        let beside = names.flatten().filter(|name| name.file_name().to_string_lossy().contains("ledger.db-"));
+        assert_eq!(beside.count(), 0);
     }
 }

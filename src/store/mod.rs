@@ -8,6 +8,7 @@ pub mod claim;
 pub mod layout;
 pub mod ledger;
 pub mod lock;
+mod unwritable;
 
 pub use blobs::Blobs;
 pub use claim::Claim;

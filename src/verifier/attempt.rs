@@ -247,8 +247,10 @@ impl<'a> Runner<'a> {
             Some(Halt::Spent(why)) => drop(self.stopped.replace(Some(why))),
             None => {}
         }
-        // The last bytes are charged too, whatever is said of them.
-        drop((self.host.watch)(self.printed.get()));
+        // The last bytes are charged too, and who passed over the budget with them has ended too late, not in time.
+        if let Some(Halt::Spent(why)) = (self.host.watch)(self.printed.get()) {
+            self.stopped.borrow_mut().get_or_insert(why);
+        }
         Ok(finished)
     }
 

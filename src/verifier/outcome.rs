@@ -53,11 +53,14 @@ fn not_run(reason: impl Into<String>) -> Option<Said> {
     Some((Verdict::NotRun, Some(reason.into())))
 }
 
-/// It did not end by itself, or it changed what it was to judge.
+/// It did not end by itself or passed over the budget, or it changed what it was to judge.
 fn meaningless(facts: &Facts<'_>) -> Option<Said> {
+    if let Some(why) = facts.stopped {
+        return error(why);
+    }
     match facts.end {
         End::TimedOut => return error(format!("timed out after {:?}", facts.timeout)),
-        End::Stopped => return error(facts.stopped.unwrap_or("ended before its time")),
+        End::Stopped => return error("ended before its time"),
         End::Signalled(signal) => return error(format!("ended by signal {signal}")),
         End::NotStarted { message, .. } => return error(message.clone()),
         End::SupervisorLost => return error("its supervisor was lost"),

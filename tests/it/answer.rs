@@ -66,7 +66,7 @@ fn where_the_tree_is_gone_a_person_says_what_became_of_it() {
     // Another task is not held up by it.
     main.changing("t2", &[("docs/b.md", Some("x\n"))]);
     main.json(&["deliver", "t2"]).ok();
-    let recovered = main.json(&["recover"]).ok();
+    let recovered = main.json(&["recover"]).result(6);
     assert_eq!(recovered.json["actions"][0]["outcome"], "needs_human_decision");
     assert_eq!(main.json(&["report", "t1"]).ok().json["state"], "outcome_unknown");
     main.json(&["answer", "t1", "perhaps"]).fails("arguments.invalid");
@@ -98,7 +98,7 @@ fn a_persons_yes_is_in_the_report_and_a_tree_that_comes_back_is_looked_at() {
     let (main, linked) = cut_off(&lab);
     main.approve_without_terminal();
     std::fs::rename(&linked, lab.path("away")).expect("moves");
-    main.json(&["recover"]).ok();
+    main.json(&["recover"]).result(6);
     assert_eq!(main.json(&["answer", "t1", "yes"]).ok().json["state"], "completed");
     assert!(main.json(&["report", "t1"]).ok().has_risk("a person said"));
 }

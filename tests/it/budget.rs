@@ -176,6 +176,30 @@ fn a_flood_ends_where_the_output_budget_does() {
 }
 
 #[test]
+fn who_passes_over_the_output_budget_before_the_stop_has_not_passed() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let script = "head -c 60000 /dev/zero | tr '\\0' x >&2\ncase_ok a\nfinish";
+    judged(&repo, "t1", script, json!({"outputBytes": 10}));
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    assert_eq!(answer.verdict("first"), "error", "{:#}", answer.json);
+    assert!(answer.reason("first").contains("outputBytes"), "{:#}", answer.json);
+    assert_eq!(state(&repo, "t1"), "incomplete");
+    repo.json(&["verify", "t1"]).fails("budget.exhausted");
+}
+
+#[test]
+fn who_sleeps_beyond_the_time_leaves_the_task_incomplete() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    judged(&repo, "t1", "sleep 60\ncase_ok a\nfinish", json!({"wallSeconds": 2}));
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    assert_eq!(answer.verdict("first"), "error", "{:#}", answer.json);
+    assert!(answer.reason("first").contains("wallSeconds"), "{:#}", answer.json);
+    assert_eq!(state(&repo, "t1"), "incomplete");
+}
+
+#[test]
 fn a_person_adds_within_the_policy_and_the_arguments_are_looked_at() {
     let lab = Lab::new();
     let repo = lab.repo("app");

@@ -161,12 +161,12 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     ] {
         unknown(&repo, args);
     }
-    let recovery = repo.json(&["recover"]).ok();
+    let recovery = repo.json(&["recover"]).result(7);
     let action = &recovery.json["actions"][0];
     assert_eq!((action["outcome"].as_str(), action["task"].as_str()), (Some("unknown"), Some("t1")));
     let notes = action["notes"].to_string();
     assert!(notes.contains("yes: ") && notes.contains("no: "), "{notes}");
-    assert!(repo.tender(&["recover"]).ok().text().contains("unknown"));
+    assert!(repo.tender(&["recover"]).exits(7).text().contains("unknown"));
     assert_eq!(states(&repo).len(), rows, "asking in vain adds nothing");
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1));
     // Another task's delivery to the same place would blur both.
@@ -441,7 +441,8 @@ fn a_password_in_the_address_is_seen_nowhere() {
     let answer = repo.json(&["deliver", "t1"]);
     answer.fails("outcome.unknown");
     assert!(!answer.json.to_string().contains(secret), "{:#}", answer.json);
-    let said = repo.tender(&["recover"]).ok().all() + &repo.tender(&["--format", "json", "log"]).ok().all();
+    let said =
+        repo.tender(&["recover"]).exits(7).all() + &repo.tender(&["--format", "json", "log"]).ok().all();
     assert!(!said.contains(secret), "{said}");
     http.mode(Mode::Normal);
     completed(repo.json(&["deliver", "t1"]), "already");

@@ -225,3 +225,21 @@ fn a_delivery_killed_at_a_random_moment_is_whole_or_absent_after_recovery() {
         assert_eq!(repo.text("docs/a.md"), LINES);
     }
 }
+
+#[test]
+fn a_private_folder_that_was_removed_stops_neither_delivery_nor_collection() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for id in ["t1", "t2"] {
+        repo.changing(id, &[("docs/a.md", Some("new\n"))]);
+        std::fs::remove_dir_all(repo.store().join("tasks").join(id)).expect("removes");
+    }
+    repo.json(&["cancel", "t2"]).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/a.md"), "new\n");
+    for id in ["t1", "t2"] {
+        let _ = std::fs::remove_dir_all(repo.store().join("tasks").join(id));
+    }
+    let collected = repo.json(&["gc"]).ok().json;
+    assert_eq!(collected["removed"], serde_json::json!(["t1", "t2"]), "{collected:#}");
+}

@@ -170,3 +170,34 @@ fn a_damaged_ledger_is_found_and_said() {
     repo.tender(&["deliver", "t1"]);
     before.same(&repo.snapshot());
 }
+
+#[test]
+fn a_ledger_that_is_gone_is_no_empty_one() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.changing("t1", &[("docs/a.md", Some("new\n"))]);
+    let ledger = repo.store().join("ledger.db");
+    for lost in [true, false] {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(ledger.with_file_name(format!("ledger.db{suffix}")));
+        }
+        if !lost {
+            std::fs::write(&ledger, b"").expect("writes");
+        }
+        for args in [
+            &["status"][..],
+            &["report", "t1"],
+            &["log"],
+            &["diff", "t1"],
+            &["recover"],
+            &["gc"],
+            &["deliver", "t1"],
+            &["start", "a goal", "--scope", "docs/"],
+        ] {
+            let answer = repo.json(args);
+            answer.fails("store.corrupt");
+            assert_eq!(answer.code, 10, "{args:?}");
+        }
+        assert_eq!(ledger.exists(), !lost);
+    }
+}

@@ -1,6 +1,6 @@
 //! Shares: what each task of a family has used, reserved and left, and the next slice of a run.
 
-use super::{Charges, Cost, Key, Limits};
+use super::{Charges, Cost, Key, Limits, Reservation};
 use crate::domain::task::TaskView;
 use crate::error::{Code, Failure};
 use serde_json::{Map, Value, json};
@@ -203,7 +203,24 @@ impl Standing {
         self.own().map_or(Value::Null, |account| Value::Object(account.shares(all)))
     }
 
-    /// The next slice that a run may use; a part of it is nothing where all that is left is reserved by others.
+    /// The next slice of a run that has something reserved already: of what it has used up only, since the rest carries over. `None`
+    /// where there is nothing left of that, or less than was printed already.
+    #[must_use]
+    pub fn further_slice(&self, held: Reservation) -> Option<Cost> {
+        let (slice, left) = (self.next_slice(), self.left());
+        let Reservation { reserved, used } = held;
+        let wants_time = used.milliseconds >= reserved.milliseconds;
+        let printed = used.minus(reserved).output_bytes;
+        if (wants_time && left.milliseconds == 0) || printed > left.output_bytes {
+            return None;
+        }
+        Some(Cost {
+            milliseconds: if wants_time { slice.milliseconds } else { 0 },
+            output_bytes: if printed > 0 { slice.output_bytes.max(printed) } else { 0 },
+        })
+    }
+
+    /// The first slice of a run; a part of it is nothing where all that is left is reserved by others.
     #[must_use]
     pub fn next_slice(&self) -> Cost {
         let slice = self.accounts.iter().fold(LARGEST_SLICE, |slice, account| {
@@ -229,13 +246,21 @@ impl Standing {
         self.accounts.iter().fold(most, |least, account| least.at_most(account.free()))
     }
 
-    /// Which budget has nothing free, in words; reserved counts as used.
+    /// Which budget has nothing free, or less than was printed beyond what was reserved, in words; reserved counts as used.
     #[must_use]
-    pub fn lacking(&self) -> String {
+    pub fn lacking(&self, held: Option<Reservation>) -> String {
+        let printed = held.map_or(0, |held| held.used.minus(held.reserved).output_bytes);
         let lack = |account: &Account| {
             let free = account.free();
-            let keys = [(Key::WallSeconds, free.milliseconds), (Key::OutputBytes, free.output_bytes)];
-            let (key, _) = keys.into_iter().find(|(_, free)| *free == 0)?;
+            let wants_time = held.is_none_or(|held| held.used.milliseconds >= held.reserved.milliseconds);
+            let keys = [
+                (Key::WallSeconds, wants_time && free.milliseconds == 0),
+                (
+                    Key::OutputBytes,
+                    if held.is_some() { free.output_bytes < printed } else { free.output_bytes == 0 },
+                ),
+            ];
+            let (key, _) = keys.into_iter().find(|(_, lacks)| *lacks)?;
             Some(format!(
                 "the budget {} of {} is spent: its limit is {}",
                 key.as_str(),

@@ -141,6 +141,40 @@ fn a_candidate_fits_beside_those_of_the_family_and_replaces_its_own() {
     assert_eq!(standing(&family, "a").artifact_bytes(), 0);
 }
 
+#[test]
+fn a_silent_run_reserves_no_further_output() {
+    let mut members = vec![member("t", None, 3600, cost(0, 0))];
+    let mut held = standing(&members, "t").next_slice();
+    for extension in 0..1000 {
+        let used = cost(held.milliseconds, 0);
+        let charges = [(ActionState::Dispatched, 0, reserved(held, used))];
+        members[0].charges = self::charges(&charges);
+        let left = standing(&members, "t");
+        let Some(slice) = left.further_slice(Reservation { reserved: held, used }) else {
+            assert_eq!(left.left().milliseconds, 0, "it ended after {extension} for another reason");
+            assert!(left.left().output_bytes > 0);
+            return;
+        };
+        assert_eq!(slice.output_bytes, 0);
+        held = held.plus(slice);
+    }
+    panic!("time has to end it");
+}
+
+#[test]
+fn what_was_printed_is_followed_and_time_carries_over() {
+    let members = vec![member("t", None, 3600, cost(0, 0))];
+    let held = Reservation { reserved: cost(1000, 100), used: cost(10, 101) };
+    let slice = standing(&members, "t").further_slice(held).expect("there is some left");
+    assert_eq!(slice.milliseconds, 0);
+    assert!(slice.output_bytes > 0);
+    let flood = Reservation { used: cost(10, 100 + 900_000), ..held };
+    assert_eq!(standing(&members, "t").further_slice(flood).map(|slice| slice.output_bytes), Some(900_000));
+    let over = Reservation { used: cost(10, 101 + (1 << 20)), ..held };
+    assert_eq!(standing(&members, "t").further_slice(over), None);
+    assert!(standing(&members, "t").lacking(Some(over)).contains("outputBytes"));
+}
+
 proptest! {
     /// Runs of a family reserve slice by slice, use them up or not, end or are cut off, with clocks that jump: no one is charged below nothing, what a task
     /// has used never shrinks, equals the sum over all at and beneath it, and never goes beyond its limit.
