@@ -60,11 +60,12 @@ impl Reconciled {
     }
 }
 
-/// Brings everything unfinished to its end.
+/// Brings everything unfinished to its end. Where that fails for one action the others are settled all the same, and the failure lists all.
 pub fn recover(session: &Session) -> Result<Recovery> {
     let mut recovery = Recovery { schema: "git-tender/recovery/v1", rows: 0, actions: Vec::new() };
     let Some(ledger) = session.ledger()? else { return Ok(recovery) };
     recovery.rows = ledger.check_chain()?;
+    let mut failed = None;
     let delivery = LockGuard::try_acquire(&session.layout.delivery_lock())?;
     for (action, task, tool) in ledger.unfinished()? {
         let busy = || Reconciled {
@@ -89,13 +90,18 @@ pub fn recover(session: &Session) -> Result<Recovery> {
                 }
                 // One that cannot be settled keeps nobody from settling the others.
                 Err(failure) => {
-                    Reconciled { outcome: "failed", notes: vec![failure.message().to_owned()], ..busy() }
+                    let notes = vec![failure.message().to_owned()];
+                    failed.get_or_insert(failure);
+                    Reconciled { outcome: "failed", notes, ..busy() }
                 }
                 Ok(reconciled) => reconciled,
             },
         });
     }
-    Ok(recovery)
+    match failed {
+        None => Ok(recovery),
+        Some(failure) => Err(failure.detail("actions", &recovery.actions)),
+    }
 }
 
 /// The question and its answers, as lines.

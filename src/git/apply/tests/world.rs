@@ -9,7 +9,7 @@ use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Recovered, Unfinished};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
 use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
-use crate::git::{Environment, Git, Repository, tree};
+use crate::git::{Environment, Git, Quarantine, Repository, tree};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,6 +25,7 @@ pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) repository: Repository,
     environment: Environment,
+    quarantine: Quarantine,
     base: ObjectId,
     last: RefCell<Option<ObjectId>>,
     pub(crate) rule: Cell<IndexRule>,
@@ -96,10 +97,14 @@ impl World {
         run(&["commit", "--quiet", "--allow-empty", "-m", "base"]);
         let repository = Repository::at(&environment, &live.join(".git"), &live, None).expect("opens");
         let base = repository.resolve("HEAD", "tree").expect("works").expect("there");
+        let objects = dir.path().join("task").join("objects");
+        std::fs::create_dir_all(&objects).expect("creates");
+        let quarantine = Quarantine { objects, repository_objects: repository.objects_dir() };
         Self {
             dir,
             repository,
             environment,
+            quarantine,
             base,
             last: RefCell::default(),
             rule: Cell::new(IndexRule::Stays),
@@ -185,7 +190,7 @@ impl World {
     pub(crate) fn terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> Terms<'a> {
         Terms {
             repository: &self.repository,
-            quarantine: None,
+            quarantine: Some(&self.quarantine),
             top: self.repository.top().expect("not bare"),
             changes,
             before_tree: &self.base,
