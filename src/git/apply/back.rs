@@ -18,7 +18,16 @@ use rustix::fs::FileType;
 use std::io::{self, ErrorKind, Read};
 
 /// How often a path is tried again while somebody else keeps changing it.
-const PATIENCE: usize = 100;
+const PATIENCE: usize = 400;
+
+/// After a few tries each waits a little, and never as long as the one before: two programs that change the same names as fast as they can
+/// fall into step otherwise, and one of them is always the second.
+fn step_aside(tries: usize) {
+    if tries > 8 {
+        let micros = u64::try_from(tries % 7).unwrap_or(0) * 137 + 50;
+        std::thread::sleep(std::time::Duration::from_micros(micros));
+    }
+}
 
 impl Run<'_> {
     /// Puts in order what a file system without exchange and without moves to a free name can leave behind: an object with two names in
@@ -92,7 +101,8 @@ impl Run<'_> {
             Ok(names.folder.entry(name).map_err(fail)?.map(|e| e.inode))
         };
         let held = inode(names.temporary)?;
-        for _ in 0..PATIENCE {
+        for tries in 0..PATIENCE {
+            step_aside(tries);
             if self.path_is_pristine(at, names)? {
                 match self.exchange(at, names) {
                     Ok(()) if self.is_pristine(at, names)? => return Ok(()),
@@ -116,7 +126,8 @@ impl Run<'_> {
     /// An exchange brought out something later than what was staged: it goes to the path again.
     fn return_the_later(&mut self, at: usize, names: &Names<'_>, held: Option<Inode>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
-        for _ in 0..PATIENCE {
+        for tries in 0..PATIENCE {
+            step_aside(tries);
             match self.exchange(at, names) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
