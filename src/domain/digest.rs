@@ -232,6 +232,14 @@ pub struct FileState {
     pub sha256: Sha256,
 }
 
+impl FileState {
+    /// As a tree has it: mode and object.
+    #[must_use]
+    pub fn object(&self) -> (Mode, ObjectId) {
+        (self.mode, self.git_blob.clone())
+    }
+}
+
 /// The canonical JSON (RFC 8785) of `value`: what every digest of a document is taken of.
 ///
 /// Values of this crate's own types always serialize; an unserializable value gives the bytes `null`.

@@ -10,6 +10,7 @@ use super::worktree::admin_of;
 use crate::domain::delivery::{Clearance, ClearedPlan, IndexRule, IndexState, plan, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{Change, manifest_sha256};
+use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::path::Path;
 
@@ -32,6 +33,12 @@ impl Move<'_> {
     /// What differs between the two.
     pub fn changes(&self) -> Result<Vec<Change>> {
         tree::changes(&self.repository.objects(Some(self.quarantine))?, self.from, self.to)
+    }
+
+    /// The paths that differ.
+    pub fn paths(&self) -> Result<Vec<RepoPath>> {
+        let objects = self.repository.objects(Some(self.quarantine))?;
+        Ok(tree::difference(&objects, self.from, self.to)?.into_iter().map(|one| one.path).collect())
     }
 
     /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing was touched then.

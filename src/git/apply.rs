@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         Conflict {
             path: change.path.clone(),
             reason,
-            expected: change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() }),
+            expected: change.old.as_ref().map(Side::of),
             actual: look::side(self.top, change),
             mergeable: false,
         }

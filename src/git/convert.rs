@@ -170,18 +170,11 @@ impl Conversions<'_> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
-        let folder = self.private_folder()?;
-        let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
-        let call = self.call(tree, folder.path())?;
-        let answer = call.args(["check-attr", "-z", "--stdin", "merge"]).stdin(input).ok()?;
-        let fields: Vec<&[u8]> = answer.split(|b| *b == 0).collect();
         let plain = |value: &[u8]| matches!(value, b"unspecified" | b"set" | b"text");
-        let all: Vec<bool> = fields.chunks_exact(3).map(|triple| !plain(triple[2])).collect();
-        if all.len() == paths.len() {
-            Ok(all)
-        } else {
-            Err(Failure::internal("git check-attr left out a path"))
-        }
+        let found = self.check_attr(tree, &paths.iter().collect::<Vec<_>>(), &["merge"], |answer| {
+            answer.iter().all(|(_, value)| plain(value))
+        })?;
+        Ok(found.into_iter().map(|mergeable| !mergeable).collect())
     }
 
     /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where nothing can apply.
@@ -251,35 +244,33 @@ impl Conversions<'_> {
     }
 
     fn attributes_of(&self, tree: &ObjectId, paths: &[&RepoPath]) -> Result<Vec<Attributes>> {
+        let names = ["text", "crlf", "eol", "ident", "working-tree-encoding", "filter"];
+        self.check_attr(tree, paths, &names, |answer| {
+            let mut found = Attributes::default();
+            answer.iter().for_each(|(name, value)| found.take(name, value));
+            found
+        })
+    }
+
+    /// Asks git for attributes by a tree; `read` gets the names and values of one path.
+    fn check_attr<T>(
+        &self,
+        tree: &ObjectId,
+        paths: &[&RepoPath],
+        names: &[&str],
+        read: impl Fn(&[(&[u8], &[u8])]) -> T,
+    ) -> Result<Vec<T>> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
         let folder = self.private_folder()?;
         let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
-        let answer = self
-            .call(tree, folder.path())?
-            .args([
-                "check-attr",
-                "-z",
-                "--stdin",
-                "text",
-                "crlf",
-                "eol",
-                "ident",
-                "working-tree-encoding",
-                "filter",
-            ])
-            .stdin(input)
-            .ok()?;
+        let call = self.call(tree, folder.path())?.args(["check-attr", "-z", "--stdin"]).args(names);
+        let answer = call.stdin(input).ok()?;
+        // Path, name, value, each with a NUL behind it.
         let fields: Vec<&[u8]> = answer.split(|b| *b == 0).collect();
-        let mut all = Vec::with_capacity(paths.len());
-        for answer in fields.chunks_exact(18) {
-            let mut found = Attributes::default();
-            for triple in answer.chunks_exact(3) {
-                found.take(triple[1], triple[2]);
-            }
-            all.push(found);
-        }
+        let pairs: Vec<(&[u8], &[u8])> = fields.chunks_exact(3).map(|one| (one[1], one[2])).collect();
+        let all: Vec<T> = pairs.chunks_exact(names.len()).map(read).collect();
         if all.len() == paths.len() {
             Ok(all)
         } else {
@@ -388,6 +379,12 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// Stores one blob in the quarantine as it is, without any conversion.
+pub fn write_blob(conversions: &Conversions, bytes: Vec<u8>) -> Result<ObjectId> {
+    let ids = write_blobs(conversions, &[bytes])?;
+    ids.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))
 }
 
 /// Stores blobs in the quarantine as they are, without any conversion.

@@ -7,6 +7,7 @@
 use super::command::Git;
 use super::fsops::fault;
 use super::live::states;
+use super::private_index::index_info;
 use super::repository::Repository;
 use crate::domain::delivery::{Conflict, IndexState, IndexStep, refused};
 use crate::domain::digest::ObjectId;
@@ -266,19 +267,11 @@ impl IndexWriter<'_> {
     }
 
     fn input(&self, steps: &[IndexStep]) -> Vec<u8> {
-        let zero = "0".repeat(self.repository.format().hex_len());
-        let mut input = Vec::new();
-        for step in steps.iter().filter(|step| blob(&step.after).is_none()) {
-            input.extend([format!("0 {zero}\t").as_bytes(), step.path.as_bytes(), b"\0"].concat());
-        }
-        for step in steps {
-            if let IndexState::Entry { mode, git_blob } = &step.after {
-                input.extend(
-                    [format!("{mode} {git_blob}\t").as_bytes(), step.path.as_bytes(), b"\0"].concat(),
-                );
-            }
-        }
-        input
+        let entry = |step: &IndexStep| match &step.after {
+            IndexState::Entry { mode, git_blob } => (step.path.clone(), Some((*mode, git_blob.clone()))),
+            _ => (step.path.clone(), None),
+        };
+        index_info(self.repository.format(), &steps.iter().map(entry).collect::<Vec<_>>())
     }
 
     /// Notes the size and times of the new files, as `git add` would have: else every tool that trusts them sees changes.

@@ -120,7 +120,7 @@ fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result
     let mut gone = BTreeSet::new();
     for change in changes.iter().filter(|change| change.new.is_none()) {
         let theirs = tree::entry(objects, onto, &change.path)?;
-        if theirs.is_none() || theirs == version(change.old.as_ref()) {
+        if theirs.is_none() || theirs == change.old.as_ref().map(FileState::object) {
             gone.insert(&change.path);
         }
     }
@@ -147,7 +147,8 @@ struct Work<'a> {
 impl Work<'_> {
     fn path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
         let theirs = tree::entry(&self.objects, self.onto, &change.path)?;
-        let (old, new) = (version(change.old.as_ref()), version(change.new.as_ref()));
+        let (old, new) =
+            (change.old.as_ref().map(FileState::object), change.new.as_ref().map(FileState::object));
         if theirs == new {
             return Ok(Carried::Same);
         }
@@ -183,8 +184,7 @@ impl Work<'_> {
                 else {
                     return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
                 };
-                let id = super::convert::write_blobs(&self.conversions, std::slice::from_ref(&merged.bytes))?;
-                let id = id.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))?;
+                let id = super::convert::write_blob(&self.conversions, merged.bytes)?;
                 if !merged.clean {
                     return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: Some((*mode, id)) });
                 }
@@ -204,10 +204,6 @@ impl Work<'_> {
         let beneath = tree::files_beneath(&self.objects, self.onto, path)?;
         Ok(beneath.iter().any(|file| !self.deleted.contains(&file.path)))
     }
-}
-
-fn version(state: Option<&FileState>) -> Option<Version> {
-    state.map(|state| (state.mode, state.git_blob.clone()))
 }
 
 /// The side that changed, or either where both are the same.

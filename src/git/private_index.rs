@@ -13,6 +13,22 @@ use std::path::{Path, PathBuf};
 /// One change of an index: `None` removes the path.
 pub type Entry = (RepoPath, Option<(Mode, ObjectId)>);
 
+/// Changes in the form of `update-index -z --index-info`; removals come first, so that a file can become a directory.
+#[must_use]
+pub fn index_info(format: ObjectFormat, entries: &[Entry]) -> Vec<u8> {
+    let zero = "0".repeat(format.hex_len());
+    let mut input = Vec::new();
+    for (path, _) in entries.iter().filter(|(_, new)| new.is_none()) {
+        input.extend([format!("0 {zero}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
+    }
+    for (path, new) in entries {
+        if let Some((mode, id)) = new {
+            input.extend([format!("{mode} {id}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
+        }
+    }
+    input
+}
+
 /// The index file lies in a temporary directory of the task and goes with this value.
 #[derive(Debug)]
 pub struct PrivateIndex<'a> {
@@ -109,21 +125,12 @@ impl<'a> PrivateIndex<'a> {
         self.folder.path().join("index")
     }
 
-    /// Changes entries; removals come first, so that a file can become a directory.
+    /// Changes entries.
     pub fn update(&self, entries: &[Entry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
-        let zero = "0".repeat(self.repository.format().hex_len());
-        let mut input = Vec::new();
-        for (path, _) in entries.iter().filter(|(_, new)| new.is_none()) {
-            input.extend([format!("0 {zero}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
-        }
-        for (path, new) in entries {
-            if let Some((mode, id)) = new {
-                input.extend([format!("{mode} {id}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
-            }
-        }
+        let input = index_info(self.repository.format(), entries);
         let update = ["update-index", "--add", "--replace", "-z", "--index-info"];
         self.git().args(update).stdin(input).ok().map(|_| ())
     }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::recover;
-use super::session::RunningAction;
+use super::session::unconfirmed;
 use crate::domain::task::{Record, TaskState, TaskView, Unfinished, Word};
 use crate::error::{Code, Failure, Result};
 use serde::Serialize;
@@ -42,11 +42,18 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
     let open = pending(&task.view, named)?;
     let id = task.view.id.clone();
     let params = json!({ "action": open.action, "answer": text });
-    let mut action = RunningAction::new(session.actor, Some(&id), "answer", &params, task.view.basis());
+    let mut action = task.action("answer", &params);
     let verb = if word == Word::Yes { "took place" } else { "did not take place" };
     let question = format!("Record that `{}` of {id} ({}) {verb}?", open.tool, open.action);
     if session.person.confirm(&question) != Some(true) {
-        return Err(action.deny(&mut task.ledger, denied(&id, &open.action, text)));
+        return Err(action.deny(
+            &mut task.ledger,
+            unconfirmed(
+                "a decision is a person's",
+                &open.action,
+                ["git", "tender", "answer", &id, &open.action, text],
+            ),
+        ));
     }
     action.dispatch(&mut task.ledger)?;
     recover::decide_by_person(&mut task.ledger, session.actor, &open.action, word)?;
@@ -91,15 +98,6 @@ fn pending(view: &TaskView, named: Option<&str>) -> Result<Unfinished> {
         .detail("open", &ids)
         .remedy("See what is asked.", ["git", "tender", "recover"])),
     }
-}
-
-fn denied(task: &str, action: &str, text: &str) -> Failure {
-    Failure::new(Code::PermissionDenied, "a decision is a person's, and no person confirmed it")
-        .subject(action)
-        .remedy(
-            "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
-            ["git", "tender", "answer", task, action, text],
-        )
 }
 
 impl Answered {

@@ -1,6 +1,6 @@
 //! `attest`: a person's own verdict on a manual requirement or on `protected`, bound to the candidate.
 
-use super::session::RunningAction;
+use super::session::{RunningAction, unconfirmed};
 use super::{Session, report, verify};
 use crate::domain::evidence::{self, Evidence, Observation, Observed, Source};
 use crate::domain::report::VerificationObject;
@@ -38,8 +38,7 @@ pub fn attest(
     let observation = verify::observe(&mut task)?;
     let observed = manual_row(&task.view.id, &observation, requirement)?.clone();
     let params = json!({"requirement": requirement, "pass": word == Word::Pass, "message": message, "manifestSha256": observation.manifest_sha256});
-    let mut action =
-        RunningAction::new(session.actor, Some(&task.view.id), "attest", &params, task.view.basis());
+    let mut action = task.action("attest", &params);
     let verb = if word == Word::Pass { "passes" } else { "fails" };
     let changes = task.view.last_candidate()?.value.changes.len();
     let question = format!(
@@ -86,12 +85,11 @@ fn denied(
     mut action: RunningAction,
     ledger: &mut crate::store::Ledger,
 ) -> Failure {
-    let failure = Failure::new(Code::PermissionDenied, format!("attesting {requirement:?} is a person's call, and no person confirmed it"))
-        .subject(requirement)
-        .remedy(
-            "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
-            ["git", "tender", "attest", task, requirement, "--pass", "-m", "TEXT"],
-        );
+    let failure = unconfirmed(
+        &format!("attesting {requirement:?} is a person's call"),
+        requirement,
+        ["git", "tender", "attest", task, requirement, "--pass", "-m", "TEXT"],
+    );
     action.deny(ledger, failure)
 }
 

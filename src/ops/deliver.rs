@@ -98,8 +98,7 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);
     let params = json!({ "manifestSha256": observation.manifest_sha256, "dryRun": options.write == Write::DryRun, "here": options.place == Place::Here });
-    let mut action =
-        RunningAction::new(session.actor, Some(&task.view.id), "deliver", &params, task.view.basis());
+    let mut action = task.action("deliver", &params);
     let clearance = match gate(&task, &rows, options) {
         Ok(clearance) => clearance,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),

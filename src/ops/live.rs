@@ -10,7 +10,7 @@ use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::repo_path::RepoPath;
 use crate::domain::task::{IndexDifference, Opened, Planned, Record};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::{self, Delivery, Journal, Keeper};
+use crate::git::apply::{self, Delivery, Journal};
 use crate::git::{Repository, live};
 use crate::store::{Blobs, Ledger};
 use std::collections::HashMap;
@@ -144,8 +144,10 @@ impl Write<'_> {
         let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
         let materials = live::prepare(&terms, survey, &plan)?;
         let delivery = Delivery { id, top, outcome: self.outcome, repository: home };
-        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
-        apply::execute(plan.clear(clearance)?, materials, delivery, journal, keeper).map(Written::Receipt)
+        let cleared = plan.clear(clearance)?;
+        let written =
+            self.session.with_keeper(|keeper| apply::execute(cleared, materials, delivery, journal, keeper));
+        written.map(Written::Receipt)
     }
 }
 

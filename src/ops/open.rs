@@ -11,7 +11,7 @@ use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, Task
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
-use crate::store::layout::{create_private_dir, write_private};
+use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
 use crate::verifier::Verifiers;
 use serde_json::json;
@@ -389,9 +389,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     };
     let held = worktree::create(&opening, || LockGuard::acquire(&session.layout.worktrees_lock()), progress)?;
     opened.worktree = path_text(&path)?;
-    let held = serde_json::to_vec(&held)
-        .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
-    write_private(&session.layout.task_held(&id), &held)?;
+    session.keep_held(&id, &held)?;
     opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
     opened.sight = Some(tripwire::first_look(session, opened)?);
     Ok(prepared)

@@ -7,7 +7,7 @@ use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
-use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::digest::{FileState, Mode, ObjectId};
 use crate::domain::patch::Candidate;
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
@@ -16,17 +16,15 @@ use crate::domain::task::{BaseState, Opened, Rebased, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
 use crate::git::apply::recover::{Recovered, Unfinished};
-use crate::git::apply::{self, Delivery, Journal, Keeper};
+use crate::git::apply::{self, Delivery, Journal};
 use crate::git::capture::Capture;
-use crate::git::convert::write_blobs;
+use crate::git::convert::write_blob;
 use crate::git::keep::{self, Kept};
 use crate::git::limits::{Limits, violations};
-use crate::git::materialise::Held;
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{Entry, PrivateIndex};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
 use crate::store::Ledger;
-use crate::store::layout::write_private;
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
@@ -60,9 +58,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
             outcome: Outcome::Applied,
             repository: &session.repository,
         };
-        let blobs = session.blobs();
-        let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
-        apply::execute(ready.0, ready.1, delivery, &mut journal, keeper)
+        session.with_keeper(|keeper| apply::execute(ready.0, ready.1, delivery, &mut journal, keeper))
     });
     if let Err(failure) = moved {
         let open = journal.open;
@@ -93,14 +89,11 @@ pub fn resume(
     let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
         None => false,
         Some(unfinished) => {
-            let blobs = session.blobs();
-            let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
             let mut journal = Moving { ledger, action, open: true };
             let environment = session.repository.environment();
-            matches!(
-                apply::recover::run(environment, unfinished, &mut journal, keeper)?,
-                Recovered::Completed { .. }
-            )
+            let recovered = session
+                .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
+            matches!(recovered, Recovered::Completed { .. })
         }
     };
     if !moved {
@@ -227,8 +220,8 @@ fn live_entries(
     let mut wanted = HashSet::new();
     for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
         let lies = fact.side().map(|side| (side.mode, side.git_blob));
-        let brought = change.new.as_ref().map(|state| (state.mode, state.git_blob.clone()));
-        let old = change.old.as_ref().map(|state| (state.mode, state.git_blob.clone()));
+        let brought = change.new.as_ref().map(FileState::object);
+        let old = change.old.as_ref().map(FileState::object);
         let at_head = tree::entry(&objects, head, &change.path)?;
         // Where HEAD still has the preimage and the live tree has the change already, delivering it again is no conflict.
         if lies != at_head && !(lies == brought && at_head == old) {
@@ -311,11 +304,10 @@ fn set_aside(index: &PrivateIndex<'_>, outcome: &merge::Outcome, candidate: &Can
     {
         let change = candidate.changes.iter().find(|change| change.path == conflict.path);
         let version = match change.and_then(|change| change.new.as_ref()) {
-            Some(new) => (new.mode, new.git_blob.clone()),
+            Some(new) => new.object(),
             None => {
                 let text = format!("the candidate deletes {}\n", conflict.path).into_bytes();
-                let ids = write_blobs(&index.conversions(), std::slice::from_ref(&text))?;
-                let id = ids.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))?;
+                let id = write_blob(&index.conversions(), text)?;
                 (Mode::File, id)
             }
         };
@@ -387,23 +379,19 @@ fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
     let quarantine = session.quarantine(id);
     let movement = movement(session, rebased, &quarantine);
     movement.tell_git(&opened.base.commit, &opened.base.tree);
-    let held_file = session.layout.task_held(id);
-    let held = std::fs::read(&held_file).ok().and_then(|bytes| serde_json::from_slice::<Held>(&bytes).ok());
-    let Some(mut held) = held else { return Ok(()) };
-    for change in movement.changes()? {
+    let Some(mut held) = session.held(id) else { return Ok(()) };
+    for path in movement.paths()? {
         // The next capture reads it.
-        held.0.remove(&change.path);
+        held.0.remove(&path);
     }
-    let held = serde_json::to_vec(&held)
-        .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
-    write_private(&held_file, &held)
+    session.keep_held(id, &held)
 }
 
 /// What the failure of a rebase with conflicts says. The worktree has them; nothing else was touched.
 fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
     let expected = |path: &RepoPath| {
         let change = candidate.changes.iter().find(|change| change.path == *path)?;
-        change.old.as_ref().map(|old| Side { mode: old.mode, git_blob: old.git_blob.clone() })
+        change.old.as_ref().map(Side::of)
     };
     let conflict = |conflict: &MergeConflict| Conflict {
         path: conflict.path.clone(),

@@ -11,7 +11,6 @@ use crate::domain::entry::Entry;
 use crate::domain::receipt::{Outcome, Receipt, Staged};
 use crate::domain::task::{Choice, Decision, Planned, Record, Word};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::Keeper;
 use crate::git::apply::recover::{Recovered, Unfinished, run};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
@@ -312,11 +311,10 @@ fn finish(
     unfinished: &Unfinished,
     reconciled: &mut Reconciled,
 ) -> Result<()> {
-    let blobs = session.blobs();
-    let keeper = Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) };
     let facts = Facts { head: None, evidence: Vec::new(), undoes: false };
     let mut journal = LedgerJournal { ledger, action, planned, facts, open: true };
-    match run(session.repository.environment(), unfinished, &mut journal, keeper)? {
+    let environment = session.repository.environment();
+    match session.with_keeper(|keeper| run(environment, unfinished, &mut journal, keeper))? {
         Recovered::Completed { receipt, later } => {
             reconciled.outcome = "completed";
             reconciled.kept = later;

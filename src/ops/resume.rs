@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::open;
-use super::session::{RunningAction, TaskWrite};
+use super::session::{TaskWrite, unconfirmed};
 use crate::domain::budget::{Addition, Amounts, Key};
 use crate::domain::report::TaskObject;
 use crate::domain::task::Record;
@@ -16,8 +16,7 @@ pub fn resume(session: &Session, named: Option<&str>, wishes: &[String]) -> Resu
     task.require_active()?;
     let (added, narrowed) = within_policy(&task, &asked)?;
     let params = json!({ "add": asked });
-    let mut action =
-        RunningAction::new(session.actor, Some(&task.view.id), "resume", &params, task.view.basis());
+    let mut action = task.action("resume", &params);
     let id = task.view.id.clone();
     if !asked.is_empty() && added.is_empty() {
         let failure = Failure::new(
@@ -109,13 +108,5 @@ fn denied(task: &str, wishes: &[String]) -> Failure {
     for wish in wishes {
         command.extend(["--add".to_owned(), wish.clone()]);
     }
-    Failure::new(
-        Code::PermissionDenied,
-        format!("adding to the budget of {task} is a person's call, and no person confirmed it"),
-    )
-    .subject(task)
-    .remedy(
-        "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
-        command,
-    )
+    unconfirmed(&format!("adding to the budget of {task} is a person's call"), task, command)
 }

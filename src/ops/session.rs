@@ -6,8 +6,10 @@
 use crate::domain::action::Actor;
 use crate::domain::task::{Record, TaskView};
 use crate::error::{Code, Failure, Result};
+use crate::git::apply::Keeper;
+use crate::git::materialise::Held;
 use crate::git::{Quarantine, Repository};
-use crate::store::layout::create_private_dir;
+use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
 use crate::store::{Blobs, Claim, Layout, Ledger};
 use serde::Serialize;
@@ -116,53 +118,54 @@ impl Session {
 
     /// What is known of a task, for looking at it.
     pub fn view(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
+        let (ledger, mut view) = self.find(named)?;
+        super::budget::attach(&ledger, &mut view)?;
+        Ok((ledger, view))
+    }
+
+    /// The same without its family.
+    fn find(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
         let id = self.task_id(named)?;
         let missing = || no_such_task(&id);
         let ledger = self.ledger()?.ok_or_else(missing)?;
-        let mut view = load(&ledger, &id)?.ok_or_else(missing)?;
-        super::budget::attach(&ledger, &mut view)?;
+        let view = load(&ledger, &id)?.ok_or_else(missing)?;
         Ok((ledger, view))
     }
 
     /// A task for changing it. What a crash left unfinished is reconciled first.
     pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.view(named)?;
+        let (_, view) = self.find(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
-        self.restore_folder(&view)?;
-        super::recover::before_writing(self, &view.id)?;
-        self.locked(view.id, claim, None)
+        self.enter(view, claim, |id| super::recover::before_writing(self, id))
     }
 
     /// A task for a person's decision: it may not be known what became of an effect.
     pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.view(named)?;
+        let (_, view) = self.find(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
-        self.restore_folder(&view)?;
-        super::recover::as_far_as_known(self, &view.id)?;
-        self.locked(view.id, claim, None)
+        self.enter(view, claim, |id| super::recover::as_far_as_known(self, id).map(drop))
     }
 
     /// A task for ending it: likewise, and whatever command is at work on it is asked to stop.
     pub fn write_stopping(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.view(named)?;
+        let (_, view) = self.find(named)?;
         let claim = Claim::acquire_stopping(&self.layout, &view.id)?;
-        self.restore_folder(&view)?;
-        super::recover::as_far_as_known(self, &view.id)?;
-        self.locked(view.id, claim, None)
+        self.enter(view, claim, |id| super::recover::as_far_as_known(self, id).map(drop))
     }
 
     /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled. One that
     /// leaves the live tree alone gets by with its own lock.
     pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.view(named)?;
+        let (_, view) = self.find(named)?;
         if view.publishes() {
             return self.write(Some(&view.id));
         }
         let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
-        self.restore_folder(&view)?;
-        super::recover::before_delivering(self, &view.id, &delivery)?;
-        self.locked(view.id, claim, Some(delivery))
+        let settle = |id: &str| super::recover::before_delivering(self, id, &delivery);
+        let mut task = self.enter(view, claim, settle)?;
+        task._delivery = Some(delivery);
+        Ok(task)
     }
 
     /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the task's refs, or is made anew.
@@ -170,12 +173,48 @@ impl Session {
         if view.collected { Ok(()) } else { create_private_dir(&self.layout.task_objects(&view.id)) }
     }
 
-    fn locked(&self, id: String, claim: Claim, delivery: Option<LockGuard>) -> Result<TaskWrite<'_>> {
+    /// Settles what was left unfinished, then reads what is known by now.
+    fn enter(
+        &self,
+        found: TaskView,
+        claim: Claim,
+        settle: impl FnOnce(&str) -> Result<()>,
+    ) -> Result<TaskWrite<'_>> {
+        self.restore_folder(&found)?;
+        settle(&found.id)?;
         let ledger = Ledger::create(&self.layout)?;
-        let mut view = load(&ledger, &id)?.ok_or_else(|| no_such_task(&id))?;
+        let mut view = load(&ledger, &found.id)?.ok_or_else(|| no_such_task(&found.id))?;
         super::budget::attach(&ledger, &mut view)?;
-        Ok(TaskWrite { session: self, ledger, view, _delivery: delivery, claim })
+        Ok(TaskWrite { session: self, ledger, view, claim, _delivery: None })
     }
+
+    /// Lends the store of blobs to whoever writes user files.
+    pub fn with_keeper<T>(&self, work: impl FnOnce(Keeper<'_>) -> T) -> T {
+        let blobs = self.blobs();
+        work(Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) })
+    }
+
+    /// What we wrote into a task's worktree, as far as it is noted. Without the note every file is read.
+    #[must_use]
+    pub fn held(&self, task: &str) -> Option<Held> {
+        serde_json::from_slice(&std::fs::read(self.layout.task_held(task)).ok()?).ok()
+    }
+
+    /// Notes what we wrote into a task's worktree.
+    pub fn keep_held(&self, task: &str, held: &Held) -> Result<()> {
+        let held = serde_json::to_vec(held)
+            .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
+        write_private(&self.layout.task_held(task), &held)
+    }
+}
+
+/// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
+#[must_use]
+pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIterator<Item = S>) -> Failure {
+    Failure::new(Code::PermissionDenied, format!("{what}, and no person confirmed it")).subject(subject).remedy(
+        "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
+        call,
+    )
 }
 
 impl TaskWrite<'_> {
@@ -205,10 +244,14 @@ impl TaskWrite<'_> {
         Ok(())
     }
 
+    /// An action of whoever called, on this task's basis; nothing of it is written yet.
+    pub fn action(&self, tool: &str, params: &impl Serialize) -> RunningAction {
+        RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis())
+    }
+
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
     pub fn begin(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
-        let mut action =
-            RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis());
+        let mut action = self.action(tool, params);
         action.dispatch(&mut self.ledger)?;
         Ok(action)
     }

@@ -168,23 +168,16 @@ pub fn worktree(task: &TaskWrite<'_>, limits: Limits<'_>) -> Result<Capture> {
             ["git", "tender", "cancel", id],
         ));
     }
-    let held = std::fs::read(session.layout.task_held(id))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let last = task.view.candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
     let new = last.iter().filter(|change| change.old.is_none());
-    let added: Vec<Entry> = new
-        .filter_map(|change| {
-            change.new.as_ref().map(|new| (change.path.clone(), Some((new.mode, new.git_blob.clone()))))
-        })
-        .collect();
+    let added: Vec<Entry> =
+        new.filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.object())))).collect();
     capture::capture(&capture::Request {
         repository: &session.repository,
         quarantine: &quarantine,
         worktree,
         base_tree: &opened.base.tree,
-        // Without the stat cache every file is read.
-        held: &held.unwrap_or_default(),
+        held: &session.held(id).unwrap_or_default(),
         added: &added,
         scratch: &opened.contract.scratch,
         limits,

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
-use super::session::{RunningAction, TaskWrite};
+use super::session::TaskWrite;
 use crate::domain::delivery::Clearance;
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
@@ -16,9 +16,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     let receipt = delivered(&task)?.clone();
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
-    let mut action =
-        RunningAction::new(session.actor, Some(&task.view.id), "undo", &params, task.view.basis());
-    action.dispatch(&mut task.ledger)?;
+    let mut action = task.begin("undo", &params)?;
     if receipt.publication.is_some() {
         return super::publish::undo(&mut task, action, &receipt);
     }
