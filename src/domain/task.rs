@@ -5,7 +5,7 @@
 
 use super::action::ActionState;
 use super::budget::{Charges, Standing};
-use super::call::{Called, Effect, Seen};
+use super::call::{Called, Calls, Effect, Seen};
 use super::digest::ObjectId;
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
@@ -110,6 +110,8 @@ pub struct TaskView {
     pub unfinished: Vec<Unfinished>,
     /// What a worker has read or written last at each path.
     pub seen: BTreeMap<RepoPath, Option<ObjectId>>,
+    /// All calls of workers.
+    pub calls: Calls,
     /// The last row by which a worker came, or changed a file once there was a candidate.
     pub worked: Option<i64>,
     /// What its own actions took.
@@ -141,6 +143,7 @@ impl TaskView {
             collected: false,
             unfinished: Vec::new(),
             seen: BTreeMap::new(),
+            calls: Calls::default(),
             worked: None,
             charges: Charges::default(),
             standing: None,
@@ -152,7 +155,8 @@ impl TaskView {
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
         self.charges.take(entry);
-        if self.candidates.is_empty() && is_call(entry) {
+        self.calls.take(entry);
+        if self.candidates.is_empty() && !self.calls.is_empty() {
             self.worked = Some(entry.seq);
         }
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
@@ -227,7 +231,10 @@ impl TaskView {
             self.seen.insert(path, git_blob);
         }
         match called.effect {
-            Some(Effect::Patched { .. }) => self.worked = Some(entry.seq),
+            Some(Effect::Patched { changes }) => {
+                self.worked = Some(entry.seq);
+                self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
+            }
             None => {}
         }
     }
@@ -361,11 +368,6 @@ impl TaskView {
             candidate_state(rows)
         }
     }
-}
-
-/// A row by which a worker's call arrived.
-fn is_call(entry: &Entry) -> bool {
-    entry.state == ActionState::Planned && entry.result.get("record").is_some_and(|record| record == "call")
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {
