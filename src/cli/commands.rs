@@ -165,7 +165,7 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
 
 /// Once the protocol has begun, the output is its own: what fails then is told on standard error.
 fn serve(cli: &Cli, surroundings: &Surroundings, task: Option<&str>) -> Result<u8> {
-    let session = super::worker_session(cli.folder.as_deref(), surroundings)?;
+    let session = session(cli, surroundings)?.for_a_worker();
     let (input, output) = output::channel()?;
     let end = mcp::serve(&session, task, mcp::Channel { input, output })?;
     if let Some(failure) = end.failure {

@@ -13,8 +13,8 @@ pub mod person;
 use crate::domain::action::Actor;
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
+use crate::ops::Session;
 use crate::ops::session::Machine;
-use crate::ops::{self, Session};
 use crate::store::Layout;
 use args::{Cli, Command};
 use clap::Parser;
@@ -76,29 +76,6 @@ pub fn session(cli: &Cli, surroundings: &Surroundings) -> Result<Session> {
 
 /// The session for a given folder.
 pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
-    let repository = repository_in(folder, surroundings)?;
-    let person = person::Terminal::new(&repository)?;
-    let actor = if person.is_reachable() { Actor::User } else { Actor::Agent };
-    Ok(of(repository, actor, Box::new(person), surroundings))
-}
-
-/// The session of a worker: whatever terminal or configuration there is, its calls are no person's.
-pub fn worker_session(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
-    let repository = repository_in(folder, surroundings)?;
-    Ok(of(repository, Actor::Agent, Box::new(person::Nobody), surroundings))
-}
-
-fn of(
-    repository: Repository,
-    actor: Actor,
-    person: Box<dyn ops::session::Person>,
-    surroundings: &Surroundings,
-) -> Session {
-    let layout = Layout::new(repository.common_dir());
-    Session { repository, layout, actor, machine: machine(surroundings), person }
-}
-
-fn repository_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Repository> {
     let caller = surroundings.caller(folder);
     if folder.is_some() && !caller.cwd.is_dir() {
         return Err(Failure::new(
@@ -107,7 +84,19 @@ fn repository_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<R
         )
         .subject("-C"));
     }
-    Repository::discover(&caller)
+    let repository = Repository::discover(&caller)?;
+    let layout = Layout::new(repository.common_dir());
+    let person = person::Terminal::new(&repository)?;
+    let actor = if person.is_reachable() { Actor::User } else { Actor::Agent };
+    let origin = "cli".to_owned();
+    Ok(Session {
+        repository,
+        layout,
+        actor,
+        origin,
+        machine: machine(surroundings),
+        person: Box::new(person),
+    })
 }
 
 fn machine(surroundings: &Surroundings) -> Machine {

@@ -57,17 +57,3 @@ impl Person for Terminal {
         self.consent
     }
 }
-
-/// No person: whoever asks here is a worker.
-#[derive(Debug)]
-pub struct Nobody;
-
-impl Person for Nobody {
-    fn confirm(&self, _question: &str) -> Option<bool> {
-        None
-    }
-
-    fn has_consented(&self) -> bool {
-        false
-    }
-}

@@ -99,7 +99,8 @@ mod tests {
         };
         let said = wire(answer);
         assert_eq!(said["structuredContent"], json!({"text": "x", "warning": "the third time"}));
-        let texts: Vec<&str> = said["content"].as_array().expect("blocks").iter().filter_map(|b| b["text"].as_str()).collect();
+        let texts: Vec<&str> =
+            said["content"].as_array().expect("blocks").iter().filter_map(|b| b["text"].as_str()).collect();
         assert_eq!(texts.len(), 2);
         assert_eq!(serde_json::from_str::<Value>(texts[0]).expect("JSON"), said["structuredContent"]);
         assert_eq!(texts[1], "the third time");
@@ -133,7 +134,12 @@ mod tests {
         assert_eq!(said["outputSchema"]["properties"], json!({"a": {}, "warning": {"type": "string"}}));
         let hints = &said["annotations"];
         assert_eq!(
-            [&hints["readOnlyHint"], &hints["destructiveHint"], &hints["idempotentHint"], &hints["openWorldHint"]],
+            [
+                &hints["readOnlyHint"],
+                &hints["destructiveHint"],
+                &hints["idempotentHint"],
+                &hints["openWorldHint"]
+            ],
             [&json!(true), &json!(false), &json!(true), &json!(false)]
         );
     }

@@ -250,7 +250,9 @@ mod tests {
         let seen = |tail: &str| id_at_end(tail.as_bytes());
         assert_eq!(seen(r#"xxx"},"jsonrpc":"2.0","id":41}"#), Some(json!(41)));
         assert_eq!(seen(r#"xxx"}, "id" : "abc" } "#), Some(json!("abc")));
-        for odd in [r#"x \"id\":4}"#, r#"x"id":4}"#, r#","id":{"a":1}}"#, r#","id":4"#, r#","id":4,"b":1}"#, ""] {
+        for odd in
+            [r#"x \"id\":4}"#, r#"x"id":4}"#, r#","id":{"a":1}}"#, r#","id":4"#, r#","id":4,"b":1}"#, ""]
+        {
             assert_eq!(seen(odd), None, "{odd}");
         }
     }

@@ -43,7 +43,9 @@ pub fn hear(line: &[u8]) -> Heard {
         Ok(Value::Object(message)) => message,
         Ok(Value::Array(_)) => return invalid(None, "one message a line; a list of messages is not taken"),
         Ok(_) => return invalid(None, "a message is a JSON object"),
-        Err(error) => return Heard::Refused(refusal(None, PARSE_ERROR, &format!("this line is not JSON: {error}"))),
+        Err(error) => {
+            return Heard::Refused(refusal(None, PARSE_ERROR, &format!("this line is not JSON: {error}")));
+        }
     };
     let id = match message.get("id") {
         None => None,
@@ -136,7 +138,9 @@ mod tests {
         let Heard::Message(message, Some(RequestId::Number(1))) = hear(line.as_bytes()) else {
             panic!("{line} is no request")
         };
-        let RxJsonRpcMessage::<RoleServer>::Request(request) = *message else { panic!("{line} is no request") };
+        let RxJsonRpcMessage::<RoleServer>::Request(request) = *message else {
+            panic!("{line} is no request")
+        };
         let ClientRequest::CallToolRequest(call) = request.request else { panic!("{line} is no call") };
         call.extensions.get::<Called>().expect("the call as it came").clone()
     }
@@ -150,7 +154,10 @@ mod tests {
         assert_eq!(called(r#","params":{"name":"x","arguments":"text"}"#), call("x", json!("text")));
         assert_eq!(called(r#","params":{"name":"x","arguments":[1]}"#), call("x", json!([1])));
         assert_eq!(called(r#","params":{"name":5}"#), call("5", json!({})));
-        assert_eq!(called(r#","params":{"name":"x","_meta":7,"task":{},"requestState":4}"#), call("x", json!({})));
+        assert_eq!(
+            called(r#","params":{"name":"x","_meta":7,"task":{},"requestState":4}"#),
+            call("x", json!({}))
+        );
         assert_eq!(called(r#","params":[1,2]"#), call("", json!([1, 2])));
         assert_eq!(called(""), call("", json!({})));
     }
@@ -173,10 +180,15 @@ mod tests {
 
     #[test]
     fn what_asks_nothing_is_not_answered() {
-        for line in ["", "  \r", "\u{feff}", r#"{"method":"notifications/x"}"#, r#"{"jsonrpc":"2.0","method":7}"#] {
+        for line in
+            ["", "  \r", "\u{feff}", r#"{"method":"notifications/x"}"#, r#"{"jsonrpc":"2.0","method":7}"#]
+        {
             assert!(matches!(hear(line.as_bytes()), Heard::Nothing), "{line}");
         }
         let call = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#;
-        assert!(matches!(hear(call.as_bytes()), Heard::Message(_, None)), "a call without an id is a notification");
+        assert!(
+            matches!(hear(call.as_bytes()), Heard::Message(_, None)),
+            "a call without an id is a notification"
+        );
     }
 }

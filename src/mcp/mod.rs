@@ -54,14 +54,14 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let stop = Stop::new();
     let failed = |e: std::io::Error| Failure::internal(format!("the connection cannot be set up: {e}"));
     stop.watch(channel.output.try_clone().map_err(failed)?)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
     let (give, jobs) = mpsc::channel();
     let server = Server::new(give, shelf.clone(), instructions);
     let ending = stop.clone();
     let protocol = std::thread::spawn(move || runtime.block_on(speak(server, channel, ending)));
     let broken = work(&mut door, &jobs, &stop, &shelf);
-    let spoken = protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
+    let spoken =
+        protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
     let failure = broken.or(spoken.err());
     let code = match (&failure, stop.reason()) {
         (Some(failure), _) => failure.exit_code(),
@@ -119,7 +119,7 @@ fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
         let _ = progress.try_send(Step { done, total, what: what.to_owned() });
     };
     let line = Line { wants_to_stop: &is_unwanted, progress: &report };
-    let answer = catch_unwind(AssertUnwindSafe(|| door.call(&called.name, called.arguments, &line)));
+    let answer = catch_unwind(AssertUnwindSafe(|| door.call(&called.name, &called.arguments, &line)));
     if let Ok(answer) = answer {
         let _ = reply.send(answer);
         return None;

@@ -61,7 +61,7 @@ impl Stop {
     pub fn watch(&self, output: File) -> Result<()> {
         let failed = |e: std::io::Error| Failure::internal(format!("signals cannot be listened to: {e}"));
         let number = Arc::new(AtomicUsize::new(0));
-        let (mut wake, tell) = UnixStream::pair().map_err(failed)?;
+        let (wake, tell) = UnixStream::pair().map_err(failed)?;
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             register(signal, &number, &tell).map_err(failed)?;
         }

@@ -69,7 +69,11 @@ impl Wire {
     }
 
     /// Whether a message is handed on; `Err` where its id is taken.
-    fn admit(&mut self, message: &RxJsonRpcMessage<RoleServer>, id: Option<RequestId>) -> Result<bool, RequestId> {
+    fn admit(
+        &mut self,
+        message: &RxJsonRpcMessage<RoleServer>,
+        id: Option<RequestId>,
+    ) -> Result<bool, RequestId> {
         match message {
             RxJsonRpcMessage::<RoleServer>::Request(request) => {
                 self.opened |= opens(&request.request);
@@ -244,10 +248,7 @@ mod tests {
     }
 
     fn answer(id: i64) -> TxJsonRpcMessage<RoleServer> {
-        TxJsonRpcMessage::<RoleServer>::response(
-            rmcp::model::ServerResult::empty(()),
-            RequestId::Number(id),
-        )
+        TxJsonRpcMessage::<RoleServer>::response(rmcp::model::ServerResult::empty(()), RequestId::Number(id))
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {
@@ -299,7 +300,10 @@ mod tests {
             let garbage = Line::Whole(b"garbage".to_vec());
             let (mut wire, kept) = wire(vec![garbage, Line::TooLong(Some(json!(9))), line(told), ping(3)]);
             let heard = wire.receive().await.expect("the request");
-            assert!(matches!(heard, RxJsonRpcMessage::<RoleServer>::Request(_)), "before the handshake: {heard:?}");
+            assert!(
+                matches!(heard, RxJsonRpcMessage::<RoleServer>::Request(_)),
+                "before the handshake: {heard:?}"
+            );
             let ids: Vec<Value> = kept.lines().iter().map(|line| line["id"].clone()).collect();
             assert_eq!(ids, [Value::Null, json!(9)]);
         });
