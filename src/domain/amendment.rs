@@ -42,13 +42,13 @@ pub struct Amended {
 impl Proposal {
     /// From a call's arguments, for a contract as it was given. The failure is `arguments.invalid` where the arguments say nothing, and
     /// `contract.invalid` (or `not_supported`) where what would come of it is no contract.
-    pub fn new(document: &[u8], change: &Value, reason: &str) -> Result<Self> {
+    pub fn new(document: &[u8], change: &Map<String, Value>, reason: &str) -> Result<Self> {
+        let fields: Vec<&String> = change.keys().collect();
         let refused = |why: &str| {
             Failure::new(Code::ArgumentsInvalid, format!("`change` {why}"))
                 .subject("change")
-                .expected("the fields of the contract that are to be replaced", change_kind(change))
+                .expected("the fields of the contract that are to be replaced", &fields)
         };
-        let Value::Object(change) = change else { return Err(refused("is no object")) };
         if change.is_empty() {
             return Err(refused("names no field"));
         }
@@ -71,7 +71,8 @@ impl Proposal {
 
     /// The document that comes of it, and the contract that it says.
     pub fn merged(&self, document: &[u8]) -> Result<(Vec<u8>, Contract)> {
-        let unreadable = |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
+        let unreadable =
+            |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
         let mut fields: Map<String, Value> = serde_json::from_slice(document).map_err(unreadable)?;
         for (field, value) in &self.change {
             fields.insert(field.clone(), value.clone());
@@ -86,18 +87,6 @@ impl Proposal {
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
         self.change.keys().map(String::as_str).collect()
-    }
-}
-
-fn change_kind(change: &Value) -> &'static str {
-    match change {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(fields) if fields.is_empty() => "an empty object",
-        Value::Object(_) => "an object",
     }
 }
 
@@ -121,13 +110,14 @@ mod tests {
         br#"{ "taskId": "t1", "goal": "g", "writeScope": ["docs/"], "allowedTools": ["read_file"], "budget": {"toolCalls": 5} }"#;
 
     fn refused(change: Value) -> Failure {
-        Proposal::new(PLAIN, &change, "because").expect_err("refused")
+        Proposal::new(PLAIN, change.as_object().expect("an object"), "because").expect_err("refused")
     }
 
     #[test]
     fn whole_fields_are_replaced_and_the_rest_stays() {
         let change = json!({"writeScope": ["docs/", "src/"], "budget": {"wallSeconds": 7}});
-        let proposal = Proposal::new(PLAIN, &change, "because").expect("taken");
+        let proposal =
+            Proposal::new(PLAIN, change.as_object().expect("an object"), "because").expect("taken");
         let (document, contract) = proposal.merged(PLAIN).expect("a contract");
         assert_eq!(contract, Contract::parse(&document).expect("reads"));
         assert_eq!(contract.write_scope.patterns(), ["docs/", "src/"]);
@@ -143,14 +133,22 @@ mod tests {
             assert_eq!((failure.code(), failure.subject_text()), (Code::ContractInvalid, Some(field)));
         }
         let unknown = refused(json!({"wirteScope": []}));
-        assert_eq!((unknown.code(), unknown.details()["nearest"].as_str()), (Code::ContractInvalid, Some("writeScope")));
+        assert_eq!(
+            (unknown.code(), unknown.details()["nearest"].as_str()),
+            (Code::ContractInvalid, Some("writeScope"))
+        );
         assert_eq!(refused(json!({"delivery": "branch"})).subject_text(), Some("commitAllowed"));
         assert_eq!(refused(json!({"network": "enabled"})).code(), Code::NotSupported);
-        for nothing in [json!({}), json!([]), json!("writeScope"), json!({"goal": "g"})] {
+        for nothing in [json!({}), json!({"goal": "g"})] {
             assert_eq!(refused(nothing).code(), Code::ArgumentsInvalid);
         }
-        assert_eq!(refused(json!({"goal": "x".repeat(LONGEST_CHANGE)})).details()["expected"], LONGEST_CHANGE);
-        let failure = Proposal::new(PLAIN, &json!({"goal": "x"}), " ").expect_err("no reason");
+        assert_eq!(
+            refused(json!({"goal": "x".repeat(LONGEST_CHANGE)})).details()["expected"],
+            LONGEST_CHANGE
+        );
+        let change = json!({"goal": "x"});
+        let failure =
+            Proposal::new(PLAIN, change.as_object().expect("an object"), " ").expect_err("no reason");
         assert_eq!(failure.subject_text(), Some("reason"));
     }
 }

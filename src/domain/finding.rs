@@ -5,7 +5,7 @@ use super::digest::ObjectId;
 use super::outside::{Origin, accept, plain};
 use super::repo_path::RepoPath;
 use super::task::Recorded;
-use crate::error::{Code, Failure, Result};
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub const MOST_REFERENCES: usize = 100;
 /// How much of a finding's text one line for people shows, in characters.
 const SHOWN: usize = 400;
 
-/// What was noted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a note is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Something that is so.
@@ -27,27 +27,10 @@ pub enum Kind {
     Limit,
 }
 
-impl Kind {
-    /// Every kind with its word.
-    pub const ALL: [(&'static str, Kind); 2] = [("finding", Self::Finding), ("limit", Self::Limit)];
-
-    /// The kind of a word; a finding where there is none.
-    pub fn of(word: Option<&str>) -> Result<Self> {
-        let Some(word) = word else { return Ok(Self::default()) };
-        let known = Self::ALL.iter().find(|(own, _)| *own == word).map(|(_, kind)| *kind);
-        known.ok_or_else(|| {
-            let words = Self::ALL.map(|(word, _)| word);
-            Failure::new(Code::ArgumentsInvalid, format!("`kind` is {}", words.join(" or ")))
-                .subject("kind")
-                .expected(words, plain(word, 80))
-        })
-    }
-}
-
 /// A note, whose references were looked up when it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was noted.
+    /// What it is.
     pub kind: Kind,
     /// In the worker's words.
     pub text: String,
@@ -89,9 +72,8 @@ impl Lines {
     /// Of `12` or `12-15`.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        let number = |text: &str| {
-            text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten()
-        };
+        let number =
+            |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let lines = Self { first: number(first)?, last: number(last)? };
         (lines.first > 0 && lines.first <= lines.last).then_some(lines)
@@ -100,7 +82,11 @@ impl Lines {
 
 impl std::fmt::Display for Lines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
     }
 }
 
@@ -202,12 +188,5 @@ mod tests {
         }
         assert_eq!(Lines { first: 2, last: 2 }.to_string(), "2");
         assert_eq!(Lines { first: 2, last: 3 }.to_string(), "2-3");
-    }
-
-    #[test]
-    fn a_kind_is_a_word_and_a_finding_unless_said() {
-        assert_eq!(Kind::of(None).expect("known"), Kind::Finding);
-        assert_eq!(Kind::of(Some("limit")).expect("known"), Kind::Limit);
-        assert_eq!(Kind::of(Some("Limit")).expect_err("unknown").subject_text(), Some("kind"));
     }
 }

@@ -88,7 +88,9 @@ fn hook(problems: &mut Problems, field: &str, node: &Node) -> Option<Hook> {
     let (mut event, mut kind, mut command, mut timeout) = (None, None, None, Some(DEFAULT_TIMEOUT));
     problems.object(field, node, &FIELDS, |problems, key, name, value| match key {
         "event" => event = problems.choice(name, value, &Moment::ALL),
-        "kind" => kind = problems.choice(name, value, &[("guard", Kind::Guard), ("observer", Kind::Observer)]),
+        "kind" => {
+            kind = problems.choice(name, value, &[("guard", Kind::Guard), ("observer", Kind::Observer)])
+        }
         "command" => command = argv(problems, name, value),
         _ => timeout = duration(problems, name, value, LONGEST_TIMEOUT, "1h"),
     });
@@ -129,8 +131,14 @@ mod tests {
              [[hooks]]\nevent = \"after_task\"\nkind = \"observer\"\ncommand = [\"true\"]\ntimeout = \"1m30s\"\n";
         let hooks = Config::parse(text.as_bytes()).expect("reads").hooks;
         assert_eq!(hooks[0].command, ["sh", ".tender/hooks/check.sh"]);
-        assert_eq!((hooks[0].event, hooks[0].kind, hooks[0].timeout()), (Moment::BeforeAction, Kind::Guard, DEFAULT_TIMEOUT));
-        assert_eq!((hooks[1].event, hooks[1].kind, hooks[1].timeout_ms), (Moment::AfterTask, Kind::Observer, 90_000));
+        assert_eq!(
+            (hooks[0].event, hooks[0].kind, hooks[0].timeout()),
+            (Moment::BeforeAction, Kind::Guard, DEFAULT_TIMEOUT)
+        );
+        assert_eq!(
+            (hooks[1].event, hooks[1].kind, hooks[1].timeout_ms),
+            (Moment::AfterTask, Kind::Observer, 90_000)
+        );
         let text = serde_json::to_string(&hooks).expect("writes");
         assert_eq!(serde_json::from_str::<Vec<Hook>>(&text).expect("reads"), hooks);
     }
@@ -165,7 +173,11 @@ mod tests {
             ("on", Some("\"x\""), "hooks[0].on"),
         ] {
             let failure = with(key, value).expect_err(key);
-            assert_eq!((failure.code(), failure.subject_text()), (Code::ConfigInvalid, Some(subject)), "{key} {value:?}");
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::ConfigInvalid, Some(subject)),
+                "{key} {value:?}"
+            );
         }
     }
 }

@@ -168,7 +168,8 @@ impl QuestionObject {
     /// As lines for people.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("question {}, in the worker's words: {}", self.id, plain(&self.text, SHOWN))];
+        let mut lines =
+            vec![format!("question {}, in the worker's words: {}", self.id, plain(&self.text, SHOWN))];
         match &self.answer {
             Some(answer) => lines.push(format!("  answered: {}", plain(&answer.text, SHOWN))),
             None => lines.push("  not answered yet; the task waits for it".to_owned()),
@@ -253,7 +254,10 @@ impl TaskView {
         let question = plain(&first.text, SHOWN);
         Err(Failure::new(
             Code::InputRequired,
-            format!("the worker of {} has asked a question, and waits for the answer: {question}{more}", self.id),
+            format!(
+                "the worker of {} has asked a question, and waits for the answer: {question}{more}",
+                self.id
+            ),
         )
         .subject(first.id.clone())
         .reference(first.id.clone())

@@ -320,7 +320,8 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
             .subject("delivery")
             .expected("a mode without a commit, such as `local_files`", asked));
     }
-    let mut write: Vec<Scope> = std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
+    let mut write: Vec<Scope> =
+        std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
     if contract.kind == Kind::Explore {
         // No path is in it, whatever the contract says.
         write.push(Scope::default());

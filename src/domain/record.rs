@@ -4,6 +4,7 @@
 
 use super::amendment::Amended;
 use super::budget::{Addition, Cost, Reservation};
+use super::call::{Arrived, Called};
 use super::contract::Contract;
 use super::decision::Decision;
 use super::delivery::IndexState;
@@ -237,6 +238,10 @@ pub enum Record {
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,
+    /// A worker's call has arrived.
+    Call(Arrived),
+    /// It was carried out.
+    Called(Box<Called>),
     /// Something failed.
     Failure {
         /// The failure.

@@ -6,6 +6,7 @@
 use super::action::ActionState;
 use super::amendment::Amended;
 use super::budget::{Charges, Standing};
+use super::call::{Called, Effect, Seen};
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
@@ -20,6 +21,7 @@ use super::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub use super::decision::{Choice, Decision, Word};
 pub use super::record::{
@@ -32,6 +34,8 @@ pub use super::record::{
 pub enum TaskState {
     /// Opened; no candidate yet.
     Open,
+    /// A worker is at it: what it did since the last capture is in no candidate.
+    Working,
     /// A candidate whose required rows are not all decided.
     Candidate,
     /// A required row failed or is in error.
@@ -111,6 +115,10 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
+    /// What a worker has read or written last at each path.
+    pub seen: BTreeMap<RepoPath, Option<ObjectId>>,
+    /// The last row by which a worker came, or changed a file once there was a candidate.
+    pub worked: Option<i64>,
     /// What its own actions took.
     pub charges: Charges,
     /// Where it stands within its budget and its family's; `None` until the family was looked up.
@@ -144,6 +152,8 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
+            seen: BTreeMap::new(),
+            worked: None,
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
@@ -156,6 +166,9 @@ impl TaskView {
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
         self.charges.take(entry);
+        if self.candidates.is_empty() && is_call(entry) {
+            self.worked = Some(entry.seq);
+        }
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
         let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
@@ -183,9 +196,6 @@ impl TaskView {
     }
 
     fn take(&mut self, entry: &Entry, record: Record) {
-        fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
-            Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
-        }
         match record {
             Record::Opened(opened) => {
                 self.sealed.push(opened.seal.sha256);
@@ -213,6 +223,7 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
+            Record::Called(called) => self.take_call(entry, *called),
             Record::Tripped(tripped) => self.tripped.push(recorded(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)
@@ -224,8 +235,22 @@ impl TaskView {
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
+            | Record::Call(_)
             | Record::Failure { .. }
             | Record::Done { .. } => {}
+        }
+    }
+
+    fn take_call(&mut self, entry: &Entry, called: Called) {
+        for Seen { path, git_blob } in called.seen {
+            self.seen.insert(path, git_blob);
+        }
+        match called.effect {
+            Some(Effect::Patched { .. }) => self.worked = Some(entry.seq),
+            Some(Effect::Asked(question)) => self.inquiries.asked(recorded(entry, question)),
+            Some(Effect::Proposed(proposal)) => self.inquiries.proposed(recorded(entry, proposal)),
+            Some(Effect::Noted(finding)) => self.findings.push(recorded(entry, finding)),
+            None => {}
         }
     }
 
@@ -342,6 +367,12 @@ impl TaskView {
         Ok(())
     }
 
+    /// True where a worker has begun, and what it did is in no candidate yet.
+    fn is_being_worked_on(&self) -> bool {
+        let captured = self.candidates.iter().map(|candidate| candidate.seq).max();
+        self.worked > captured
+    }
+
     /// The state, given the requirement rows of the last candidate.
     #[must_use]
     pub fn state(&self, rows: &[Row]) -> TaskState {
@@ -360,14 +391,25 @@ impl TaskView {
             TaskState::Completed
         } else if self.waits_for_input() {
             TaskState::WaitingInput
-        } else if self.spent().is_some() {
+        } else if self.spent().is_some() || self.repeated().is_some() {
             TaskState::Incomplete
+        } else if self.is_being_worked_on() {
+            TaskState::Working
         } else if self.candidate().is_none() {
             TaskState::Open
         } else {
             candidate_state(rows)
         }
     }
+}
+
+fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
+    Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
+}
+
+/// A row by which a worker's call arrived.
+fn is_call(entry: &Entry) -> bool {
+    entry.state == ActionState::Planned && entry.result.get("record").is_some_and(|record| record == "call")
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {

@@ -12,10 +12,10 @@ use crate::domain::patch::Candidate;
 use crate::domain::task::{Opened, Record, Recorded, Seal};
 use crate::error::{Failure, Result};
 use crate::git::limits::{Limits, violations};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
-pub fn propose(task: &TaskWrite<'_>, change: &Value, reason: &str) -> Result<Proposal> {
+pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) -> Result<Proposal> {
     task.require_active()?;
     Proposal::new(&document(task)?, change, &redacted(task.session, reason))
 }

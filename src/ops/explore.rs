@@ -5,10 +5,10 @@
 
 use super::deliver::{Options, Write};
 use super::session::{RunningAction, TaskWrite, fresh_id, redacted};
-use super::{hooks, live};
+use super::{gate, hooks, live};
 use crate::domain::contract::Kind;
 use crate::domain::delivery::Clearance;
-use crate::domain::digest::{ObjectId, Sha256};
+use crate::domain::entry::Entry;
 use crate::domain::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
 use crate::domain::outside::plain;
 use crate::domain::receipt::{Outcome, Receipt};
@@ -17,14 +17,8 @@ use crate::domain::report::DeliveryObject;
 use crate::domain::task::{Delivered, Record, TaskState};
 use crate::domain::verdict::Row;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::Cursor;
 use crate::git::tree;
-use serde_json::Value;
-use std::io::Read;
-use std::path::Path;
-
-/// The largest file that a reference to lines is looked up in, in bytes.
-const LARGEST: u64 = 64 << 20;
+use crate::tools::place::Place;
 
 /// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
 pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -> Result<Finding> {
@@ -53,10 +47,9 @@ pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -
 
 fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if let Some(digest) = reference.strip_prefix("sha256:") {
-        return match digest.parse::<Sha256>() {
-            Ok(digest) if names(task, &digest)? => Ok(Reference::Ledger { name: reference.to_owned() }),
-            _ => Err(nothing(reference, "this task has stored nothing under it")),
-        };
+        let digest = digest.parse().map_err(|_| nothing(reference, "it is no digest"))?;
+        gate::require_own(task, &digest)?;
+        return Ok(Reference::Ledger { name: reference.to_owned() });
     }
     if let Some(file) = file(task, reference, None)? {
         return Ok(file);
@@ -67,7 +60,7 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
         let file = file(task, path, Some(lines))?;
         return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
     }
-    let own = |entry: &crate::domain::entry::Entry| entry.task.as_deref() == Some(task.view.id.as_str());
+    let own = |entry: &Entry| entry.task.as_deref() == Some(task.view.id.as_str());
     if task.ledger.action(reference)?.first().is_some_and(own) {
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
@@ -76,76 +69,40 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
 
 fn nothing(reference: &str, why: &str) -> Failure {
     let shown = plain(reference, 200);
+    let forms = "path, path:line, path:first-last, an action of this task, or sha256:…";
     Failure::new(Code::NotFound, format!("the reference {shown:?} leads nowhere: {why}"))
-        .subject(shown)
-        .expected("path, path:line, path:first-last, an action of this task, or sha256:…", plain(reference, 200))
-        .remedy("Name what is there, or leave the reference out: the finding is then marked as unverified.", ["git", "tender", "report"])
+        .subject(shown.clone())
+        .expected(forms, shown)
+        .remedy(
+            "Name what is there, or leave it out: a finding without references is marked as unverified.",
+            [""; 0],
+        )
 }
 
 /// A file that may be read, or some of its lines; `None` where there is no such file.
 fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
-    let Ok(path) = RepoPath::new(path) else { return Ok(None) };
-    let opened = task.view.opened()?;
-    let Some(bytes) = content(task, &path)? else { return Ok(None) };
-    if opened.contract.read_scope.as_ref().is_some_and(|scope| !scope.matches(&path)) {
-        return Err(Failure::new(
-            Code::ScopeViolation,
-            format!("{path} is outside what the contract allows to read"),
-        )
-        .subject(path.to_string())
-        .detail("rule", "outside the read scope")
-        .detail("allowed", opened.contract.read_scope.as_ref().map(|scope| scope.patterns().to_vec())));
-    }
+    let (place, path) = (gate::place(task)?, Place::path(path)?);
+    place.require_readable(&path)?;
+    let Some(bytes) = content(task, &place, &path)? else { return Ok(None) };
     if let Some(wanted) = lines {
-        let ends = u64::try_from(bytes.iter().filter(|b| **b == b'\n').count()).unwrap_or(u64::MAX);
-        let has = ends + u64::from(bytes.last().is_some_and(|last| *last != b'\n'));
+        let has = bytes.split_inclusive(|b| *b == b'\n').count() as u64;
         if wanted.last > has {
-            return Err(nothing(&format!("{path}:{wanted}"), &format!("the file has {has} lines"))
-                .expected(has, wanted.last));
+            let failure = nothing(&format!("{path}:{wanted}"), &format!("the file has {has} lines"));
+            return Err(failure.expected(has, wanted.last));
         }
     }
-    let blob: ObjectId = task.session.repository.format().blob_id(&bytes)?;
-    Ok(Some(Reference::File { path, lines, blob }))
+    Ok(Some(Reference::File { blob: place.blob(&bytes)?, path, lines }))
 }
 
-/// The bytes of a file as the worker has it, else as the base has it; no link is followed.
-fn content(task: &TaskWrite<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
-    let opened = task.view.opened()?;
-    if let Ok(mut cursor) = Cursor::new(Path::new(&opened.worktree))
-        && let Some(folder) = cursor.folder(path)?
-        && let Ok(file) = folder.open_file(path.file_name())
-        && file.metadata().is_ok_and(|meta| meta.is_file())
-    {
-        let mut bytes = Vec::new();
-        let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
-        read.map_err(|e| Failure::io("read", path.as_path(), &e))?;
-        if bytes.len() as u64 > LARGEST {
-            let message = format!("{path} has more than {LARGEST} bytes; no reference can be made to it");
-            return Err(Failure::new(Code::ArgumentsInvalid, message).subject(path.to_string()));
-        }
-        return Ok(Some(bytes));
+/// The bytes of a file as the worker has it, else as the base has it.
+fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+    if place.open(path)?.is_some() {
+        return place.bytes(path).map(Some);
     }
     let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
-    match tree::entry(&objects, &opened.base.tree, path)? {
+    match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {
         Some((mode, id)) if mode.is_regular() => objects.blob(&id).map(Some),
         _ => Ok(None),
-    }
-}
-
-/// Whether a row of the task's own names the digest.
-fn names(task: &TaskWrite<'_>, digest: &Sha256) -> Result<bool> {
-    let plain = digest.to_string();
-    let shown = format!("sha256:{plain}");
-    let entries = task.ledger.entries(Some(&task.view.id))?;
-    Ok(entries.iter().any(|entry| holds(&entry.result, &plain) || holds(&entry.result, &shown)))
-}
-
-fn holds(value: &Value, text: &str) -> bool {
-    match value {
-        Value::String(own) => own == text,
-        Value::Array(items) => items.iter().any(|item| holds(item, text)),
-        Value::Object(fields) => fields.values().any(|item| holds(item, text)),
-        _ => false,
     }
 }
 
@@ -157,12 +114,17 @@ pub fn require_something(task: &TaskWrite<'_>, rows: &[Row]) -> Result<()> {
     let id = &task.view.id;
     Err(Failure::new(
         Code::VerificationFailed,
-        format!("the exploration {id} has noted nothing: it needs a finding, or a limit of what was looked at"),
+        format!(
+            "the exploration {id} has noted nothing: it needs a finding, or a limit of what was looked at"
+        ),
     )
     .subject("findings")
     .expected("at least one finding or limit", 0)
     .detail("requirements", rows)
-    .remedy("Let the worker note what it found (note_finding), then deliver.", ["git", "tender", "report", id]))
+    .remedy(
+        "Let the worker note what it found (note_finding), then deliver.",
+        ["git", "tender", "report", id],
+    ))
 }
 
 /// True for tasks whose delivery is their report.

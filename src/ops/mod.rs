@@ -6,6 +6,7 @@
 //! `tripwire` what changed around it. What is decided is decided in
 //! `domain`; here it is looked up, recorded and carried out, in that order.
 
+pub mod amend;
 pub mod answer;
 pub mod attest;
 mod budget;
@@ -13,8 +14,12 @@ pub mod cancel;
 pub mod deliver;
 pub mod demo;
 pub mod doctor;
+pub mod explore;
+pub mod gate;
 pub mod gc;
+pub mod hooks;
 pub mod init;
+pub mod inquiry;
 mod live;
 pub mod open;
 pub mod publish;

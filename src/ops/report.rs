@@ -4,6 +4,8 @@ use super::Session;
 use super::session::load;
 use crate::domain::clause::{Permission, clauses};
 use crate::domain::evidence::{Evidence, InputFile, Listing, Observation};
+use crate::domain::finding::FindingObject;
+use crate::domain::inquiry::{AmendmentObject, QuestionObject};
 use crate::domain::report::{Known, Report};
 use crate::domain::task::{Opened, Record, Recorded, TaskState, TaskView};
 use crate::domain::verdict::{self, FORBIDDEN, Row, Strength, Verdict};
@@ -113,6 +115,14 @@ pub struct Brief {
     open: Vec<Row>,
     /// What was done, each with its action.
     done: Vec<Step>,
+    /// What a person was asked, with the answers.
+    questions: Vec<QuestionObject>,
+    /// What was wished to be different in the contract, with what became of it.
+    amendments: Vec<AmendmentObject>,
+    /// What was noted so far.
+    findings: Vec<FindingObject>,
+    /// Limits of what was looked at.
+    limits: Vec<String>,
     budget: serde_json::Value,
 }
 
@@ -146,6 +156,10 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
         candidate: report.candidate,
         open,
         done: steps(&view),
+        questions: report.questions,
+        amendments: report.amendments,
+        findings: report.findings,
+        limits: report.limits,
         budget: report.budget,
     })
 }
@@ -193,6 +207,13 @@ impl Brief {
         }
         for step in &self.done {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
+        }
+        let asked = self.questions.iter().flat_map(QuestionObject::lines);
+        for line in asked.chain(self.amendments.iter().flat_map(AmendmentObject::lines)) {
+            let _ = writeln!(out, "  {line}");
+        }
+        for finding in &self.findings {
+            let _ = writeln!(out, "  found     {}", finding.line());
         }
         for (key, share) in self.budget.as_object().into_iter().flatten() {
             let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);

@@ -1,0 +1,93 @@
+//! Calls of a worker's tools, as the ledger has them: what was asked for and charged, and what came of it.
+//!
+//! The arguments themselves are not kept, only their digest: they are the worker's words and may hold anything.
+
+use super::amendment::Proposal;
+use super::digest::{ObjectId, Sha256};
+use super::finding::Finding;
+use super::inquiry::Question;
+use super::patch::Change;
+use super::repo_path::RepoPath;
+use serde::{Deserialize, Serialize};
+
+/// A call that has arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrived {
+    /// The connection that it came by; each server process is a worker of its own.
+    pub worker: String,
+    /// False where nothing of the budget was left: it is refused, and costs nothing.
+    pub charged: bool,
+}
+
+/// A call that was carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Called {
+    /// Digest of the part of its answer that tells a new result from one that was given before.
+    pub result: Sha256,
+    /// Milliseconds that it took and that nothing else was charged for.
+    pub milliseconds: u64,
+    /// Where what the answer holds came from; `None` where all of it is the harness's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The blobs that the worker knows of by this call; `None` for a path that is not there any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<Seen>,
+    /// What it brought about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// A path with the blob that a worker has read or written there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seen {
+    /// The path.
+    pub path: RepoPath,
+    /// Git's id of the bytes on disk.
+    pub git_blob: Option<ObjectId>,
+}
+
+/// Where content came from. Nothing that has an origin is ever an instruction to the harness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Origin {
+    /// `file`, `listing`, `search`, `log` or `verifier`.
+    pub kind: String,
+    /// The path, the pattern, the reference or the verifier's id.
+    pub of: String,
+    /// Always `untrusted`: whoever wrote the content is not known to the harness.
+    pub trust: Trust,
+}
+
+/// How far content is to be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Not at all.
+    Untrusted,
+}
+
+impl Origin {
+    /// Content of that kind and name.
+    #[must_use]
+    pub fn new(kind: &str, of: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), of: of.into(), trust: Trust::Untrusted }
+    }
+}
+
+/// What a call brought about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Files of the worktree were changed.
+    Patched {
+        /// The changes, by raw bytes.
+        changes: Vec<Change>,
+    },
+    /// A person was asked.
+    Asked(Question),
+    /// Another contract was wished for.
+    Proposed(Proposal),
+    /// Something was noted.
+    Noted(Finding),
+}
