@@ -2,7 +2,7 @@
 //! an effect can be looked at by nobody any more, a person says whether it took place. The ledger keeps that it was said, and by whom.
 
 use super::session::{TaskWrite, unconfirmed};
-use super::{Session, amend, recover};
+use super::{Session, amend, hooks, recover};
 use crate::domain::amendment::Proposal;
 use crate::domain::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::domain::outside::{accept, plain};
@@ -181,6 +181,9 @@ fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Sai
     recover::decide_by_person(&mut task.ledger, session.actor, &open.action, word)?;
     let told = format!("a person said of {} that it {verb}", open.action);
     action.succeed(&mut task.ledger, &Record::Done { text: told })?;
+    if word == Word::Yes {
+        hooks::after_task(session, &id);
+    }
     Ok((if word == Word::Yes { "succeeded" } else { "safe_to_retry" }, Vec::new()))
 }
 

@@ -51,6 +51,10 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
         gate::require_own(task, &digest)?;
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
+    let own = |entry: &Entry| entry.task.as_deref() == Some(task.view.id.as_str());
+    if task.ledger.action(reference)?.first().is_some_and(own) {
+        return Ok(Reference::Ledger { name: reference.to_owned() });
+    }
     if let Some(file) = file(task, reference, None)? {
         return Ok(file);
     }
@@ -59,10 +63,6 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     {
         let file = file(task, path, Some(lines))?;
         return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
-    }
-    let own = |entry: &Entry| entry.task.as_deref() == Some(task.view.id.as_str());
-    if task.ledger.action(reference)?.first().is_some_and(own) {
-        return Ok(Reference::Ledger { name: reference.to_owned() });
     }
     Err(nothing(reference, "it names no file of the worktree or the base, and no action of this task"))
 }
