@@ -11,8 +11,11 @@ mod checks;
 mod reference;
 mod run;
 
+pub(super) use authorize::place;
+pub(super) use reference::require_own;
+
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id};
-use super::{budget, report};
+use super::{budget, hooks, report};
 use crate::domain::budget::Key;
 use crate::domain::call::{Arrived, Called};
 use crate::domain::digest::Sha256;
@@ -87,11 +90,17 @@ impl<'s> Door<'s> {
 
     fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
         let mut action = task.action(tool, arguments);
-        let id = action.id().to_owned();
+        let (id, arrived) = (action.id().to_owned(), Instant::now());
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
             Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
         };
+        let ended = hooks::Ended {
+            code: result.as_ref().err().map(Failure::code),
+            duration: arrived.elapsed(),
+            bytes: result.as_ref().map_or(0, |value| value.to_string().len() as u64),
+        };
+        hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
         match after(task) {
             Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
@@ -129,9 +138,11 @@ impl<'s> Door<'s> {
         arguments: &Value,
         line: &Line<'_>,
     ) -> Result<Value> {
+        let event = hooks::Event { tool, action: action.id(), arguments };
         let admitted = require_tool(&task.view, tool)
             .and_then(|()| Call::parse(tool, arguments))
             .and_then(|call| authorize::authorize(task, &call).map(|()| call))
+            .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, charged).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));

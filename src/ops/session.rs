@@ -233,6 +233,18 @@ impl Session {
     }
 }
 
+/// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
+#[must_use]
+pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
+    crate::process::secret_values(&session.machine.vars)
+}
+
+/// A text of a worker's without any value that must be seen nowhere.
+#[must_use]
+pub fn redacted(session: &Session, text: &str) -> String {
+    crate::process::Secrets::new(&secrets(session)).redact_text(text)
+}
+
 /// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
 #[must_use]
 pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIterator<Item = S>) -> Failure {

@@ -2,6 +2,7 @@
 
 use crate::domain::entry::Entry;
 use crate::domain::evidence::Evidence;
+use crate::domain::outside::plain;
 use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
@@ -138,7 +139,7 @@ pub fn task(task: &TaskObject) -> String {
         short(&task.contract.sha256.to_string())
     );
     for line in &task.narrowed {
-        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed by the policy:"));
+        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed:"));
     }
     for id in &task.manual {
         let _ = writeln!(
@@ -348,10 +349,13 @@ pub fn report(report: &Report) -> String {
     );
     let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
     rows(&mut out, &report.requirements);
+    worker_words(&mut out, report);
     match report.candidate {
         None => {
             let _ = writeln!(out, "no candidate yet");
         }
+        // An exploration delivers what was found.
+        Some(_) if report.kind == "explore" => {}
         Some(number) => {
             let _ = writeln!(out, "{}", styled(BOLD, &format!("changes (candidate {number})")));
             changes(&mut out, &report.changes);
@@ -376,9 +380,24 @@ pub fn report(report: &Report) -> String {
         }
     }
     for limit in &report.limits {
-        let _ = writeln!(out, "  limit: {limit}");
+        let _ = writeln!(out, "  limit: {}", plain(limit, crate::domain::inquiry::SHOWN));
     }
     out
+}
+
+/// What the worker asked, wished and found. Its words are no one's whom we trust.
+fn worker_words(out: &mut String, report: &Report) {
+    let questions = report.questions.iter().flat_map(crate::domain::inquiry::QuestionObject::lines);
+    let amendments = report.amendments.iter().flat_map(crate::domain::inquiry::AmendmentObject::lines);
+    for line in questions.chain(amendments) {
+        let _ = writeln!(out, "{line}");
+    }
+    if !report.findings.is_empty() {
+        let _ = writeln!(out, "{}", styled(BOLD, "findings, in the worker's words"));
+    }
+    for finding in &report.findings {
+        let _ = writeln!(out, "  {}", finding.line());
+    }
 }
 
 fn state_style(state: TaskState) -> Style {

@@ -2,7 +2,7 @@
 
 use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
-use super::super::{report, submit};
+use super::super::{explore, report, submit};
 use super::Line;
 use super::run::{Outcome, object};
 use crate::domain::call::Origin;
@@ -48,6 +48,12 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
     if candidate.changes.is_empty() && task.view.opened()?.contract.kind != Kind::Explore {
         done = false;
         why.push("nothing has changed against the base".to_owned());
+    }
+    if explore::is_meant(task) && task.view.findings.is_empty() {
+        done = false;
+        why.push(
+            "nothing was noted: an exploration needs a finding, or a limit of what was looked at".to_owned(),
+        );
     }
     let answer = Finished {
         done,
