@@ -25,6 +25,7 @@ mod environment;
 mod evidence;
 mod family;
 mod history;
+mod mcp;
 mod open;
 mod patches;
 mod policy;
