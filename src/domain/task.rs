@@ -6,7 +6,7 @@
 use super::action::ActionState;
 use super::amendment::Amended;
 use super::budget::{Charges, Standing};
-use super::call::{Called, Effect, Seen};
+use super::call::{Called, Calls, Effect, Seen};
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
@@ -89,6 +89,8 @@ pub struct Unfinished {
 pub struct TaskView {
     /// The id.
     pub id: String,
+    /// Position of the last row that was taken in.
+    pub upto: i64,
     /// What `open` fixed, and rebases and amendments changed; `None` before.
     pub opened: Option<Recorded<Opened>>,
     /// The digest of every version of the contract, in their order.
@@ -117,6 +119,8 @@ pub struct TaskView {
     pub unfinished: Vec<Unfinished>,
     /// What a worker has read or written last at each path.
     pub seen: BTreeMap<RepoPath, Option<ObjectId>>,
+    /// All calls of workers.
+    pub calls: Calls,
     /// The last row by which a worker came, or changed a file once there was a candidate.
     pub worked: Option<i64>,
     /// What its own actions took.
@@ -139,6 +143,7 @@ impl TaskView {
     pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
+            upto: 0,
             opened: None,
             sealed: Vec::new(),
             candidates: Vec::new(),
@@ -153,6 +158,7 @@ impl TaskView {
             collected: false,
             unfinished: Vec::new(),
             seen: BTreeMap::new(),
+            calls: Calls::default(),
             worked: None,
             charges: Charges::default(),
             standing: None,
@@ -163,10 +169,12 @@ impl TaskView {
         }
     }
 
-    /// Takes one row in.
+    /// Takes the next row of the task in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.upto = entry.seq;
         self.charges.take(entry);
-        if self.candidates.is_empty() && is_call(entry) {
+        self.calls.take(entry);
+        if self.candidates.is_empty() && !self.calls.is_empty() {
             self.worked = Some(entry.seq);
         }
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
@@ -246,7 +254,10 @@ impl TaskView {
             self.seen.insert(path, git_blob);
         }
         match called.effect {
-            Some(Effect::Patched { .. }) => self.worked = Some(entry.seq),
+            Some(Effect::Patched { changes }) => {
+                self.worked = Some(entry.seq);
+                self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
+            }
             Some(Effect::Asked(question)) => self.inquiries.asked(recorded(entry, question)),
             Some(Effect::Proposed(proposal)) => self.inquiries.proposed(recorded(entry, proposal)),
             Some(Effect::Noted(finding)) => self.findings.push(recorded(entry, finding)),
@@ -405,11 +416,6 @@ impl TaskView {
 
 fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
     Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
-}
-
-/// A row by which a worker's call arrived.
-fn is_call(entry: &Entry) -> bool {
-    entry.state == ActionState::Planned && entry.result.get("record").is_some_and(|record| record == "call")
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {
