@@ -20,6 +20,9 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
+/// How much of a detail is shown, in characters.
+const DETAIL: usize = 20_000;
+
 /// How many paths of a list are shown before the rest is only counted.
 const SHOWN: usize = 10;
 
@@ -73,11 +76,13 @@ fn details(out: &mut String, failure: &Failure) {
                     requirement(out, &row);
                 }
             }
+            // Details may hold a worker's words.
             (_, serde_json::Value::String(text)) => {
-                let _ = writeln!(out, "  {key}: {text}");
+                let lines: Vec<String> = text.lines().map(|line| plain(line, DETAIL)).collect();
+                let _ = writeln!(out, "  {key}: {}", lines.join("\n"));
             }
             (_, value) => {
-                let _ = writeln!(out, "  {key}: {value}");
+                let _ = writeln!(out, "  {key}: {}", plain(&value.to_string(), DETAIL));
             }
         }
     }
