@@ -88,7 +88,15 @@ pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<
     let layout = Layout::new(repository.common_dir());
     let person = person::Terminal::new(&repository)?;
     let actor = if person.is_reachable() { Actor::User } else { Actor::Agent };
-    Ok(Session { repository, layout, actor, machine: machine(surroundings), person: Box::new(person) })
+    let origin = "cli".to_owned();
+    Ok(Session {
+        repository,
+        layout,
+        actor,
+        origin,
+        machine: machine(surroundings),
+        person: Box::new(person),
+    })
 }
 
 fn machine(surroundings: &Surroundings) -> Machine {

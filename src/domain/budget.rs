@@ -14,9 +14,10 @@ pub use share::{Account, Member, Spent, Standing, standing};
 use super::action::ActionState;
 use super::contract::Kind;
 use super::entry::Entry;
+use super::repetition::Repetition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What can be limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -209,6 +210,13 @@ pub struct Charges {
     ended: Cost,
     running: BTreeMap<String, Running>,
     added: Amounts,
+    /// Calls that were charged.
+    calls: u64,
+    /// True where a call was refused because nothing was left, and nothing was added since.
+    call_refused: bool,
+    /// Calls without an end.
+    open_calls: BTreeSet<String>,
+    repetition: Repetition,
 }
 
 impl Charges {
@@ -217,14 +225,23 @@ impl Charges {
         let record = entry.result.get("record").and_then(Value::as_str);
         match (record, entry.state) {
             (Some("reserved"), ActionState::Dispatched) => self.reserve(entry),
+            (Some("call"), ActionState::Planned) => self.call(entry),
             (Some("resumed"), ActionState::Succeeded) => {
                 let added: Option<Amounts> = field(entry, "added");
+                self.repetition.forgive();
+                let adds_calls = added.as_ref().is_some_and(|added| added.contains_key(&Key::ToolCalls));
+                self.call_refused = self.call_refused && !adds_calls;
                 for (key, amount) in added.unwrap_or_default() {
                     let sum = self.added.entry(key).or_default();
                     *sum = sum.saturating_add(amount);
                 }
             }
             _ => {}
+        }
+        if entry.state.is_final() && self.open_calls.remove(&entry.action) {
+            self.repetition.take(entry);
+            let milliseconds = field(entry, "milliseconds").unwrap_or(0);
+            self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
         }
         if entry.state.is_final()
             && let Some(run) = self.running.remove(&entry.action)
@@ -239,6 +256,21 @@ impl Charges {
         let since = || Running { since: entry.at.clone(), reserved, used };
         let run = self.running.entry(entry.action.clone()).or_insert_with(since);
         (run.reserved, run.used) = (reserved, used);
+    }
+
+    fn call(&mut self, entry: &Entry) {
+        self.open_calls.insert(entry.action.clone());
+        if field(entry, "charged").unwrap_or(true) {
+            self.calls = self.calls.saturating_add(1);
+        } else {
+            self.call_refused = true;
+        }
+    }
+
+    /// How often the same came back.
+    #[must_use]
+    pub fn repetition(&self) -> &Repetition {
+        &self.repetition
     }
 
     /// What a person added to each limit.

@@ -6,11 +6,13 @@
 //! - What is shown: `clause` (required of it), `evidence` (recorded), `verdict` (both put together), `risk` (`tripwire`: what changed around
 //!   it), `report`.
 //! - What is done: `delivery` (look, then plan; `index` with it; or a `conflict`), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
+//! - What a worker did: `call`, and `repetition` of it.
 //! - What happened: `entry` (a row of the ledger), `record` (what it holds), `decision` (what only a person can say), `action` and `task`
 //!   (rows folded to a state).
 
 pub mod action;
 pub mod budget;
+pub mod call;
 pub mod clause;
 pub mod conflict;
 pub mod contract;
@@ -33,6 +35,7 @@ pub mod publication;
 pub mod receipt;
 pub mod record;
 pub mod recovery;
+pub mod repetition;
 pub mod repo_path;
 pub mod report;
 pub mod risk;

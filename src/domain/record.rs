@@ -3,6 +3,7 @@
 //! These are stored for good. A field that comes later has a default, so that the rows of an older program stay readable.
 
 use super::budget::{Addition, Cost, Reservation};
+use super::call::{Arrived, Called};
 use super::contract::Contract;
 use super::decision::Decision;
 use super::delivery::IndexState;
@@ -227,6 +228,10 @@ pub enum Record {
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,
+    /// A worker's call has arrived.
+    Call(Arrived),
+    /// It was carried out.
+    Called(Box<Called>),
     /// Something failed.
     Failure {
         /// The failure.

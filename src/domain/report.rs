@@ -1,5 +1,6 @@
 //! The report: a projection of the ledger that says nothing the ledger does not hold.
 
+use super::call::Counts;
 use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
@@ -309,6 +310,9 @@ pub struct Report {
     pub delivery: Option<DeliveryObject>,
     /// The sealed contract.
     pub contract: Seal,
+    /// What became of the calls of workers, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Counts>,
     /// Actions without an end: they run at this moment, or a crash cut them off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<Unfinished>,
@@ -353,6 +357,7 @@ impl Report {
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
+            calls: (!view.calls.is_empty()).then(|| view.calls.counts()),
             unfinished: view.unfinished.clone(),
         }
     }

@@ -5,6 +5,7 @@
 
 use super::action::ActionState;
 use super::budget::{Charges, Standing};
+use super::call::{Called, Calls, Effect, Seen};
 use super::digest::ObjectId;
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
@@ -17,6 +18,7 @@ use super::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 pub use super::decision::{Choice, Decision, Word};
 pub use super::record::{
@@ -29,6 +31,8 @@ pub use super::record::{
 pub enum TaskState {
     /// Opened; no candidate yet.
     Open,
+    /// A worker is at it: what it did since the last capture is in no candidate.
+    Working,
     /// A candidate whose required rows are not all decided.
     Candidate,
     /// A required row failed or is in error.
@@ -104,6 +108,12 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
+    /// What a worker has read or written last at each path.
+    pub seen: BTreeMap<RepoPath, Option<ObjectId>>,
+    /// All calls of workers.
+    pub calls: Calls,
+    /// The last row by which a worker came, or changed a file once there was a candidate.
+    pub worked: Option<i64>,
     /// What its own actions took.
     pub charges: Charges,
     /// Where it stands within its budget and its family's; `None` until the family was looked up.
@@ -132,6 +142,9 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
+            seen: BTreeMap::new(),
+            calls: Calls::default(),
+            worked: None,
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
@@ -142,6 +155,10 @@ impl TaskView {
     /// Takes one row in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
         self.charges.take(entry);
+        self.calls.take(entry);
+        if self.candidates.is_empty() && !self.calls.is_empty() {
+            self.worked = Some(entry.seq);
+        }
         let known = self.unfinished.iter().position(|u| u.action == entry.action);
         let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
@@ -191,6 +208,7 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
+            Record::Called(called) => self.take_call(entry, *called),
             Record::Tripped(tripped) => self.tripped.push(recorded(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)
@@ -202,8 +220,22 @@ impl TaskView {
             | Record::Staged(_)
             | Record::TakingBack
             | Record::TakenBack { .. }
+            | Record::Call(_)
             | Record::Failure { .. }
             | Record::Done { .. } => {}
+        }
+    }
+
+    fn take_call(&mut self, entry: &Entry, called: Called) {
+        for Seen { path, git_blob } in called.seen {
+            self.seen.insert(path, git_blob);
+        }
+        match called.effect {
+            Some(Effect::Patched { changes }) => {
+                self.worked = Some(entry.seq);
+                self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
+            }
+            None => {}
         }
     }
 
@@ -304,6 +336,12 @@ impl TaskView {
         Ok(())
     }
 
+    /// True where a worker has begun, and what it did is in no candidate yet.
+    fn is_being_worked_on(&self) -> bool {
+        let captured = self.candidates.iter().map(|candidate| candidate.seq).max();
+        self.worked > captured
+    }
+
     /// The state, given the requirement rows of the last candidate.
     #[must_use]
     pub fn state(&self, rows: &[Row]) -> TaskState {
@@ -320,8 +358,10 @@ impl TaskView {
             TaskState::OutcomeUnknown
         } else if self.delivered.is_some() {
             TaskState::Completed
-        } else if self.spent().is_some() {
+        } else if self.spent().is_some() || self.repeated().is_some() {
             TaskState::Incomplete
+        } else if self.is_being_worked_on() {
+            TaskState::Working
         } else if self.candidate().is_none() {
             TaskState::Open
         } else {

@@ -55,7 +55,13 @@ pub fn children(ledger: &Ledger, task: &str) -> Result<Vec<String>> {
 /// Refuses whoever is no person once the budget is spent, and anybody once the task is being cancelled.
 pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
     task.require_wanted()?;
-    let Some(spent) = task.view.spent().filter(|_| !is_a_person(task.session)) else { return Ok(()) };
+    if is_a_person(task.session) {
+        return Ok(());
+    }
+    if let Some(repeated) = task.view.repeated() {
+        return Err(repeated);
+    }
+    let Some(spent) = task.view.spent() else { return Ok(()) };
     let kept = task.view.candidates.last().map_or_else(
         || "there is no candidate yet".to_owned(),
         |last| format!("candidate {} is kept", last.value.candidate),

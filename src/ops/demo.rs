@@ -1,7 +1,7 @@
 //! `demo`: the whole pipeline on a throw-away repository, with one delivery and one refusal. Nothing is staged: each step is the
 //! operation that the command of that name runs.
 
-use super::session::{Machine, Person};
+use super::session::{Machine, Nobody};
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::action::Actor;
 use crate::error::{Code, Failure, Result};
@@ -45,19 +45,6 @@ impl Demo {
     }
 }
 
-#[derive(Debug)]
-struct Nobody;
-
-impl Person for Nobody {
-    fn confirm(&self, _question: &str) -> Option<bool> {
-        None
-    }
-
-    fn has_consented(&self) -> bool {
-        false
-    }
-}
-
 struct Walk<'a> {
     session: Session,
     top: PathBuf,
@@ -85,7 +72,8 @@ pub fn demo(
     let caller = Caller { cwd: top.clone(), git_dir: None, work_tree: None, environment };
     let repository = Repository::discover(&caller)?;
     let layout = Layout::new(repository.common_dir());
-    let session = Session { repository, layout, actor: Actor::Agent, machine, person: Box::new(Nobody) };
+    let (origin, person) = ("demo".to_owned(), Box::new(Nobody));
+    let session = Session { repository, layout, actor: Actor::Agent, origin, machine, person };
     let mut walk = Walk { session, top: top.clone(), steps: Vec::new(), tell };
     walk.all()?;
     Ok(Demo { schema: "git-tender/demo/v1", repository: top.display().to_string(), steps: walk.steps })

@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::session::load;
+use crate::domain::action::ActionState;
 use crate::domain::clause::{Permission, clauses};
 use crate::domain::evidence::{Evidence, InputFile, Listing, Observation};
 use crate::domain::report::{Known, Report};
@@ -169,6 +170,17 @@ fn steps(view: &TaskView) -> Vec<Step> {
             .and_then(|v| v.as_str().map(str::to_owned))
             .unwrap_or_default();
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
+    }
+    for call in view.calls.iter() {
+        let text = match call.state {
+            ActionState::SafeToRetry => format!("{} was cut off; it changed nothing", call.tool),
+            ActionState::Succeeded if !call.changed.is_empty() => {
+                let paths: Vec<String> = call.changed.iter().map(ToString::to_string).collect();
+                format!("{} changed {}", call.tool, paths.join(", "))
+            }
+            _ => continue,
+        };
+        add(&call.at, &call.action, text);
     }
     if let Some(receipt) = &view.delivered {
         add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.receipt.paths.len()));

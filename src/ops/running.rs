@@ -38,6 +38,12 @@ impl RunningAction {
         }
     }
 
+    /// The same, by another channel than the command line.
+    pub fn by(mut self, origin: &str) -> Self {
+        origin.clone_into(&mut self.template.origin);
+        self
+    }
+
     /// An action that a crash left unfinished, to be reconciled by the harness. `last` is its last row.
     pub fn resume(last: &Entry) -> Self {
         Self {
@@ -100,7 +106,13 @@ impl RunningAction {
         appended
     }
 
-    /// Planned, authorized, dispatched: in one transaction, before any effect.
+    /// Written down on arrival, before anything is decided about it.
+    pub fn arrive(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
+        let value = record.to_value()?;
+        self.write(ledger, [(ActionState::Planned, value)]).map(|_| ())
+    }
+
+    /// Planned (unless it is that already), authorized, dispatched: in one transaction, before any effect.
     pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
         self.dispatch_as(ledger, Value::Null)
     }
@@ -111,12 +123,9 @@ impl RunningAction {
     }
 
     fn dispatch_as(&mut self, ledger: &mut Ledger, result: Value) -> Result<()> {
-        let rows = [
-            (ActionState::Planned, Value::Null),
-            (ActionState::Authorized, Value::Null),
-            (ActionState::Dispatched, result),
-        ];
-        self.write(ledger, rows).map(|_| ())
+        let planned = self.state.is_none().then_some((ActionState::Planned, Value::Null));
+        let rows = [(ActionState::Authorized, Value::Null), (ActionState::Dispatched, result)];
+        self.write(ledger, planned.into_iter().chain(rows)).map(|_| ())
     }
 
     /// A record of progress: the action stays in its state.
@@ -167,7 +176,11 @@ impl RunningAction {
 
     /// Refused before any effect. Gives the failure back with a reference to the action.
     pub fn deny(&mut self, ledger: &mut Ledger, failure: Failure) -> Failure {
-        self.end_with(ledger, &[ActionState::Planned, ActionState::Denied], None, failure)
+        let states: &[ActionState] = match self.state {
+            None => &[ActionState::Planned, ActionState::Denied],
+            Some(_) => &[ActionState::Denied],
+        };
+        self.end_with(ledger, states, None, failure)
     }
 
     /// It cannot be said whether the effect took place; recovery will look.

@@ -26,8 +26,25 @@ pub trait Person: std::fmt::Debug {
     fn has_consented(&self) -> bool;
 }
 
+/// Where no person can be reached, and none has consented beforehand.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Person for Nobody {
+    fn confirm(&self, _question: &str) -> Option<bool> {
+        None
+    }
+
+    fn has_consented(&self) -> bool {
+        false
+    }
+}
+
 /// Progress of a long step: done and total.
 pub type Progress<'a> = &'a dyn Fn(u64, u64);
+
+/// Asked between steps, and many times a second while a program runs: true once whoever called wants no answer any more.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// What a process found out about itself and its machine.
 #[derive(Debug, Clone)]
@@ -51,6 +68,8 @@ pub struct Session {
     pub layout: Layout,
     /// Who asks.
     pub actor: Actor,
+    /// The channel that it comes by: `cli` or `mcp`.
+    pub origin: String,
     /// The machine.
     pub machine: Machine,
     /// A way to a person.
@@ -58,7 +77,6 @@ pub struct Session {
 }
 
 /// A task that is being changed: its lock is held, its state is known, and its actions are written to the ledger.
-#[derive(Debug)]
 pub struct TaskWrite<'s> {
     /// The session.
     pub session: &'s Session,
@@ -68,10 +86,17 @@ pub struct TaskWrite<'s> {
     pub view: TaskView,
     // Fields drop in this order: the task's lock was taken last.
     claim: Claim,
+    stop: Option<Stop<'s>>,
     _delivery: Option<LockGuard>,
 }
 
 impl Session {
+    /// The same repository for a worker's calls: whatever terminal or consent there is, nobody of it is a person.
+    #[must_use]
+    pub fn for_a_worker(self) -> Self {
+        Self { actor: Actor::Agent, origin: "mcp".to_owned(), person: Box::new(Nobody), ..self }
+    }
+
     /// The store of blobs.
     #[must_use]
     pub fn blobs(&self) -> Blobs {
@@ -185,7 +210,7 @@ impl Session {
         let ledger = Ledger::create(&self.layout)?;
         let mut view = load(&ledger, &found.id)?.ok_or_else(|| no_such_task(&found.id))?;
         super::budget::attach(&ledger, &mut view)?;
-        Ok(TaskWrite { session: self, ledger, view, claim, _delivery: None })
+        Ok(TaskWrite { session: self, ledger, view, claim, stop: None, _delivery: None })
     }
 
     /// Lends the store of blobs to whoever writes user files.
@@ -217,14 +242,29 @@ pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIt
     )
 }
 
+impl<'s> TaskWrite<'s> {
+    /// From now on it ends early where `stop` says so.
+    #[must_use]
+    pub fn until(self, stop: Stop<'s>) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+}
+
 impl TaskWrite<'_> {
     /// Refuses unless the task can still be worked on.
     pub fn require_active(&self) -> Result<()> {
         self.view.require_active()
     }
 
-    /// Refuses once somebody wants to cancel the task, and waits for this command to stop.
+    /// Refuses once somebody wants to cancel the task, and waits for this command to stop; or once whoever called wants no answer.
     pub fn require_wanted(&self) -> Result<()> {
+        if self.stop.is_some_and(|stop| stop()) {
+            let text = format!(
+                "the call was cancelled by whoever made it, while it was at work on {}",
+                self.view.id
+            );
+            return Err(Failure::new(Code::Cancelled, text).subject(self.view.id.clone()));
+        }
         if self.claim.is_asked_to_stop() {
             return Err(Failure::new(
                 Code::Cancelled,
@@ -246,7 +286,8 @@ impl TaskWrite<'_> {
 
     /// An action of whoever called, on this task's basis; nothing of it is written yet.
     pub fn action(&self, tool: &str, params: &impl Serialize) -> RunningAction {
-        RunningAction::new(self.session.actor, Some(&self.view.id), tool, params, self.view.basis())
+        let (session, id) = (self.session, self.view.id.as_str());
+        RunningAction::new(session.actor, Some(id), tool, params, self.view.basis()).by(&session.origin)
     }
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
@@ -296,6 +337,12 @@ impl TaskWrite<'_> {
             Ok(rows) => rows.iter().try_for_each(|entry| self.view.apply(entry)).map(|()| value),
             Err(failure) => Err(action.fail(&mut self.ledger, failure)),
         }
+    }
+}
+
+impl std::fmt::Debug for TaskWrite<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskWrite").field("task", &self.view.id).finish_non_exhaustive()
     }
 }
 

@@ -21,18 +21,23 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     let mut task = session.write(named)?;
     task.require_active()?;
     budget::require_left(&task)?;
-    tripwire::look(&mut task)?;
+    let candidate = take_now(&mut task, patch)?;
+    let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
+    Ok(CandidateObject::new(&task.view.id, &candidate, path))
+}
+
+/// Captures a candidate of a task that may still be worked on.
+pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
+    tripwire::look(task)?;
     let params = json!({ "patchSha256": patch.map(crate::domain::digest::Sha256::of) });
-    let candidate = task.act_if("submit", &params, budget::still_fits, |task| {
+    task.act_if("submit", &params, budget::still_fits, |task| {
         let candidate = take(task, patch)?;
         let observation = verify::take_observation(task, &candidate)?;
         task.require_wanted()?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
-    })?;
-    let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
-    Ok(CandidateObject::new(&task.view.id, &candidate, path))
+    })
 }
 
 fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {

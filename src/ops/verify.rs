@@ -66,11 +66,21 @@ pub fn verify(
 ) -> Result<VerificationObject> {
     let mut task = session.write(named)?;
     task.require_active()?;
-    let candidate = task.view.last_candidate()?.value.clone();
     budget::require_left(&task)?;
-    allow(&task, options)?;
-    tripwire::look(&mut task)?;
-    let observation = take_observation(&task, &candidate)?;
+    produce(&mut task, options, progress)
+}
+
+/// The same for a task that is held already and may still be worked on.
+pub fn produce(
+    task: &mut TaskWrite<'_>,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<VerificationObject> {
+    let session = task.session;
+    let candidate = task.view.last_candidate()?.value.clone();
+    allow(task, options)?;
+    tripwire::look(task)?;
+    let observation = take_observation(task, &candidate)?;
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
     task.act("verify", &params, |_| Ok((Record::Observed(Box::new(observation.clone())), ())))?;
@@ -81,10 +91,10 @@ pub fn verify(
         .filter(|job| wanted(&observation, job, options.only))
         .collect();
     let total = jobs.len() as u64;
-    let bound = Bound::of(&task);
+    let bound = Bound::of(task);
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
-        match run(&mut task, &candidate, &observation, job, bound)? {
+        match run(task, &candidate, &observation, job, bound)? {
             Some(records) => made.extend(records),
             None => break,
         }
@@ -266,7 +276,8 @@ fn run(
         "verifier",
         &params,
         task.view.basis(),
-    );
+    )
+    .by(&task.session.origin);
     let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
     let Some(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);

@@ -29,6 +29,11 @@ pub struct Account {
     pub(super) ended: Cost,
     pub(super) reserved: Cost,
     artifact_bytes: u64,
+    calls: u64,
+    call_refused: bool,
+    /// The highest count of the same call with the same result, of this task alone.
+    repeated: u64,
+    stopped_at: Option<String>,
 }
 
 /// Where a task stands: its own account and those of the tasks above it, nearest first.
@@ -50,11 +55,21 @@ pub fn standing(members: &[Member], id: &str) -> Standing {
             ended: Cost::default(),
             reserved: Cost::default(),
             artifact_bytes: 0,
+            calls: 0,
+            call_refused: false,
+            repeated: above.charges.repetition.most(),
+            stopped_at: above
+                .charges
+                .repetition
+                .stopped(above.limits.of(Key::RepeatedFailures))
+                .map(str::to_owned),
         };
         for member in members.iter().filter(|member| is_at_or_beneath(members, member, &above.id)) {
             account.ended = account.ended.plus(member.charges.ended);
             account.reserved = account.reserved.plus(member.charges.reserved());
             account.artifact_bytes = account.artifact_bytes.saturating_add(member.artifact_bytes);
+            account.calls = account.calls.saturating_add(member.charges.calls);
+            account.call_refused |= member.charges.call_refused;
         }
         account
     };
@@ -87,7 +102,8 @@ impl Account {
             Key::WallSeconds => Some(self.ended.milliseconds.div_ceil(1000)),
             Key::OutputBytes => Some(self.ended.output_bytes),
             Key::ArtifactBytes => Some(self.artifact_bytes),
-            Key::ToolCalls | Key::RepeatedFailures => Some(0),
+            Key::ToolCalls => Some(self.calls),
+            Key::RepeatedFailures => Some(self.repeated),
             Key::Turns => None,
         }
     }
@@ -114,8 +130,19 @@ impl Account {
     #[must_use]
     pub fn spent(&self) -> Vec<Key> {
         let left = self.allowed().minus(self.ended);
-        let all = [(Key::WallSeconds, left.milliseconds), (Key::OutputBytes, left.output_bytes)];
+        // The last call may have been the one that finished: only who asks for more has run out of them.
+        let calls = if self.call_refused { self.calls_left() } else { 1 };
+        let all = [
+            (Key::WallSeconds, left.milliseconds),
+            (Key::ToolCalls, calls),
+            (Key::OutputBytes, left.output_bytes),
+        ];
         all.into_iter().filter(|(_, left)| *left == 0).map(|(key, _)| key).collect()
+    }
+
+    /// Calls that may still be made.
+    fn calls_left(&self) -> u64 {
+        self.limit(Key::ToolCalls).saturating_sub(self.calls)
     }
 
     /// Used and limit of the given keys.
@@ -183,6 +210,27 @@ impl Standing {
             let keys = account.spent();
             (!keys.is_empty()).then_some(Spent { account, keys })
         })
+    }
+
+    /// Whether one more call is left, of the task itself and of all above it.
+    #[must_use]
+    pub fn has_call_left(&self) -> bool {
+        self.accounts.iter().all(|account| account.calls_left() > 0)
+    }
+
+    /// The refusal of a task that does the same over and over.
+    #[must_use]
+    pub fn repeated(&self) -> Option<Failure> {
+        let own = self.own()?;
+        let (tool, task) = (own.stopped_at.as_deref()?, own.task.as_str());
+        let text = format!(
+            "the task {task} is stopped: {tool} was called {} times with the same arguments and the same result",
+            own.repeated
+        );
+        let shares = own.shares([Key::RepeatedFailures]);
+        let failure = Failure::new(Code::FailureRepeated, text).subject(task).detail("tool", tool);
+        let failure = shares.into_iter().fold(failure, |failure, (key, share)| failure.detail(&key, share));
+        Some(failure.remedy("A person can let the task go on.", ["git", "tender", "resume", task]))
     }
 
     /// The account of the task itself.
@@ -306,6 +354,12 @@ impl TaskView {
             charges: self.charges.clone(),
             artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
         }
+    }
+
+    /// The refusal of a task that was stopped since the same came back over and over.
+    #[must_use]
+    pub fn repeated(&self) -> Option<Failure> {
+        self.standing.as_ref().and_then(Standing::repeated)
     }
 
     /// What of its budget, or of one above it, is used up.

@@ -1,0 +1,226 @@
+//! The gate: the one door through which everything goes that a worker does.
+//!
+//! The order is fixed. A call is written down as planned and charged on arrival, in one transaction over the family's budget; then its tool
+//! has to be allowed, its arguments have to fit, its targets are looked at where they really are, the guards of the repository are heard, and
+//! the budget has to have had something left. Only then it is authorized and dispatched, and runs; its result is written before
+//! anybody hears it. Whatever ends earlier is denied, with the reason in the ledger. Calls on one task run one after the other, since each
+//! holds the task's lock from arrival to end; so neither a burst nor several servers can use the same rest twice.
+
+mod authorize;
+mod checks;
+mod reference;
+mod run;
+
+use super::session::{RunningAction, Session, Stop, TaskWrite, fresh_id};
+use super::{budget, report};
+use crate::domain::budget::Key;
+use crate::domain::call::{Arrived, Called};
+use crate::domain::digest::Sha256;
+use crate::domain::record::Record;
+use crate::domain::task::TaskView;
+use crate::error::{Code, Failure, Result};
+use crate::store::Ledger;
+use crate::tools::{ALWAYS, Call, Spec, specs};
+use serde_json::Value;
+use std::time::Instant;
+
+/// One worker of one task: a connection, from its first call to its last.
+#[derive(Debug)]
+pub struct Door<'s> {
+    session: &'s Session,
+    task: String,
+    worker: String,
+}
+
+/// What goes on beside a call.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// True once whoever called wants no answer any more.
+    pub wants_to_stop: Stop<'a>,
+    /// Hears how far it is: done, total, and what is being done.
+    pub progress: &'a dyn Fn(u64, u64, &str),
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub struct Answer {
+    /// The result, or why there is none.
+    pub result: Result<Value>,
+    /// A word of warning for the worker.
+    pub warning: Option<String>,
+    /// The action in the ledger; `None` where it could not be written down.
+    pub action: Option<String>,
+}
+
+impl<'s> Door<'s> {
+    /// Opens the door for a worker of a task that has not ended.
+    pub fn open(session: &'s Session, named: Option<&str>) -> Result<Self> {
+        let (_, view) = session.view(named)?;
+        view.require_active()?;
+        Ok(Self { session, task: view.id, worker: fresh_id("w") })
+    }
+
+    /// The task's id.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// The tools that the task's contract allows.
+    pub fn tools(&self) -> Result<Vec<Spec>> {
+        let (_, view) = self.session.view(Some(&self.task))?;
+        let allowed = allowed(&view)?;
+        Ok(specs().into_iter().filter(|spec| allowed.iter().any(|name| name == spec.name)).collect())
+    }
+
+    /// Carries out a call, or says why not. Waits for the task's lock, like every command.
+    pub fn call(&mut self, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+        let held = self.session.write(Some(&self.task)).and_then(|task| {
+            task.require_active()?;
+            Ok(task.until(line.wants_to_stop))
+        });
+        match held {
+            Ok(mut task) => self.enter(&mut task, tool, arguments, line),
+            Err(failure) => Answer { result: Err(failure), warning: None, action: None },
+        }
+    }
+
+    fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+        let mut action = task.action(tool, arguments);
+        let id = action.id().to_owned();
+        let result = match self.arrive(task, &mut action) {
+            Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
+            Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
+        };
+        match after(task) {
+            Ok((Some(stopped), _)) if counts(&result) => {
+                let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
+                Answer {
+                    result: Err(stopped.reference(&id).detail("last", last)),
+                    warning: None,
+                    action: Some(id),
+                }
+            }
+            Ok((_, warning)) => {
+                let warning = warning.filter(|_| counts(&result));
+                Answer { result, warning, action: Some(id) }
+            }
+            Err(failure) => Answer { result: result.and(Err(failure)), warning: None, action: Some(id) },
+        }
+    }
+
+    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing.
+    fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<bool> {
+        let (id, worker) = (task.view.id.clone(), self.worker.clone());
+        task.ledger.atomically(|ledger| {
+            let charged = has_call_left(ledger, &id)?;
+            action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
+            Ok(charged)
+        })
+    }
+
+    /// The rest of the way, in the fixed order.
+    fn pass(
+        &self,
+        task: &mut TaskWrite<'_>,
+        (mut action, charged): (RunningAction, bool),
+        tool: &str,
+        arguments: &Value,
+        line: &Line<'_>,
+    ) -> Result<Value> {
+        let admitted = require_tool(&task.view, tool)
+            .and_then(|()| Call::parse(tool, arguments))
+            .and_then(|call| authorize::authorize(task, &call).map(|()| call))
+            .and_then(|call| task.refresh().map(|()| call))
+            .and_then(|call| require_budget(task, charged).map(|()| call))
+            .and_then(|call| task.require_wanted().map(|()| call));
+        let call = match admitted {
+            Ok(call) => call,
+            Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+        };
+        action.dispatch(&mut task.ledger)?;
+        let started = Instant::now();
+        match run::run(task, &mut action, &call, line) {
+            Ok(outcome) => {
+                let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let called = Called {
+                    result: Sha256::of_json(outcome.novelty.as_ref().unwrap_or(&outcome.value)),
+                    milliseconds: if outcome.charged_otherwise { 0 } else { elapsed },
+                    origin: outcome.origin,
+                    seen: outcome.seen,
+                    effect: outcome.effect,
+                };
+                task.finish(action, &Record::Called(Box::new(called)))?;
+                Ok(outcome.value)
+            }
+            Err(run::Stopped::WithoutEffect(failure)) => Err(action.fail(&mut task.ledger, failure)),
+            Err(run::Stopped::Open(failure)) => Err(action.lose(&mut task.ledger, failure)),
+        }
+    }
+}
+
+/// The names that a task's worker may call.
+fn allowed(view: &TaskView) -> Result<Vec<String>> {
+    let mut names = view.opened()?.contract.allowed_tools.clone();
+    names.extend(ALWAYS.iter().map(|name| (*name).to_owned()));
+    names.retain(|name| name != "shell");
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
+    let allowed = allowed(view)?;
+    if allowed.iter().any(|name| name == tool) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::ToolNotAllowed,
+        format!("the contract of {} does not allow the tool {tool:?}", view.id),
+    )
+    .subject(tool)
+    .expected(&allowed, tool)
+    .detail("allowed", &allowed)
+    .remedy("Use a tool that is allowed, or propose an amendment of allowedTools.", [""; 0]))
+}
+
+fn has_call_left(ledger: &Ledger, task: &str) -> Result<bool> {
+    let mut view = super::session::load(ledger, task)?
+        .ok_or_else(|| Failure::internal("the task has no rows any more"))?;
+    budget::attach(ledger, &mut view)?;
+    Ok(view.standing.as_ref().is_none_or(crate::domain::budget::Standing::has_call_left))
+}
+
+/// What was charged on arrival is this call's; anything else that is spent, or a task that was stopped, refuses it.
+fn require_budget(task: &TaskWrite<'_>, charged: bool) -> Result<()> {
+    budget::require_left(task)?;
+    if charged {
+        Ok(())
+    } else {
+        Err(Failure::internal("a call was not charged although something was left"))
+    }
+}
+
+/// What the task's rows say after a call: the failure that stops it, or a word of warning.
+fn after(task: &mut TaskWrite<'_>) -> Result<(Option<Failure>, Option<String>)> {
+    task.refresh()?;
+    let limit = task.view.limits().of(Key::RepeatedFailures);
+    Ok((task.view.repeated(), task.view.charges.repetition().warning(limit)))
+}
+
+/// False for refusals that follow from the task's state: the call that brought the task there has had its answer.
+fn counts(result: &Result<Value>) -> bool {
+    let of_the_state = |failure: &Failure| {
+        matches!(
+            failure.code(),
+            Code::BudgetExhausted | Code::FailureRepeated | Code::Cancelled | Code::StoreBusy
+        )
+    };
+    result.as_ref().err().is_none_or(|failure| !of_the_state(failure))
+}
+
+/// The brief report as a tool's answer.
+fn status(task: &TaskWrite<'_>) -> Result<Value> {
+    let brief = report::brief(task.session, Some(&task.view.id))?;
+    serde_json::to_value(brief).map_err(|e| Failure::internal(format!("a report cannot be written: {e}")))
+}

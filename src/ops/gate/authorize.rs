@@ -1,0 +1,80 @@
+//! Authorization on the real target: where a path leads to in the worktree at this moment, and what the contract's lists name.
+//!
+//! Looking now does not make it safe to use the path later; the tools look again, by descriptors, when they use it.
+
+use super::super::session::TaskWrite;
+use super::reference;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use crate::tools::place::Place;
+use crate::tools::read_file::Target;
+use crate::tools::{Call, requests};
+
+/// Refuses a call on something that the task may not reach.
+pub fn authorize(task: &TaskWrite<'_>, call: &Call) -> Result<()> {
+    let place = place(task)?;
+    match call {
+        Call::ReadFile(arguments) => {
+            arguments.range()?;
+            match arguments.target()? {
+                Target::File(path) => readable(&place, &path),
+                Target::Stored(digest) => reference::require_own(task, &digest),
+            }
+        }
+        Call::ListFiles(arguments) => beneath(&place, arguments.path.as_deref()).map(drop),
+        Call::SearchText(arguments) => {
+            arguments.regex()?;
+            beneath(&place, arguments.path.as_deref()).map(drop)
+        }
+        Call::RunCheck(arguments) => check(task, arguments),
+        Call::NoteFinding(_)
+        | Call::RequestInput(_)
+        | Call::ProposeAmendment(_)
+        | Call::TaskStatus
+        | Call::Finish => Ok(()),
+    }
+}
+
+/// The worktree as the task's tools reach it.
+pub fn place<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
+    let opened = task.view.opened()?;
+    Ok(Place {
+        top: std::path::Path::new(&opened.worktree),
+        read: opened.contract.read_scope.as_ref(),
+        format: task.session.repository.format(),
+    })
+}
+
+fn readable(place: &Place<'_>, path: &RepoPath) -> Result<()> {
+    place.require_readable(path)?;
+    match place.open(path) {
+        // What is no file is a wrong argument, which the tool itself says.
+        Err(failure) if failure.code() == Code::ScopeViolation => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// A directory (or file) within the worktree; that it may be read is asked of each file in it.
+fn beneath(place: &Place<'_>, path: Option<&str>) -> Result<Option<RepoPath>> {
+    let path = Place::folder_path(path)?;
+    place.open_folder(path.as_ref())?;
+    Ok(path)
+}
+
+/// Only what the contract's own list allows may be run by a worker, whatever other verifiers there are.
+fn check(task: &TaskWrite<'_>, arguments: &requests::RunCheck) -> Result<()> {
+    let contract = &task.view.opened()?.contract;
+    let (lists, id) = (&contract.verification, &arguments.id);
+    let required = contract.requirements.iter().any(|requirement| requirement.verifier == *id);
+    let forbidden = lists.forbidden.contains(id);
+    if !forbidden && (required || lists.allowed.contains(id)) {
+        return Ok(());
+    }
+    let why = if forbidden { "forbids" } else { "does not allow" };
+    Err(Failure::new(Code::CheckForbidden, format!("the contract {why} the verifier {id:?}"))
+        .subject(id.clone())
+        .expected(&lists.allowed, id)
+        .detail("allowed", &lists.allowed)
+        .detail("forbidden", &lists.forbidden)
+        .remedy("Run one that is allowed. What does not run is reported as not run.", [""; 0]))
+}

@@ -1,0 +1,146 @@
+//! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
+
+use super::super::session::TaskWrite;
+use super::super::verify::{self, Explain, Options, Sandbox};
+use super::super::{report, submit};
+use super::Line;
+use super::run::{Outcome, object};
+use crate::domain::call::Origin;
+use crate::domain::contract::Kind;
+use crate::domain::digest::Sha256;
+use crate::domain::evidence::{Attempt, Evidence, shown};
+use crate::domain::patch::Candidate;
+use crate::domain::report::VerificationObject;
+use crate::domain::verdict::{Row, Verdict};
+use crate::error::Result;
+use crate::tools::requests::{Checked, Finished, Log, Run};
+use serde_json::{Map, Value};
+
+/// The most findings of a run in one answer.
+const MOST_FINDINGS: usize = 10;
+
+/// Captures, and runs one verifier.
+pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
+    let object_of = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
+    let rows: Vec<&Row> = object_of.1.requirements.iter().filter(|row| row.verifier == id).collect();
+    let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
+    let answer = Checked {
+        candidate: object_of.0.candidate,
+        verdict: word(worst.unwrap_or(Verdict::NotRun)),
+        requirements: rows.iter().map(|row| object(row)).collect(),
+        runs: runs(task, &rows)?,
+    };
+    let origin = Origin::new("verifier", id);
+    Ok(Outcome { origin: Some(origin), charged_otherwise: true, ..Outcome::of(&answer)? })
+}
+
+/// Captures, runs all verifiers, and says whether anything is left for the worker to do.
+pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
+    let (candidate, verification) = produce(task, &[], line)?;
+    let rows: Vec<&Row> = verification.requirements.iter().collect();
+    let (mut why, mut done) = (Vec::new(), true);
+    for row in rows.iter().filter(|row| row.required && row.verdict != Verdict::Passed) {
+        let waits = row.verdict == Verdict::NeedsConfirmation;
+        let reason = row.reason.as_deref().unwrap_or("no reason was recorded");
+        why.push(format!("{} is {}: {reason}", row.id, word(row.verdict)));
+        done &= waits;
+    }
+    if candidate.changes.is_empty() && task.view.opened()?.contract.kind != Kind::Explore {
+        done = false;
+        why.push("nothing has changed against the base".to_owned());
+    }
+    let answer = Finished {
+        done,
+        why,
+        state: word(task.view.state(&verification.requirements)),
+        candidate: candidate.candidate,
+        requirements: rows.iter().map(|row| object(row)).collect(),
+        changes: candidate.changes.iter().map(object).collect(),
+        runs: runs(task, &rows)?,
+    };
+    Ok(Outcome { charged_otherwise: true, ..Outcome::of(&answer)? })
+}
+
+fn produce(
+    task: &mut TaskWrite<'_>,
+    only: &[String],
+    line: &Line<'_>,
+) -> Result<(Candidate, VerificationObject)> {
+    (line.progress)(0, 1, "capturing the worktree");
+    let candidate = submit::take_now(task, None)?;
+    let options = Options { only, explain: Explain::No, sandbox: Sandbox::AsContracted };
+    let progress = |done, total| (line.progress)(done, total, "running verifiers");
+    let verification = verify::produce(task, &options, &progress)?;
+    (line.progress)(1, 1, "done");
+    task.refresh()?;
+    Ok((candidate, verification))
+}
+
+/// The runs that rows rest on and that are no pass, each once.
+fn runs(task: &TaskWrite<'_>, rows: &[&Row]) -> Result<Vec<Run>> {
+    let wanted: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.verdict != Verdict::Passed)
+        .filter_map(|row| row.evidence.as_deref())
+        .collect();
+    let (mut runs, mut known): (Vec<Run>, Vec<String>) = (Vec::new(), Vec::new());
+    for record in report::evidence(&task.ledger, &task.view)? {
+        let evidence = record.value;
+        if wanted.contains(&shown(&evidence.digest()).as_str()) && !known.contains(&evidence.run) {
+            known.push(evidence.run.clone());
+            runs.push(run_of(task, &evidence)?);
+        }
+    }
+    Ok(runs)
+}
+
+fn run_of(task: &TaskWrite<'_>, evidence: &Evidence) -> Result<Run> {
+    let last = evidence.attempts.last();
+    let mut logs = Vec::new();
+    for (stream, digest) in last.into_iter().flat_map(streams) {
+        let bytes = task.session.blobs().get(&digest)?;
+        logs.push((bytes, Log { stream: stream.to_owned(), reference: shown(&digest), bytes: 0 }));
+    }
+    let first_error = first_error(&logs);
+    Ok(Run {
+        verifier: evidence.verifier.clone(),
+        end: last.map_or_else(|| "nothing ran".to_owned(), end),
+        first_error,
+        findings: evidence.findings.iter().take(MOST_FINDINGS).map(object).collect(),
+        logs: logs.into_iter().map(|(bytes, log)| Log { bytes: bytes.len() as u64, ..log }).collect(),
+        origin: Origin::new("verifier", &evidence.verifier),
+    })
+}
+
+fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256)> {
+    [("stdout", attempt.stdout), ("stderr", attempt.stderr)]
+        .into_iter()
+        .filter_map(|(name, digest)| Some((name, digest?)))
+}
+
+fn first_error(_logs: &[(Vec<u8>, Log)]) -> Option<Map<String, Value>> {
+    None
+}
+
+fn end(attempt: &Attempt) -> String {
+    match (attempt.exit_code, attempt.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => attempt.reason.clone().unwrap_or_else(|| "it did not start".to_owned()),
+    }
+}
+
+fn severity(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Passed => 0,
+        Verdict::NeedsConfirmation => 1,
+        Verdict::NotRun => 2,
+        Verdict::Stale => 3,
+        Verdict::Failed => 4,
+        Verdict::Error => 5,
+    }
+}
+
+fn word(value: impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

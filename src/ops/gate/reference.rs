@@ -1,0 +1,24 @@
+//! References that a worker may read: the records that count for its own task, and the logs and outputs that they name.
+
+use super::super::report;
+use super::super::session::TaskWrite;
+use crate::domain::digest::Sha256;
+use crate::domain::evidence::Evidence;
+use crate::error::{Code, Failure, Result};
+
+/// Refuses a reference that no record of this task names.
+pub fn require_own(task: &TaskWrite<'_>, digest: &Sha256) -> Result<()> {
+    let evidence = report::evidence(&task.ledger, &task.view)?;
+    if evidence.iter().any(|record| record.value.digest() == *digest || names(&record.value, digest)) {
+        return Ok(());
+    }
+    let shown = format!("sha256:{digest}");
+    Err(Failure::new(Code::NotFound, format!("{shown} is no log or record of the task {}", task.view.id))
+        .subject(shown)
+        .remedy("Use a reference that an answer of this task gave.", [""; 0]))
+}
+
+fn names(evidence: &Evidence, digest: &Sha256) -> bool {
+    let logs = evidence.attempts.iter().flat_map(|attempt| [attempt.stdout, attempt.stderr]);
+    logs.flatten().any(|log| log == *digest)
+}

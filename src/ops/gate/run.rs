@@ -1,0 +1,124 @@
+//! Carries a call out that the gate has let through, and makes the worker's answer of what came of it.
+
+use super::super::session::{RunningAction, TaskWrite};
+use super::{Line, authorize, checks};
+use crate::domain::call::{Effect, Origin, Seen};
+use crate::error::{Failure, Result};
+use crate::tools::place::Place;
+use crate::tools::read_file::Target;
+use crate::tools::{Call, list_files, read_file, search_text};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The answer.
+    pub value: Value,
+    /// The part of it that tells a new result from an old one; `None` for all of it.
+    pub novelty: Option<Value>,
+    /// Where its content came from.
+    pub origin: Option<Origin>,
+    /// The blobs that the worker knows of by it.
+    pub seen: Vec<Seen>,
+    /// What it brought about.
+    pub effect: Option<Effect>,
+    /// True where its time was charged by the runs that it made.
+    pub charged_otherwise: bool,
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum Stopped {
+    /// Nothing was changed.
+    WithoutEffect(Failure),
+    /// It cannot be said what was changed; recovery will look.
+    Open(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::WithoutEffect(failure)
+    }
+}
+
+impl Outcome {
+    /// An answer that changes nothing.
+    pub fn of(answer: &impl Serialize) -> Result<Self> {
+        let value = serde_json::to_value(answer)
+            .map_err(|e| Failure::internal(format!("an answer cannot be written: {e}")))?;
+        Ok(Self {
+            value,
+            novelty: None,
+            origin: None,
+            seen: Vec::new(),
+            effect: None,
+            charged_otherwise: false,
+        })
+    }
+
+    /// Content that is not the harness's own.
+    fn from_outside(self, origin: Origin) -> Self {
+        Self { origin: Some(origin), ..self }
+    }
+}
+
+/// Runs one call.
+pub fn run(
+    task: &mut TaskWrite<'_>,
+    _action: &mut RunningAction,
+    call: &Call,
+    line: &Line<'_>,
+) -> std::result::Result<Outcome, Stopped> {
+    Ok(match call {
+        Call::ReadFile(arguments) => read(task, arguments)?,
+        Call::ListFiles(arguments) => {
+            let path = Place::folder_path(arguments.path.as_deref())?;
+            let answer = list_files::list(&authorize::place(task)?, path.as_ref())?;
+            Outcome::of(&answer)?.from_outside(answer.origin)
+        }
+        Call::SearchText(arguments) => {
+            let (path, regex) = (Place::folder_path(arguments.path.as_deref())?, arguments.regex()?);
+            let answer = search_text::search(&authorize::place(task)?, path.as_ref(), &regex)?;
+            Outcome::of(&answer)?.from_outside(answer.origin)
+        }
+        Call::RunCheck(arguments) => checks::run_check(task, &arguments.id, line)?,
+        Call::Finish => checks::finish(task, line)?,
+        Call::TaskStatus => {
+            let value = super::status(task)?;
+            // That the call itself was counted is nothing new.
+            let mut novelty = value.clone();
+            if let Some(object) = novelty.as_object_mut() {
+                object.remove("budget");
+            }
+            Outcome { novelty: Some(novelty), ..Outcome::of(&value)? }
+        }
+        Call::NoteFinding(_) | Call::RequestInput(_) | Call::ProposeAmendment(_) => {
+            return Err(Failure::internal("not there yet").into());
+        }
+    })
+}
+
+fn read(task: &TaskWrite<'_>, arguments: &read_file::Arguments) -> Result<Outcome> {
+    match arguments.target()? {
+        Target::File(path) => {
+            let answer = read_file::file(&authorize::place(task)?, &path, arguments)?;
+            let git_blob = answer.git_blob.as_deref().map(str::parse).transpose()?;
+            let outcome = Outcome::of(&answer)?.from_outside(answer.origin);
+            Ok(Outcome { seen: vec![Seen { path, git_blob }], ..outcome })
+        }
+        Target::Stored(digest) => {
+            let bytes = task.session.blobs().get(&digest)?;
+            let answer = read_file::stored(&bytes, &digest, arguments)?;
+            Ok(Outcome::of(&answer)?.from_outside(answer.origin))
+        }
+    }
+}
+
+/// A value as a JSON object, for the rows that answers hold.
+pub fn object(value: &impl Serialize) -> serde_json::Map<String, Value> {
+    match json!(value) {
+        Value::Object(object) => object,
+        _ => serde_json::Map::new(),
+    }
+}

@@ -1,0 +1,102 @@
+//! `list_files`: the files of the worktree or of one directory, in order, within bounds that the answer names.
+
+use super::place::Place;
+use crate::domain::call::Origin;
+use crate::domain::repo_path::{RepoPath, display};
+use crate::error::{Code, Failure, Result};
+use crate::git::beneath::{Dir, kind, walk};
+use rustix::fs::{FileType, Stat};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most files of one answer.
+pub const MOST_FILES: usize = 1_000;
+/// The most files that are counted.
+const MOST_COUNTED: u64 = 500_000;
+
+/// Arguments.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// A directory of the worktree; all of it where it is left out.
+    #[serde(default)]
+    pub path: Option<String>,
+}
+
+/// What was listed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// The directory; empty for the top.
+    pub path: String,
+    /// The first files, by path.
+    pub files: Vec<File>,
+    /// How many files there are that may be read.
+    pub total: u64,
+    /// True where not all of them are in `files`: list a directory beneath.
+    pub truncated: bool,
+    /// Where the names came from.
+    pub origin: Origin,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct File {
+    /// Its path from the top of the worktree.
+    pub path: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// `file`, `link` or `other`.
+    pub kind: String,
+}
+
+/// Lists a directory and everything beneath it.
+pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
+    let (mut files, mut total) = (Vec::new(), 0u64);
+    let complete = each_file(place, path, &mut |_, found, stat| {
+        total += 1;
+        if files.len() < MOST_FILES {
+            let kind = match kind(stat) {
+                FileType::RegularFile => "file",
+                FileType::Symlink => "link",
+                _ => "other",
+            };
+            let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+            files.push(File { path: found.to_string(), bytes, kind: kind.to_owned() });
+        }
+        Ok(total < MOST_COUNTED)
+    })?;
+    let shown = path.map(ToString::to_string).unwrap_or_default();
+    let truncated = !complete || total > files.len() as u64;
+    Ok(Answer { origin: Origin::new("listing", shown.clone()), path: shown, files, total, truncated })
+}
+
+/// What is called for each file: the directory that holds it, its path, what it is. False: enough.
+pub type Each<'a> = dyn FnMut(&Dir, &RepoPath, &Stat) -> Result<bool> + 'a;
+
+/// Calls `each` for every file that may be read beneath a directory, by path. Git's own files are none. False where `each` had enough.
+pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>) -> Result<bool> {
+    let Some(dir) = place.open_folder(path)? else { return Err(no_folder(path)) };
+    let mut enough = false;
+    walk(&dir, &mut |dir, name, stat| {
+        let found = match path {
+            Some(path) => path.join(name),
+            None => RepoPath::new(name),
+        };
+        // A name that no repository can hold (`.git` in any spelling) is not the worker's, with all beneath it.
+        let Ok(found) = found else { return Ok(false) };
+        if enough || kind(stat) == FileType::Directory {
+            return Ok(!enough);
+        }
+        if place.may_read(&found) {
+            enough = !each(dir, &found, stat)?;
+        }
+        Ok(false)
+    })?;
+    Ok(!enough)
+}
+
+fn no_folder(path: Option<&RepoPath>) -> Failure {
+    let shown = path.map(|path| display(path.as_bytes())).unwrap_or_default();
+    Failure::new(Code::NotFound, format!("the worktree has no directory {shown}")).subject(shown)
+}

@@ -1,0 +1,165 @@
+//! The worktree as a worker's tools reach it: by descriptors from its top down, never through a link, within the task's scopes.
+//!
+//! What a path leads to is found out anew each time, from one open directory to the next. So whoever swaps a directory for a link
+//! while a call runs gains nothing: a link is never followed, and an open directory stays the one that was looked at.
+
+use crate::domain::digest::{ObjectFormat, ObjectId};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::scope::Scope;
+use crate::error::{Code, Failure, Result};
+use crate::git::beneath::{Dir, kind};
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest file that a tool reads, in bytes: its ids are taken of all of it.
+pub const LARGEST: u64 = 64 << 20;
+
+/// A worktree with what may be read there.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its top.
+    pub top: &'a Path,
+    /// What may be read; `None` is everything.
+    pub read: Option<&'a Scope>,
+    /// How object ids are made.
+    pub format: ObjectFormat,
+}
+
+impl Place<'_> {
+    /// Checks a path as a worker wrote it. A leading `./` says nothing and is let through.
+    pub fn path(text: &str) -> Result<RepoPath> {
+        RepoPath::new(text.strip_prefix("./").unwrap_or(text))
+    }
+
+    /// Checks the path of a directory: `None` is the top.
+    pub fn folder_path(text: Option<&str>) -> Result<Option<RepoPath>> {
+        match text.map(|text| text.strip_suffix('/').unwrap_or(text)) {
+            None | Some("" | ".") => Ok(None),
+            Some(text) => Self::path(text).map(Some),
+        }
+    }
+
+    /// True where the path may be read.
+    #[must_use]
+    pub fn may_read(&self, path: &RepoPath) -> bool {
+        self.read.is_none_or(|scope| scope.matches(path))
+    }
+
+    /// Refuses a path that may not be read.
+    pub fn require_readable(&self, path: &RepoPath) -> Result<()> {
+        match self.read {
+            Some(scope) if !scope.matches(path) => Err(Failure::new(
+                Code::ScopeViolation,
+                format!("{path} is outside of what this task may read"),
+            )
+            .subject(path.to_string())
+            .expected(scope.patterns(), path)
+            .remedy("Read within the scope, or propose an amendment of readScope.", [""; 0])),
+            _ => Ok(()),
+        }
+    }
+
+    /// The open directory that holds a path; `None` where there is none.
+    pub fn folder_of(&self, path: &RepoPath) -> Result<Option<Dir>> {
+        self.open_folder(path.parent().as_ref())
+    }
+
+    /// An open directory; `None` where there is none. A link on the way is refused.
+    pub fn open_folder(&self, path: Option<&RepoPath>) -> Result<Option<Dir>> {
+        let mut dir = Dir::open(self.top)?;
+        let Some(path) = path else { return Ok(Some(dir)) };
+        for name in path.components() {
+            match dir.child(name) {
+                Ok(child) => dir = child,
+                Err(Errno::NOENT) => return Ok(None),
+                Err(Errno::NOTDIR | Errno::LOOP) => {
+                    return match dir.stat(name) {
+                        Ok(stat) if kind(&stat) == FileType::Symlink => Err(link(path)),
+                        _ => Ok(None),
+                    };
+                }
+                Err(e) => return Err(crate::git::beneath::failed("open the directory", path.as_bytes(), e)),
+            }
+        }
+        Ok(Some(dir))
+    }
+
+    /// Opens a regular file; `None` where there is nothing. Refused (`scope.violation`) where it is a link or has a second name, and
+    /// (`arguments.invalid`) where it is no file.
+    pub fn open(&self, path: &RepoPath) -> Result<Option<(File, Stat)>> {
+        let Some(dir) = self.folder_of(path)? else { return Ok(None) };
+        let file = match dir.open_file(path.file_name()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP | Errno::MLINK) => return Err(link(path)),
+            Err(e) if e == Errno::NXIO || e == Errno::NODEV => {
+                return Err(no_file(path, "a device or socket"));
+            }
+            Err(e) => return Err(crate::git::beneath::failed("open", path.as_bytes(), e)),
+        };
+        let stat = rustix::fs::fstat(&file)
+            .map_err(|e| crate::git::beneath::failed("look at", path.as_bytes(), e))?;
+        match kind(&stat) {
+            FileType::RegularFile if stat.st_nlink > 1 => Err(Failure::new(
+                Code::ScopeViolation,
+                format!("{path} is a hard link: the same bytes have another name, which may be outside"),
+            )
+            .subject(path.to_string())
+            .expected("one name", stat.st_nlink)),
+            FileType::RegularFile => Ok(Some((file, stat))),
+            FileType::Directory => Err(no_file(path, "a directory")),
+            FileType::Fifo => Err(no_file(path, "a pipe")),
+            _ => Err(no_file(path, "a device or socket")),
+        }
+    }
+
+    /// All bytes of a file, which has to be there and within [`LARGEST`].
+    pub fn bytes(&self, path: &RepoPath) -> Result<Vec<u8>> {
+        let (file, stat) = self.open(path)?.ok_or_else(|| missing(path))?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0));
+        let read = if size > LARGEST { Ok(0) } else { file.take(LARGEST + 1).read_to_end(&mut bytes) };
+        read.map_err(|e| Failure::io("read", path.as_path(), &e))?;
+        if size > LARGEST || bytes.len() as u64 > LARGEST {
+            return Err(Failure::new(
+                Code::ArgumentsInvalid,
+                format!("{path} has {size} bytes; at most {LARGEST} are read"),
+            )
+            .subject(path.to_string())
+            .expected(LARGEST, size)
+            .remedy("Search in smaller files, or have a verifier look at it.", [""; 0]));
+        }
+        Ok(bytes)
+    }
+
+    /// Git's id of bytes as they are on disk.
+    pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
+        self.format.blob_id(bytes)
+    }
+}
+
+/// There is no such file.
+#[must_use]
+pub fn missing(path: &RepoPath) -> Failure {
+    Failure::new(Code::NotFound, format!("the worktree has no file {path}"))
+        .subject(path.to_string())
+        .remedy("List the files that are there.", [""; 0])
+}
+
+fn link(path: &RepoPath) -> Failure {
+    Failure::new(
+        Code::ScopeViolation,
+        format!("{path} is or goes through a symbolic link, which is not followed"),
+    )
+    .subject(path.to_string())
+    .expected("a path without links", "a symbolic link")
+}
+
+fn no_file(path: &RepoPath, what: &str) -> Failure {
+    Failure::new(Code::ArgumentsInvalid, format!("{path} is {what}, not a file"))
+        .subject(path.to_string())
+        .expected("a regular file", what)
+}

@@ -1,0 +1,156 @@
+//! Arguments and answers of the tools that are carried out by operations on the ledger.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// No arguments.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Arguments of `run_check`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunCheck {
+    /// The verifier's id, one of those that the contract allows.
+    pub id: String,
+}
+
+/// Arguments of `request_input`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestInput {
+    /// What a person has to answer.
+    pub question: String,
+}
+
+/// Arguments of `propose_amendment`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProposeAmendment {
+    /// The contract's fields as they should be, such as {"writeScope": ["docs/", "src/parser/"]}.
+    pub change: Map<String, Value>,
+    /// Why the task cannot be done otherwise.
+    pub reason: String,
+}
+
+/// Arguments of `note_finding`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoteFinding {
+    /// What was found.
+    pub text: String,
+    /// What it rests on: `path`, `path:line`, `path:first-last`, or a reference of this task. Without any it is recorded as unverified.
+    #[serde(default)]
+    pub refs: Vec<String>,
+    /// `finding`, or `limit`: what was not looked at, and why.
+    #[serde(default)]
+    pub kind: NoteKind,
+}
+
+/// What a note is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NoteKind {
+    /// Something was found.
+    #[default]
+    Finding,
+    /// Something could not be looked at.
+    Limit,
+}
+
+/// Answer of `run_check`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// The candidate that was checked: the worktree as it was when the call began.
+    pub candidate: u32,
+    /// The worst verdict of its rows: `passed`, `failed`, `not_run`, `stale`, `needs_confirmation` or `error`.
+    pub verdict: String,
+    /// The requirement rows that this verifier shows.
+    pub requirements: Vec<Map<String, Value>>,
+    /// Programs that failed, with their logs.
+    pub runs: Vec<Run>,
+}
+
+/// A run of a verifier as far as a worker needs it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// The verifier.
+    pub verifier: String,
+    /// How it ended, such as `exit 1`.
+    pub end: String,
+    /// The error to begin with, where one can be told.
+    pub first_error: Option<Map<String, Value>>,
+    /// What it said, at most ten.
+    pub findings: Vec<Map<String, Value>>,
+    /// The whole logs, to read with `read_file` by `ref` and `lines`.
+    pub logs: Vec<Log>,
+    /// Where all of it came from.
+    pub origin: crate::domain::call::Origin,
+}
+
+/// A stored log.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Log {
+    /// `stdout` or `stderr`.
+    pub stream: String,
+    /// Its reference.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// Answer of `finish`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    /// True where nothing is left for the worker to do: every required row has passed, or waits for a person.
+    pub done: bool,
+    /// What keeps it from being done, or who is waited for.
+    pub why: Vec<String>,
+    /// The task's state.
+    pub state: String,
+    /// The candidate.
+    pub candidate: u32,
+    /// All requirement rows.
+    pub requirements: Vec<Map<String, Value>>,
+    /// The candidate's changes.
+    pub changes: Vec<Map<String, Value>>,
+    /// Programs that failed, with their logs.
+    pub runs: Vec<Run>,
+}
+
+/// Answer of `request_input`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Asked {
+    /// Always `waiting_input`.
+    pub status: String,
+    /// The question's id.
+    pub id: String,
+    /// What to do now.
+    pub next: String,
+}
+
+/// Answer of `propose_amendment`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Proposed {
+    /// Always `proposed`: nothing has changed.
+    pub status: String,
+    /// The proposal's id.
+    pub id: String,
+    /// What to do now.
+    pub next: String,
+}
+
+/// Answer of `note_finding`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Noted {
+    /// The finding's id.
+    pub id: String,
+    /// True where it has references.
+    pub verified: bool,
+}

@@ -1,0 +1,146 @@
+//! `search_text`: lines of the worktree's text files that a regular expression matches, within bounds that the answer names.
+
+use super::list_files::each_file;
+use super::place::{LARGEST, Place};
+use super::text;
+use crate::domain::call::Origin;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use crate::git::beneath::{Dir, kind};
+use regex::{Regex, RegexBuilder};
+use rustix::fs::{FileType, Stat};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::io::Read;
+
+/// The most hits of one answer.
+pub const MOST_HITS: usize = 200;
+/// The most characters of a line that are shown.
+const MOST_SHOWN: usize = 400;
+/// The largest file that is searched, in bytes.
+const LARGEST_SEARCHED: u64 = 8 << 20;
+/// The most bytes that one call reads.
+const MOST_READ: u64 = 8 * LARGEST;
+/// The most memory that a compiled expression may take, in bytes.
+const LARGEST_PATTERN: usize = 4 << 20;
+
+/// Arguments.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// A regular expression, matched line by line; `(?i)` in front of it ignores case.
+    pub pattern: String,
+    /// A file or directory of the worktree; all of it where it is left out.
+    #[serde(default)]
+    pub path: Option<String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    /// The first hits, by path and line.
+    pub hits: Vec<Hit>,
+    /// True where there may be more: narrow the pattern or the path.
+    pub truncated: bool,
+    /// How many files were searched.
+    pub files: u64,
+    /// Files that were left out, since they are no text or too large.
+    pub skipped: u64,
+    /// Where the text came from.
+    pub origin: Origin,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Hit {
+    /// The file.
+    pub path: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// Its text, cut where it is very long.
+    pub text: String,
+}
+
+impl Arguments {
+    /// The expression, made ready.
+    pub fn regex(&self) -> Result<Regex> {
+        let wrong = |why: String| {
+            Failure::new(Code::ArgumentsInvalid, format!("`pattern` cannot be searched for: {why}"))
+                .subject("pattern")
+                .expected("a regular expression", &self.pattern)
+        };
+        if self.pattern.is_empty() {
+            return Err(wrong("it is empty".to_owned()));
+        }
+        RegexBuilder::new(&self.pattern).size_limit(LARGEST_PATTERN).build().map_err(|e| wrong(e.to_string()))
+    }
+}
+
+/// Searches a file, or a directory and everything beneath it.
+pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Result<Answer> {
+    let mut answer = Answer {
+        hits: Vec::new(),
+        truncated: false,
+        files: 0,
+        skipped: 0,
+        origin: Origin::new("search", regex.as_str()),
+    };
+    if let Some(file) = path
+        && let Some((file_handle, _)) = opened_file(place, file)?
+    {
+        read_into(&mut answer, file_handle, file, regex)?;
+        return Ok(answer);
+    }
+    let mut read = 0u64;
+    let complete = each_file(place, path, &mut |dir, found, stat| {
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        if kind(stat) != FileType::RegularFile || stat.st_nlink > 1 || size > LARGEST_SEARCHED {
+            answer.skipped += 1;
+            return Ok(true);
+        }
+        read = read.saturating_add(size);
+        if let Some(file) = open_same(dir, found, stat) {
+            read_into(&mut answer, file, found, regex)?;
+        }
+        Ok(answer.hits.len() < MOST_HITS && read < MOST_READ)
+    })?;
+    answer.truncated |= !complete;
+    Ok(answer)
+}
+
+/// The path as a file; `None` where it is a directory or not there.
+fn opened_file(place: &Place<'_>, path: &RepoPath) -> Result<Option<(std::fs::File, Stat)>> {
+    match place.folder_of(path)?.map(|dir| dir.stat(path.file_name())) {
+        Some(Ok(stat)) if kind(&stat) != FileType::Directory => place.open(path),
+        _ => Ok(None),
+    }
+}
+
+/// Opens what was listed, if it still is that.
+fn open_same(dir: &Dir, path: &RepoPath, listed: &Stat) -> Option<std::fs::File> {
+    let file = dir.open_file(path.file_name()).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    (stat.st_ino == listed.st_ino && stat.st_dev == listed.st_dev && stat.st_nlink == 1).then_some(file)
+}
+
+fn read_into(answer: &mut Answer, file: std::fs::File, path: &RepoPath, regex: &Regex) -> Result<()> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST_SEARCHED)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Failure::io("read", path.as_path(), &e))?;
+    let (_, Some(text)) = text::decode(&bytes) else {
+        answer.skipped += 1;
+        return Ok(());
+    };
+    answer.files += 1;
+    for (line, number) in text.lines().zip(1u64..).filter(|(line, _)| regex.is_match(line)) {
+        if answer.hits.len() == MOST_HITS {
+            answer.truncated = true;
+            break;
+        }
+        let text = line.chars().take(MOST_SHOWN).collect();
+        answer.hits.push(Hit { path: path.to_string(), line: number, text });
+    }
+    Ok(())
+}
