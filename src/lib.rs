@@ -59,6 +59,7 @@ pub mod cli;
 pub mod domain;
 pub mod error;
 pub mod git;
+pub mod mcp;
 pub mod ops;
 pub mod process;
 pub mod render;

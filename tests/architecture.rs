@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli", "error"]),
     ("lib", &[]),
-    ("cli", &["ops", "render", "domain", "error"]),
+    ("cli", &["mcp", "ops", "render", "domain", "error"]),
+    ("mcp", &["ops", "tools", "domain", "error"]),
     ("ops", &["render", "tools", "verifier", "git", "store", "process", "domain", "error"]),
     ("tools", &["verifier", "git", "store", "process", "domain", "error"]),
     ("verifier", &["git", "store", "process", "domain", "error"]),

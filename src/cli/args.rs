@@ -36,6 +36,11 @@ Limits of a task, where neither its contract (`budget`) nor the policy (`[policy
   repeatedFailures  5          5          5          times that the same failure comes again
 Once wallSeconds or outputBytes is used up the task is `incomplete` until a person adds to it (`git tender resume`).";
 
+/// What a person who starts it by hand has to know.
+pub const SERVING: &str = "\
+A client starts this by itself; `git tender agent mcp` prints what to put into its configuration. One server is one worker of one task:
+whoever calls over it is the worker, never you, whatever terminal it was started from. It ends with its input.";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -110,6 +115,12 @@ pub enum Command {
         /// Add to a limit, within the policy. May be given several times, each key once.
         #[arg(long, value_name = "KEY=N")]
         add: Vec<String>,
+    },
+    /// Serve the task's tools to a worker: the Model Context Protocol over standard input and output.
+    #[command(after_help = SERVING)]
+    Mcp {
+        /// The task; may be left out inside its worktree, or where one task is open.
+        task: Option<String>,
     },
     /// Finish or undo what a crash left behind.
     Recover,

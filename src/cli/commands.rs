@@ -8,6 +8,7 @@ use super::output::{self, Format, Progress, show};
 use super::{is_homeless, session};
 use crate::domain::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
+use crate::mcp;
 use crate::ops::{self, Session};
 use crate::render::text;
 use std::io::Read;
@@ -17,6 +18,9 @@ use std::path::Path;
 pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
     if is_homeless(&cli.command) {
         return without_repository(cli, surroundings);
+    }
+    if let Command::Mcp { task } = &cli.command {
+        return serve(cli, surroundings, task.as_deref());
     }
     let session = session(cli, surroundings)?;
     let cwd = surroundings.caller(cli.folder.as_deref()).cwd;
@@ -157,6 +161,17 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         _ => Err(Failure::internal("this command has no handler")),
     }
+}
+
+/// Once the protocol has begun, the output is its own: what fails then is told on standard error.
+fn serve(cli: &Cli, surroundings: &Surroundings, task: Option<&str>) -> Result<u8> {
+    let session = session(cli, surroundings)?.for_a_worker();
+    let (input, output) = output::channel()?;
+    let end = mcp::serve(&session, task, mcp::Channel { input, output })?;
+    if let Some(failure) = end.failure {
+        output::write_err(&text::failure(&failure));
+    }
+    Ok(end.code)
 }
 
 fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {

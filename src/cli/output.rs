@@ -6,7 +6,9 @@
 use crate::error::{Failure, Result, error_object};
 use clap::ValueEnum;
 use serde::Serialize;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,6 +59,15 @@ pub fn write_out(bytes: &[u8]) -> Result<()> {
 pub fn write_err(text: &str) {
     let mut err = anstream::stderr();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+/// Standard input and output as the two ends of a connection, without buffers. Whoever takes them is the only one who writes there.
+pub fn channel() -> Result<(File, File)> {
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
+    own(input.as_fd())
+        .and_then(|input| Ok((input, own(output.as_fd())?)))
+        .map_err(|e| Failure::internal(format!("standard input and output cannot be taken: {e}")))
 }
 
 /// A progress display on standard error: only where that is a terminal, and only for what takes a while.

@@ -84,6 +84,8 @@ pub struct Unfinished {
 pub struct TaskView {
     /// The id.
     pub id: String,
+    /// Position of the last row that was taken in.
+    pub upto: i64,
     /// What `open` fixed; `None` before.
     pub opened: Option<Recorded<Opened>>,
     /// The candidates in the order of their capture.
@@ -130,6 +132,7 @@ impl TaskView {
     pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
+            upto: 0,
             opened: None,
             candidates: Vec::new(),
             rebased: Vec::new(),
@@ -152,8 +155,9 @@ impl TaskView {
         }
     }
 
-    /// Takes one row in.
+    /// Takes the next row of the task in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.upto = entry.seq;
         self.charges.take(entry);
         self.calls.take(entry);
         if self.candidates.is_empty() && !self.calls.is_empty() {

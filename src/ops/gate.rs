@@ -11,7 +11,7 @@ mod checks;
 mod reference;
 mod run;
 
-use super::session::{RunningAction, Session, Stop, TaskWrite, fresh_id};
+use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id};
 use super::{budget, report};
 use crate::domain::budget::Key;
 use crate::domain::call::{Arrived, Called};
@@ -111,9 +111,10 @@ impl<'s> Door<'s> {
 
     /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing.
     fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<bool> {
-        let (id, worker) = (task.view.id.clone(), self.worker.clone());
-        task.ledger.atomically(|ledger| {
-            let charged = has_call_left(ledger, &id)?;
+        let worker = self.worker.clone();
+        let TaskWrite { ledger, view, .. } = task;
+        ledger.atomically(|ledger| {
+            let charged = has_call_left(ledger, view)?;
             action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
             Ok(charged)
         })
@@ -184,10 +185,9 @@ fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
     .remedy("Use a tool that is allowed, or propose an amendment of allowedTools.", [""; 0]))
 }
 
-fn has_call_left(ledger: &Ledger, task: &str) -> Result<bool> {
-    let mut view = super::session::load(ledger, task)?
-        .ok_or_else(|| Failure::internal("the task has no rows any more"))?;
-    budget::attach(ledger, &mut view)?;
+fn has_call_left(ledger: &Ledger, view: &mut TaskView) -> Result<bool> {
+    catch_up(ledger, view)?;
+    budget::attach(ledger, view)?;
     Ok(view.standing.as_ref().is_none_or(crate::domain::budget::Standing::has_call_left))
 }
 

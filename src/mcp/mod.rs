@@ -1,0 +1,137 @@
+//! A task's tools over the Model Context Protocol: `git tender mcp`.
+//!
+//! One server is one worker of one task. It owns a connection (lines of JSON-RPC), and the gate's door; everything that a tool may or may not do is the gate's.
+//!
+//! Two threads matter. The caller's runs the calls, one after the other, and owns the door: it may block for as long as a verifier runs. The other
+//! has the protocol's runtime: it hears a cancellation, answers a ping or lists tools meanwhile. What holds:
+//! - calls run in the order of their arrival; one that is called off while it waits never runs;
+//! - at the end of the input every call that came is still run and answered;
+//! - once nobody reads any more, or a signal came, the running call is told to stop, and those that wait never run;
+//! - nothing is written to the output but messages of the protocol.
+
+mod answers;
+mod lines;
+mod messages;
+mod server;
+mod stop;
+mod wire;
+
+use crate::error::{Failure, Result};
+use crate::ops::gate::{Door, Line};
+use crate::ops::{Session, report};
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use server::{Call, Job, Server, Shelf, Step};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use stop::{Reason, Stop};
+
+/// The two ends of a connection.
+#[derive(Debug)]
+pub struct Channel {
+    /// Where messages are read.
+    pub input: File,
+    /// Where messages are written.
+    pub output: File,
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub struct End {
+    /// The exit code of the process: 0 where the client has gone, 128 and the number of a signal.
+    pub code: u8,
+    /// What went wrong once the protocol had begun. The output is the protocol's, so it can only be told elsewhere.
+    pub failure: Option<Failure>,
+}
+
+/// Serves a task's tools until the client ends. Fails before anything was read or written, or not at all.
+pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result<End> {
+    let mut door = Door::open(session, named)?;
+    let shelf = Shelf::default();
+    look(&door, &shelf)?;
+    let instructions = answers::instructions(&report::brief(session, named)?.text());
+    let stop = Stop::new();
+    let failed = |e: std::io::Error| Failure::internal(format!("the connection cannot be set up: {e}"));
+    stop.watch(channel.output.try_clone().map_err(failed)?)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
+    let (give, jobs) = mpsc::channel();
+    let server = Server::new(give, shelf.clone(), instructions);
+    let ending = stop.clone();
+    let protocol = std::thread::spawn(move || runtime.block_on(speak(server, channel, ending)));
+    let broken = work(&mut door, &jobs, &stop, &shelf);
+    let spoken =
+        protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
+    let failure = broken.or(spoken.err());
+    let code = match (&failure, stop.reason()) {
+        (Some(failure), _) => failure.exit_code(),
+        (None, Some(Reason::Signal(number))) => 128 + number,
+        (None, _) => 0,
+    };
+    Ok(End { code, failure })
+}
+
+/// The protocol's side, until the connection has ended. The line to the worker ends with it.
+async fn speak(server: Server, channel: Channel, stop: Stop) -> Result<()> {
+    let wire = wire::Wire::new(lines::read(channel.input), channel.output, stop);
+    let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
+    match server.serve(wire).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),
+        // Who connects and goes again without a word does no harm; nor does one whose handshake was refused: it was told why.
+        Err(
+            ServerInitializeError::ConnectionClosed(_)
+            | ServerInitializeError::TransportError { .. }
+            | ServerInitializeError::InitializeFailed(_),
+        ) => Ok(()),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The worker's side: job after job, until the protocol's side has ended. Gives the failure where a call broke off by our fault.
+fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Shelf) -> Option<Failure> {
+    let mut broken = None;
+    for job in jobs {
+        match job {
+            Job::Call(call) => {
+                broken = broken.or_else(|| run(door, call, stop));
+                // A call can end what the contract allows; an old list is no reason to end.
+                let _ = look(door, shelf);
+                shelf.done();
+            }
+            Job::List(looked) => {
+                let _ = look(door, shelf);
+                shelf.done();
+                let _ = looked.send(());
+            }
+        }
+    }
+    broken
+}
+
+/// Runs one call, unless nobody wants it any more.
+fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
+    let Call { called, is_off, progress, reply } = call;
+    let is_unwanted = || stop.reason().is_some() || is_off();
+    if is_unwanted() {
+        return None;
+    }
+    let report = |done: u64, total: u64, what: &str| {
+        let _ = progress.try_send(Step { done, total, what: what.to_owned() });
+    };
+    let line = Line { wants_to_stop: &is_unwanted, progress: &report };
+    let answer = catch_unwind(AssertUnwindSafe(|| door.call(&called.name, &called.arguments, &line)));
+    if let Ok(answer) = answer {
+        let _ = reply.send(answer);
+        return None;
+    }
+    // What the door knows is not to be trusted any more; the next server reads it anew from the ledger.
+    let failure = Failure::internal(format!("a call of {} broke off", called.name));
+    let _ = reply.send(answers::broken_off(&failure));
+    stop.ask(Reason::Fault);
+    Some(failure)
+}
+
+fn look(door: &Door<'_>, shelf: &Shelf) -> Result<()> {
+    shelf.show(door.tools()?.iter().map(answers::tool).collect());
+    Ok(())
+}

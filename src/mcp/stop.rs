@@ -1,0 +1,131 @@
+//! When a server has to end before its input does: the client has gone, or a signal came.
+//!
+//! One thread waits for both. It lives until the process ends; nothing has to wake it. The first signal asks, a second one of the same process
+//! ends it at once: the ledger can take that, and a work that does not listen must not keep anybody.
+
+use crate::error::{Failure, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// Why a server ends early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nobody reads what it says any more.
+    Gone,
+    /// This signal came.
+    Signal(u8),
+    /// It cannot go on by its own fault.
+    Fault,
+}
+
+/// Whether a server has to end early. Clones speak of the same server.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Sender<Option<Reason>>);
+
+impl Stop {
+    /// Not yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    /// Asks it to end; the first reason stays.
+    pub fn ask(&self, reason: Reason) {
+        self.0.send_if_modified(|known| match known {
+            Some(_) => false,
+            None => {
+                *known = Some(reason);
+                true
+            }
+        });
+    }
+
+    /// The reason, once it has to end.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        *self.0.borrow()
+    }
+
+    /// Waits until it has to end.
+    pub async fn asked(&self) {
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Watches for signals and for the end of whoever reads `output`.
+    pub fn watch(&self, output: File) -> Result<()> {
+        let failed = |e: std::io::Error| Failure::internal(format!("signals cannot be listened to: {e}"));
+        let number = Arc::new(AtomicUsize::new(0));
+        let (wake, tell) = UnixStream::pair().map_err(failed)?;
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
+            register(signal, &number, &tell).map_err(failed)?;
+        }
+        let stop = self.clone();
+        std::thread::spawn(move || stop.wait(&wake, &output, &number));
+        Ok(())
+    }
+
+    fn wait(&self, mut wake: &UnixStream, output: &File, number: &AtomicUsize) {
+        let mut fds = [
+            PollFd::new(wake, PollFlags::IN),
+            // Nothing is asked for: what comes is an error or a hang-up.
+            PollFd::new(output, PollFlags::empty()),
+        ];
+        while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
+        if fds[0].revents().is_empty() {
+            self.ask(Reason::Gone);
+            // A signal that comes later still finds somebody who takes it.
+            let _ = wake.read(&mut [0]);
+        }
+        let number = u8::try_from(number.load(Ordering::SeqCst)).unwrap_or_default();
+        self.ask(Reason::Signal(number));
+    }
+}
+
+/// The first one is noted and wakes the thread, the next one ends the process. The actions run in the order in which they are registered.
+fn register(signal: i32, number: &Arc<AtomicUsize>, tell: &UnixStream) -> std::io::Result<()> {
+    let known = usize::try_from(signal).unwrap_or_default();
+    let again = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
+    signal_hook::flag::register(signal, again)?;
+    signal_hook::flag::register_usize(signal, Arc::clone(number), known)?;
+    signal_hook::low_level::pipe::register(signal, tell.try_clone()?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_stays() {
+        let stop = Stop::new();
+        assert_eq!(stop.reason(), None);
+        stop.clone().ask(Reason::Gone);
+        stop.ask(Reason::Signal(15));
+        assert_eq!(stop.reason(), Some(Reason::Gone));
+    }
+
+    #[test]
+    fn a_reader_that_goes_is_noticed_without_a_word() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let (wake, tell) = UnixStream::pair().expect("a pair");
+        let stop = Stop::new();
+        let watching = stop.clone();
+        let thread = std::thread::spawn(move || {
+            watching.wait(&wake, &File::from(std::os::fd::OwnedFd::from(writer)), &AtomicUsize::new(15));
+        });
+        assert_eq!(stop.reason(), None);
+        drop(reader);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(stop.asked());
+        assert_eq!(stop.reason(), Some(Reason::Gone));
+        drop(tell);
+        thread.join().expect("ends");
+    }
+}

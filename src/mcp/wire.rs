@@ -1,0 +1,321 @@
+//! The transport: lines in, lines out, and when the input counts as ended.
+//!
+//! What holds: the messages are handed on in the order of their arrival; every request is answered once, under its own id; at the end of the input nothing
+//! ends until every request that came has its answer written; a client that has gone, or a signal, ends it at once. Writing has a thread of its
+//! own, so that a client that does not read cannot keep the rest from listening.
+
+use super::lines::Line;
+use super::messages::{self, Heard};
+use super::stop::{Reason, Stop};
+use rmcp::model::{ClientNotification, ClientRequest, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io::Write;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// As many requests may wait for their answers; then the input is left unread until one has its own.
+const MOST_WAITING: usize = 1024;
+
+type Written = oneshot::Receiver<std::io::Result<()>>;
+
+/// The two directions of one connection.
+#[derive(Debug)]
+pub struct Wire {
+    lines: mpsc::Receiver<Line>,
+    writer: Writer,
+    waiting: Waiting,
+    stop: Stop,
+    /// The handshake has begun. Before it the SDK takes nothing but requests.
+    opened: bool,
+    /// An answer of our own that is being written.
+    refusal: Option<Written>,
+}
+
+impl Wire {
+    /// Over lines that were read, and an output.
+    pub fn new(lines: mpsc::Receiver<Line>, output: impl Write + Send + 'static, stop: Stop) -> Self {
+        let writer = Writer::start(output, stop.clone());
+        Self { lines, writer, waiting: Waiting::new(), stop, opened: false, refusal: None }
+    }
+
+    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if let Some(written) = &mut self.refusal {
+                let _ = written.await;
+                self.refusal = None;
+            }
+            self.waiting.until_fewer_than(MOST_WAITING).await;
+            let Some(line) = self.lines.recv().await else {
+                self.waiting.until_fewer_than(1).await;
+                return None;
+            };
+            let answer = match line {
+                Line::TooLong(id) => messages::too_long(id),
+                Line::Whole(line) => match messages::hear(&line) {
+                    Heard::Nothing => continue,
+                    Heard::Refused(answer) => answer,
+                    Heard::Message(message, id) => match self.admit(&message, id) {
+                        Ok(true) => return Some(*message),
+                        Ok(false) => continue,
+                        Err(id) => messages::twice(&id),
+                    },
+                },
+            };
+            self.refusal = Some(self.writer.push(&answer));
+        }
+    }
+
+    /// Whether a message is handed on; `Err` where its id is taken.
+    fn admit(
+        &mut self,
+        message: &RxJsonRpcMessage<RoleServer>,
+        id: Option<RequestId>,
+    ) -> Result<bool, RequestId> {
+        match message {
+            RxJsonRpcMessage::<RoleServer>::Request(request) => {
+                self.opened |= opens(&request.request);
+                match id {
+                    Some(id) if !self.waiting.add(&id) => return Err(id),
+                    _ => return Ok(true),
+                }
+            }
+            RxJsonRpcMessage::<RoleServer>::Notification(told) => {
+                // The SDK answers nothing any more where a request was called off.
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.waiting.remove(id);
+                }
+            }
+            _ => {}
+        }
+        Ok(self.opened)
+    }
+}
+
+/// Whether a request begins a session: the handshake, or since 2026-07-28 any but a probe that says all about itself.
+fn opens(request: &ClientRequest) -> bool {
+    use rmcp::model::{GetMeta, ProtocolVersion};
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        other => other.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty(),
+    }
+}
+
+impl Transport<RoleServer> for Wire {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = std::io::Result<()>> + Send + 'static {
+        let id = match &message {
+            TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
+            TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        // It takes its place in the line now, not when somebody waits for it.
+        let written = self.writer.push(&message);
+        let waiting = self.waiting.clone();
+        async move {
+            let result = written.await.unwrap_or_else(|_| Err(std::io::ErrorKind::BrokenPipe.into()));
+            if let Some(id) = id {
+                waiting.remove(&id);
+            }
+            result
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.asked() => None,
+            message = self.next() => message,
+        }
+    }
+
+    async fn close(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The requests that have no answer yet.
+#[derive(Debug, Clone)]
+struct Waiting(Arc<watch::Sender<HashSet<RequestId>>>);
+
+impl Waiting {
+    fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(HashSet::new())))
+    }
+
+    /// False where the id is taken.
+    fn add(&self, id: &RequestId) -> bool {
+        let mut fresh = false;
+        self.0.send_modify(|ids| fresh = ids.insert(id.clone()));
+        fresh
+    }
+
+    fn remove(&self, id: &RequestId) {
+        self.0.send_if_modified(|ids| ids.remove(id));
+    }
+
+    async fn until_fewer_than(&self, bound: usize) {
+        let _ = self.0.subscribe().wait_for(|ids| ids.len() < bound).await;
+    }
+}
+
+/// Writes one message after the other.
+#[derive(Debug)]
+struct Writer(std::sync::mpsc::Sender<(Vec<u8>, oneshot::Sender<std::io::Result<()>>)>);
+
+impl Writer {
+    fn start(mut output: impl Write + Send + 'static, stop: Stop) -> Self {
+        let (give, messages) = std::sync::mpsc::channel::<(Vec<u8>, oneshot::Sender<_>)>();
+        std::thread::spawn(move || {
+            for (message, done) in messages {
+                let result = output.write_all(&message).and_then(|()| output.flush());
+                if result.is_err() {
+                    stop.ask(Reason::Gone);
+                }
+                let _ = done.send(result);
+            }
+        });
+        Self(give)
+    }
+
+    fn push(&self, message: &impl Serialize) -> Written {
+        let (done, written) = oneshot::channel();
+        match serde_json::to_vec(message) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                let _ = self.0.send((line, done));
+            }
+            Err(error) => drop(done.send(Err(error.into()))),
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+
+    /// What was written.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("a lock").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Kept {
+        fn lines(&self) -> Vec<Value> {
+            let bytes = self.0.lock().expect("a lock");
+            let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+            lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
+        }
+    }
+
+    fn wire(lines: Vec<Line>) -> (Wire, Kept) {
+        let (give, taken) = mpsc::channel(64);
+        for line in lines {
+            give.try_send(line).expect("room");
+        }
+        let kept = Kept::default();
+        (Wire::new(taken, kept.clone(), Stop::new()), kept)
+    }
+
+    fn line(value: Value) -> Line {
+        Line::Whole(value.to_string().into_bytes())
+    }
+
+    fn ping(id: i64) -> Line {
+        line(json!({"jsonrpc":"2.0","id":id,"method":"ping"}))
+    }
+
+    fn answer(id: i64) -> TxJsonRpcMessage<RoleServer> {
+        TxJsonRpcMessage::<RoleServer>::response(rmcp::model::ServerResult::empty(()), RequestId::Number(id))
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(work)
+    }
+
+    #[test]
+    fn the_input_has_not_ended_before_every_request_has_its_answer() {
+        run(async {
+            let (mut wire, kept) = wire(vec![ping(1), ping(2)]);
+            assert!(wire.receive().await.is_some() && wire.receive().await.is_some());
+            let first = wire.send(answer(1));
+            first.await.expect("written");
+            let short = std::time::Duration::from_millis(50);
+            assert!(tokio::time::timeout(short, wire.receive()).await.is_err(), "one is not answered");
+            let second = wire.send(answer(2));
+            second.await.expect("written");
+            assert!(wire.receive().await.is_none());
+            assert_eq!(kept.lines().len(), 2);
+        });
+    }
+
+    #[test]
+    fn a_request_that_was_called_off_is_not_waited_for() {
+        run(async {
+            let off = json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}});
+            let (mut wire, _) = wire(vec![ping(1), line(off)]);
+            wire.opened = true;
+            assert!(wire.receive().await.is_some() && wire.receive().await.is_some());
+            assert!(wire.receive().await.is_none());
+        });
+    }
+
+    #[test]
+    fn an_id_that_is_taken_is_refused_and_the_first_request_keeps_its_answer() {
+        run(async {
+            let (mut wire, kept) = wire(vec![ping(1), ping(1), ping(2)]);
+            assert!(wire.receive().await.is_some() && wire.receive().await.is_some());
+            let lines = kept.lines();
+            assert_eq!((lines.len(), &lines[0]["id"]), (1, &Value::Null));
+            assert_eq!(lines[0]["error"]["code"], -32600);
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_handled_is_answered_and_the_next_line_is_read() {
+        run(async {
+            let told = json!({"jsonrpc":"2.0","method":"notifications/initialized"});
+            let garbage = Line::Whole(b"garbage".to_vec());
+            let (mut wire, kept) = wire(vec![garbage, Line::TooLong(Some(json!(9))), line(told), ping(3)]);
+            let heard = wire.receive().await.expect("the request");
+            assert!(
+                matches!(heard, RxJsonRpcMessage::<RoleServer>::Request(_)),
+                "before the handshake: {heard:?}"
+            );
+            let ids: Vec<Value> = kept.lines().iter().map(|line| line["id"].clone()).collect();
+            assert_eq!(ids, [Value::Null, json!(9)]);
+        });
+    }
+
+    #[test]
+    fn a_reason_to_stop_ends_it_at_once() {
+        run(async {
+            let (mut wire, _) = wire(vec![ping(1), ping(2)]);
+            assert!(wire.receive().await.is_some());
+            wire.stop.ask(Reason::Gone);
+            assert!(wire.receive().await.is_none());
+        });
+    }
+}
