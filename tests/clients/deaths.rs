@@ -4,9 +4,10 @@ use crate::clients::{AGENTS, serve};
 use crate::stand_in::{StandIn, turn};
 use crate::support::Lab;
 use crate::support::lab::TENDER;
-use crate::wire::Wire;
+use crate::wire::{Wire, greeting};
 use crate::world::{EDIT, World, contract};
 use serde_json::json;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until something holds.
 #[track_caller]
-fn until(what: &str, holds: impl Fn() -> bool) {
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "in vain: {what}");
@@ -83,14 +84,35 @@ fn an_agent_that_is_killed_leaves_nothing_running() {
 }
 
 #[test]
-fn a_server_ends_with_its_input() {
+fn a_server_answers_what_was_asked_and_ends_with_its_input() {
     let lab = Lab::new();
-    let world = World::new(&lab, &contract().allowed(&["slow"]));
+    let world = World::new(&lab, &contract());
     assert!(Wire::silent(&world.repo, "t1").close().success());
     let mut wire = Wire::start(&world.repo, "t1");
-    wire.begin("run_check", json!({"id": "slow"}));
+    let ids = [wire.begin("read_file", json!({"path": "docs/a.md"})), wire.begin("task_status", json!({}))];
+    wire.shut();
+    for id in ids {
+        wire.reply(id).ok();
+    }
+    assert!(wire.close().success());
+}
+
+#[test]
+fn a_server_whose_client_is_gone_stops_what_it_does() {
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract().allowed(&["slow"]));
+    let mut command = lab.command(TENDER, &lab.path("home"));
+    command.args(serve(&world.repo, "t1")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut input = child.stdin.take().expect("piped");
+    let check = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                       "params": {"name": "run_check", "arguments": {"id": "slow"}}});
+    for message in greeting().iter().chain([&check]) {
+        input.write_all(format!("{message}\n").as_bytes()).expect("written");
+    }
     until("the check begins", || lab.path("slow").exists());
-    wire.close();
+    drop((input, child.stdout.take()));
+    until("the end of the server", || child.try_wait().expect("waits").is_some());
     is_gone(&lab.path("slow"));
     the_next_one_goes_on(&world, world.used());
 }

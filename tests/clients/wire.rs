@@ -10,6 +10,16 @@ use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+/// What a client says before anything else, and once it was answered.
+pub fn greeting() -> [Value; 2] {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                        "clientInfo": {"name": "wire", "version": "1"}});
+    [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ]
+}
+
 /// Longer than anything here takes; what is not there by then hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,12 +42,11 @@ impl Wire {
     #[track_caller]
     pub fn start(repo: &Repo<'_>, task: &str) -> Self {
         let mut wire = Self::silent(repo, task);
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
-                           "clientInfo": {"name": "wire", "version": "1"}});
-        let id = wire.ask("initialize", hello);
-        let answer = wire.answer(id);
+        let [hello, thanks] = greeting();
+        wire.send(&hello);
+        let answer = wire.answer(0);
         assert!(answer["result"]["capabilities"]["tools"].is_object(), "{answer:#}");
-        wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        wire.send(&thanks);
         wire
     }
 
@@ -58,10 +67,6 @@ impl Wire {
         });
         let input = child.stdin.take();
         Self { child, input, lines, messages: Vec::new(), next: 0 }
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Writes these bytes as they are; a server that has ended does not read them.
@@ -142,10 +147,15 @@ impl Wire {
         ids.into_iter().map(|id| self.reply(id)).collect()
     }
 
-    /// Closes its input, as a client does that has no more to say or is dead, and waits for the end.
+    /// Closes its input, as a client does that has no more to say.
+    pub fn shut(&mut self) {
+        drop(self.input.take());
+    }
+
+    /// Closes its input and waits for the end.
     #[track_caller]
     pub fn close(mut self) -> ExitStatus {
-        drop(self.input.take());
+        self.shut();
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("waits") {
