@@ -67,7 +67,8 @@ fn an_agent_that_is_killed_leaves_nothing_running() {
     for agent in AGENTS.into_iter().filter(|agent| agent.is_there()) {
         let lab = Lab::new();
         let world = World::new(&lab, &contract().allowed(&["slow"]));
-        let script = vec![turn("read_file", json!({"path": "docs/a.md"})), turn("run_check", json!({"id": "slow"}))];
+        let script =
+            vec![turn("read_file", json!({"path": "docs/a.md"})), turn("run_check", json!({"id": "slow"}))];
         let model = StandIn::start(agent.api(), script);
         let mut command = agent.agent(&world.repo, "t1", &model);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");

@@ -144,12 +144,14 @@ impl StandIn {
         let requests = self.requests();
         let tools = requests.iter().filter_map(|body| body["tools"].as_array()).flatten();
         let mut names: Vec<String> = tools
-            .flat_map(|tool| match self.shared.api {
-                Api::Responses if tool["name"] == "mcp__tender" => tool["tools"].as_array().cloned(),
-                Api::Responses => None,
-                Api::Messages => Some(vec![tool.clone()]),
-            }
-            .unwrap_or_default())
+            .flat_map(|tool| {
+                match self.shared.api {
+                    Api::Responses if tool["name"] == "mcp__tender" => tool["tools"].as_array().cloned(),
+                    Api::Responses => None,
+                    Api::Messages => Some(vec![tool.clone()]),
+                }
+                .unwrap_or_default()
+            })
             .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
             .map(|name| name.trim_start_matches("mcp__tender__").to_owned())
             .collect();
@@ -183,7 +185,8 @@ fn answered(api: Api, body: &Value) -> Vec<(String, String)> {
             (contents.collect(), "tool_use_id", "content")
         }
     };
-    let answers = items.iter().filter(|item| item["type"] == "function_call_output" || item["type"] == "tool_result");
+    let answers =
+        items.iter().filter(|item| item["type"] == "function_call_output" || item["type"] == "tool_result");
     answers.filter_map(|item| Some((item[id].as_str()?.to_owned(), plain(&item[text])))).collect()
 }
 
@@ -277,7 +280,8 @@ fn messages<'c>(id: &str, calls: impl Iterator<Item = (String, &'c (String, Valu
         .collect();
     let reason = if blocks.is_empty() { "end_turn" } else { "tool_use" };
     if blocks.is_empty() {
-        blocks.push((json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "I am done."})));
+        blocks
+            .push((json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "I am done."})));
     }
     let mut events = vec![json!({"type": "message_start", "message": {
         "id": id, "type": "message", "role": "assistant", "model": "stand-in", "content": [],

@@ -102,7 +102,7 @@ fn a_check_that_the_client_gives_up_is_stopped() {
 #[track_caller]
 fn inspector(world: &World<'_>, question: &[&str]) -> Value {
     let mut command = Client::Inspector.command(&world.repo);
-    command.arg(TENDER).args(serve(&world.repo, "t1")).args(question);
+    command.arg("--cli").arg(TENDER).args(serve(&world.repo, "t1")).args(question);
     let out: Out = run(command, None).ok();
     serde_json::from_str(&out.text()).unwrap_or_else(|_| panic!("{}", out.all()))
 }

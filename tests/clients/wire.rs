@@ -107,7 +107,8 @@ impl Wire {
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
                     let message = serde_json::from_str(&line);
-                    self.messages.push(message.unwrap_or_else(|_| panic!("stdout is not the protocol: {line}")));
+                    self.messages
+                        .push(message.unwrap_or_else(|_| panic!("stdout is not the protocol: {line}")));
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return None,
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no answer within {PATIENCE:?}"),
@@ -191,7 +192,11 @@ impl Reply {
         let said = &result["structuredContent"];
         assert!(said.is_object(), "no structure in {answer:#}");
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
-        assert_eq!(&serde_json::from_str::<Value>(text).unwrap_or_default(), said, "the text is another: {answer:#}");
+        assert_eq!(
+            &serde_json::from_str::<Value>(text).unwrap_or_default(),
+            said,
+            "the text is another: {answer:#}"
+        );
         assert_eq!(said.get("error").is_some(), result["isError"] == true, "{answer:#}");
         Self(answer)
     }
