@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`cli`] | arguments in, one operation, output; the only place that prints or reads the environment | [`cli::args`], [`cli::commands`] |
 //! | [`ops`] | one use case a file, named like its command: what happens, and in which order | [`ops::deliver`] |
+//! | [`tools`] | what a worker can call, one tool a file | [`tools::patch_formats`] |
 //! | [`render`] | results as text for people | [`render::text`] |
 //! | [`verifier`] | manifests, runs of verifiers, what they wrote, the evidence that comes of it | [`verifier::manifest`], [`verifier::formats`] |
 //! | [`git`] | all that reads or writes git data, worktrees or the user's files | [`git::capture`] (worktree → candidate), [`git::live`] (looking at the user's files), [`git::apply`] (the only writer of them) |
@@ -21,8 +22,8 @@
 //! # Which way they look
 //!
 //! ```text
-//! main ─> cli ─> ops ─> verifier ─> git, store, process ─> domain ─> error
-//!          └──────┴───> render ──────────────────────────────^
+//! main ─> cli ─> ops ─> tools ─> verifier ─> git, store, process ─> domain ─> error
+//!          └──────┴───> render ───────────────────────────────────────^
 //! ```
 //!
 //! Never back, and `git`, `store` and `process` do not know each other. What has to be decided is decided in [`domain`] on values that the other layers
@@ -62,4 +63,5 @@ pub mod ops;
 pub mod process;
 pub mod render;
 pub mod store;
+pub mod tools;
 pub mod verifier;

@@ -13,6 +13,7 @@ pub mod cancel;
 pub mod deliver;
 pub mod demo;
 pub mod doctor;
+pub mod edit;
 pub mod gc;
 pub mod init;
 mod live;

@@ -226,6 +226,10 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
             let text = "it was cut off before it changed anything".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
+        (Some(unfinished), None) if last.tool == crate::tools::apply_patch::NAME => {
+            let resume = super::edit::resume;
+            (reconciled.outcome, reconciled.kept) = resume(session, &mut ledger, &mut resumed, &unfinished)?;
+        }
         (Some(unfinished), _) if !unfinished.plan.top.is_dir() => {
             let decision = whether_delivered(&last.tool, &unfinished);
             resumed.need_decision(&mut ledger, &decision)?;
