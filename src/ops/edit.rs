@@ -128,3 +128,6 @@ pub fn resume(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
