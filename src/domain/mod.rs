@@ -24,6 +24,7 @@ mod effects;
 pub mod entry;
 pub mod evidence;
 pub mod family;
+pub mod first_error;
 pub mod index;
 pub mod link;
 mod note;
