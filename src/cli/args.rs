@@ -95,10 +95,12 @@ pub enum Command {
         /// An action's id, or `sha256:…` of a record or a stored file.
         reference: String,
     },
-    /// Answer what a task asks: whether an effect took place that nobody can look at any more.
-    #[command(override_usage = "git tender answer [OPTIONS] <TASK> [ID] <yes|no>")]
+    /// Answer what a task asks of a person: a question of the worker's, an amendment of the contract that it proposes, or whether an effect took
+    /// place that nobody can look at any more.
+    #[command(override_usage = "git tender answer [OPTIONS] <TASK> [ID] <yes|no|TEXT>")]
     Answer {
-        /// The task, the action that is asked about (may be left out where it is the only one), and the answer.
+        /// The task, the id of what is asked (may be left out where it is the only thing), and the answer: `yes` or `no` to an amendment or
+        /// a decision, any text to a question.
         #[arg(value_names = ["TASK", "ID", "ANSWER"], num_args = 2..=3, required = true)]
         words: Vec<String>,
     },

@@ -122,6 +122,15 @@ impl Limits {
         Self(Key::ALL.iter().map(|(_, key)| (*key, self.of(*key).min(other.of(*key)))).collect())
     }
 
+    /// No key above a ceiling, where that has one.
+    #[must_use]
+    pub fn beneath(mut self, ceiling: &Amounts) -> Self {
+        for (key, most) in ceiling {
+            self.0.entry(*key).and_modify(|own| *own = (*own).min(*most));
+        }
+        self
+    }
+
     /// With what a person added.
     #[must_use]
     pub fn plus(&self, added: &Amounts) -> Self {

@@ -3,8 +3,11 @@
 //! The arguments themselves are not kept, only their digest: they are the worker's words and may hold anything.
 
 use super::action::ActionState;
+use super::amendment::Proposal;
 use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
+use super::finding::Finding;
+use super::inquiry::Question;
 use super::patch::Change;
 use super::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
@@ -168,4 +171,10 @@ pub enum Effect {
         /// The changes, by raw bytes.
         changes: Vec<Change>,
     },
+    /// A person was asked.
+    Asked(Question),
+    /// Another contract was wished for.
+    Proposed(Proposal),
+    /// Something was noted.
+    Noted(Finding),
 }

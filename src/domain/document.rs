@@ -6,8 +6,10 @@
 //! on and the first problem of the document leads the failure.
 
 mod node;
+mod time;
 
 pub use node::{LARGEST, Node, read_json, read_toml};
+pub use time::duration;
 
 use super::scope::Scope;
 use crate::error::{Code, Failure, Result};

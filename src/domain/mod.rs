@@ -7,10 +7,13 @@
 //!   it), `report`.
 //! - What is done: `delivery` (look, then plan; `index` with it; or a `conflict`), `publication` (onto a branch, to a remote), `receipt`, `recovery`.
 //! - What a worker did: `call`, and `repetition` of it.
+//! - What is asked and noted: `inquiry` (of a person), `amendment` (another contract), `finding`; all in words from `outside`. What is asked or told of
+//!   calls: `hook`.
 //! - What happened: `entry` (a row of the ledger), `record` (what it holds), `decision` (what only a person can say), `action` and `task`
 //!   (rows folded to a state).
 
 pub mod action;
+pub mod amendment;
 pub mod budget;
 pub mod call;
 pub mod clause;
@@ -25,10 +28,14 @@ pub mod entry;
 pub mod evidence;
 pub mod family;
 pub mod first_error;
+pub mod finding;
+pub mod hook;
 pub mod index;
+pub mod inquiry;
 pub mod link;
 mod note;
 pub mod os_path;
+pub mod outside;
 pub mod patch;
 pub mod patch_text;
 pub mod policy;

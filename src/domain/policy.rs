@@ -8,6 +8,7 @@ use super::budget::{Amounts, Key, Limits};
 use super::contract::{Contract, DeliveryMode, Kind, network};
 use super::digest::Sha256;
 use super::document::{Node, Problems, read_toml};
+use super::hook::{Hook, hooks};
 use super::repo_path::RepoPath;
 use super::scope::{Fit, Scope};
 use crate::error::{Code, Failure, Result};
@@ -68,6 +69,8 @@ pub struct Config {
     pub policy: Policy,
     /// Names of filter drivers that run in slots.
     pub filters: Vec<String>,
+    /// Programs that are asked, or hear, of what workers do.
+    pub hooks: Vec<Hook>,
 }
 
 impl Config {
@@ -84,10 +87,7 @@ impl Config {
             |problems, key, field, node| match key {
                 "filters" => config.filters = names(problems, field, node),
                 "policy" => config.policy = policy(problems, field, node),
-                _ => {
-                    drop(problems.list(field, node, "tables"));
-                    problems.later(field, "hooks of the configuration");
-                }
+                _ => config.hooks = hooks(problems, field, node),
             },
         );
         problems.finish()?;
@@ -295,6 +295,7 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         return Err(Failure::new(Code::PermissionDenied, message).subject("delivery").expected(words, asked));
     }
     let mut narrowings = narrowed_scopes(contract, policy);
+    narrowings.extend(narrowed_by_kind(contract));
     let kind = contract.kind.as_str();
     let ceiling = policy.budget.get(kind).cloned().unwrap_or_default();
     let (limits, narrowed) = Limits::within(contract.kind, &contract.budget, &ceiling);
@@ -319,7 +320,12 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
             .subject("delivery")
             .expected("a mode without a commit, such as `local_files`", asked));
     }
-    let write = std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
+    let mut write: Vec<Scope> =
+        std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
+    if contract.kind == Kind::Explore {
+        // No path is in it, whatever the contract says.
+        write.push(Scope::default());
+    }
     let effective = Effective {
         write,
         protected: policy.protected_scope(),
@@ -332,6 +338,19 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         policy_sha256: policy.digest(),
     };
     Ok((effective, narrowings))
+}
+
+/// An `explore` changes nothing, whatever its contract says.
+fn narrowed_by_kind(contract: &Contract) -> Option<Narrowing> {
+    if contract.kind != Kind::Explore || contract.write_scope.is_empty() {
+        return None;
+    }
+    let list = contract.write_scope.patterns().join(", ");
+    Some(Narrowing {
+        field: "writeScope".to_owned(),
+        by: "kind".to_owned(),
+        text: format!("writeScope [{list}] narrowed to nothing by the kind `explore`, which changes nothing"),
+    })
 }
 
 fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {

@@ -2,6 +2,7 @@
 //!
 //! These are stored for good. A field that comes later has a default, so that the rows of an older program stay readable.
 
+use super::amendment::Amended;
 use super::budget::{Addition, Cost, Reservation};
 use super::call::{Arrived, Called};
 use super::contract::Contract;
@@ -9,6 +10,8 @@ use super::decision::Decision;
 use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::{Evidence, Observation};
+use super::hook::Hook;
+use super::inquiry::Reply;
 use super::patch::Candidate;
 use super::policy::Effective;
 use super::publication::{Identity, Publication, Publishing};
@@ -114,6 +117,9 @@ pub struct Opened {
     /// Blob with what the repository's shared settings and branches were, as [`super::tripwire::Sight`].
     #[serde(default)]
     pub sight: Option<Sha256>,
+    /// The hooks of its base commit and of the user's own configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
@@ -220,6 +226,10 @@ pub enum Record {
         /// Time and output.
         cost: Cost,
     },
+    /// A person answered a question, or refused an amendment.
+    Answered(Reply),
+    /// A person agreed to an amendment: the task has another version of its contract.
+    Amended(Box<Amended>),
     /// A person added to the budget.
     Resumed(Addition),
     /// Something around the task is not as it was when it was looked at before.

@@ -4,6 +4,8 @@ use super::call::Counts;
 use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::Evidence;
+use super::finding::{self, FindingObject};
+use super::inquiry::{AmendmentObject, QuestionObject};
 use super::patch::{Candidate, Change};
 use super::publication::Publication;
 use super::receipt::{Outcome, Receipt};
@@ -284,7 +286,7 @@ pub struct Report {
     pub task_id: String,
     /// Its state.
     pub state: TaskState,
-    /// `edit` or `repair`.
+    /// `edit`, `repair` or `explore`.
     pub kind: String,
     /// The goal.
     pub goal: String,
@@ -296,10 +298,14 @@ pub struct Report {
     pub requirements: Vec<Row>,
     /// The manifest of the last candidate.
     pub changes: Vec<Change>,
-    /// Findings of an `explore` task.
-    pub findings: Vec<Value>,
+    /// What the worker found: of an `explore`, this is what it delivers.
+    pub findings: Vec<FindingObject>,
     /// Limits of what was looked at.
     pub limits: Vec<String>,
+    /// What the worker asked a person, with the answers.
+    pub questions: Vec<QuestionObject>,
+    /// What the worker wished to be different in the contract, with what became of it.
+    pub amendments: Vec<AmendmentObject>,
     /// Risks by rule.
     pub risks: Vec<Risk>,
     /// Used and limit, by budget key.
@@ -350,8 +356,10 @@ impl Report {
             summary: Summary::of(rows),
             requirements: rows.to_vec(),
             changes: candidate.map(|c| c.changes.clone()).unwrap_or_default(),
-            findings: Vec::new(),
-            limits: limits(opened),
+            findings: findings(view),
+            limits: limits(view, opened),
+            questions: view.inquiries.question_objects(),
+            amendments: view.inquiries.amendment_objects(),
             risks: super::risk::all(known),
             budget: view.standing.as_ref().map_or(Value::Null, super::budget::Standing::object),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
@@ -370,14 +378,23 @@ fn word(value: &impl Serialize) -> String {
     }
 }
 
-fn limits(opened: &Opened) -> Vec<String> {
+/// What the worker noted as found.
+#[must_use]
+pub fn findings(view: &TaskView) -> Vec<FindingObject> {
+    let found = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Finding);
+    found.map(FindingObject::new).collect()
+}
+
+fn limits(view: &TaskView, opened: &Opened) -> Vec<String> {
     let missing = [
         (&opened.lacks.submodules, "submodules were not checked out"),
         (&opened.lacks.lfs, "files in LFS were present as pointers only"),
     ];
+    let noted = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Limit);
     missing
         .into_iter()
         .filter(|(paths, _)| !paths.is_empty())
         .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
+        .chain(noted.map(|noted| noted.value.text.clone()))
         .collect()
 }

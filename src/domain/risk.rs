@@ -1,6 +1,8 @@
 //! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action it rests on.
 
+use super::contract::Kind;
 use super::evidence::shown;
+use super::finding;
 use super::repo_path::RepoPath;
 use super::report::{Known, Risk};
 use super::verdict::Verdict;
@@ -23,6 +25,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         warm,
         cut_output,
         tripped,
+        unverified_findings,
     ] {
         rule(known, &mut risks);
     }
@@ -34,7 +37,9 @@ fn add(risks: &mut Vec<Risk>, reference: &str, text: String) {
 }
 
 fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
-    if let Some(candidate) = known.view.candidate().filter(|c| c.value.changes.is_empty()) {
+    // An exploration is not meant to change anything.
+    let meant = known.opened.contract.kind != Kind::Explore;
+    if let Some(candidate) = known.view.candidate().filter(|c| meant && c.value.changes.is_empty()) {
         add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
     }
 }
@@ -158,6 +163,15 @@ fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
         for change in &seen.value.changes {
             add(risks, &seen.action, format!("while the task was open, {change}"));
         }
+    }
+}
+
+fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let unverified = |noted: &&super::task::Recorded<finding::Finding>| {
+        noted.value.kind == finding::Kind::Finding && !noted.value.is_verified()
+    };
+    for noted in known.view.findings.iter().filter(unverified) {
+        add(risks, &noted.action, format!("a finding without evidence: {}", noted.value.line()));
     }
 }
 

@@ -4,11 +4,14 @@
 //! between `candidate` and `verified` are never stored; they follow from the requirement rows.
 
 use super::action::ActionState;
+use super::amendment::Amended;
 use super::budget::{Charges, Standing};
 use super::call::{Called, Calls, Effect, Seen};
-use super::digest::ObjectId;
+use super::digest::{ObjectId, Sha256};
 use super::entry::Entry;
 use super::evidence::{Evidence, Observation};
+use super::finding::Finding;
+use super::inquiry::Inquiries;
 use super::patch::Candidate;
 use super::publication::Publishing;
 use super::receipt::Receipt;
@@ -49,6 +52,8 @@ pub enum TaskState {
     OutcomeUnknown,
     /// Its budget, or that of a task above it, is spent: it waits for a person to add to it.
     Incomplete,
+    /// A question of the worker's waits for a person's answer.
+    WaitingInput,
     /// The delivery was reversed: an end.
     Undone,
 }
@@ -84,8 +89,12 @@ pub struct Unfinished {
 pub struct TaskView {
     /// The id.
     pub id: String,
-    /// What `open` fixed; `None` before.
+    /// Position of the last row that was taken in.
+    pub upto: i64,
+    /// What `open` fixed, and rebases and amendments changed; `None` before.
     pub opened: Option<Recorded<Opened>>,
+    /// The digest of every version of the contract, in their order.
+    pub sealed: Vec<Sha256>,
     /// The candidates in the order of their capture.
     pub candidates: Vec<Recorded<Candidate>>,
     /// What rebases left in the worktree.
@@ -122,6 +131,10 @@ pub struct TaskView {
     pub tripped: Vec<Recorded<Tripped>>,
     /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
+    /// What the worker asked of a person, with the answers.
+    pub inquiries: Inquiries,
+    /// What the worker noted.
+    pub findings: Vec<Recorded<Finding>>,
 }
 
 impl TaskView {
@@ -130,7 +143,9 @@ impl TaskView {
     pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
+            upto: 0,
             opened: None,
+            sealed: Vec::new(),
             candidates: Vec::new(),
             rebased: Vec::new(),
             marked: Vec::new(),
@@ -149,11 +164,14 @@ impl TaskView {
             standing: None,
             tripped: Vec::new(),
             late: Vec::new(),
+            inquiries: Inquiries::default(),
+            findings: Vec::new(),
         }
     }
 
-    /// Takes one row in.
+    /// Takes the next row of the task in.
     pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+        self.upto = entry.seq;
         self.charges.take(entry);
         self.calls.take(entry);
         if self.candidates.is_empty() && !self.calls.is_empty() {
@@ -186,11 +204,11 @@ impl TaskView {
     }
 
     fn take(&mut self, entry: &Entry, record: Record) {
-        fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
-            Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
-        }
         match record {
-            Record::Opened(opened) => self.opened = Some(recorded(entry, *opened)),
+            Record::Opened(opened) => {
+                self.sealed.push(opened.seal.sha256);
+                self.opened = Some(recorded(entry, *opened));
+            }
             Record::Captured { candidate, observation } => {
                 // Capturing the same state again is the same candidate, which becomes the last one.
                 self.candidates.retain(|known| known.value.candidate != candidate.candidate);
@@ -198,6 +216,11 @@ impl TaskView {
                 self.observation = Some(recorded(entry, *observation));
             }
             Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
+            Record::Answered(reply) => self.inquiries.answered(recorded(entry, reply)),
+            Record::Amended(amended) => {
+                self.inquiries.amended(&recorded(entry, &*amended));
+                self.take_amendment(entry, *amended);
+            }
             Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
             Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
             Record::Delivered(receipt) => {
@@ -235,6 +258,9 @@ impl TaskView {
                 self.worked = Some(entry.seq);
                 self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
             }
+            Some(Effect::Asked(question)) => self.inquiries.asked(recorded(entry, question)),
+            Some(Effect::Proposed(proposal)) => self.inquiries.proposed(recorded(entry, proposal)),
+            Some(Effect::Noted(finding)) => self.findings.push(recorded(entry, finding)),
             None => {}
         }
     }
@@ -247,6 +273,20 @@ impl TaskView {
         self.rebased.push(to);
         self.marked = marked;
         self.set_aside = set_aside;
+        self.take_anew(entry, captured);
+    }
+
+    /// What was captured before was captured under another version of the contract.
+    fn take_amendment(&mut self, entry: &Entry, amended: Amended) {
+        self.sealed.push(amended.opened.seal.sha256);
+        if let Some(known) = &mut self.opened {
+            known.value = amended.opened;
+        }
+        self.take_anew(entry, amended.captured);
+    }
+
+    /// The digests that were taken last are of another base, or of another contract.
+    fn take_anew(&mut self, entry: &Entry, captured: Option<(Candidate, Observation)>) {
         self.observation = None;
         if let Some((candidate, observation)) = captured {
             self.take(
@@ -263,11 +303,13 @@ impl TaskView {
         })
     }
 
-    /// The last candidate, if it was made on the base that the task has now.
+    /// The last candidate, if it was made on the base and under the version of the contract that the task has now.
     #[must_use]
     pub fn candidate(&self) -> Option<&Recorded<Candidate>> {
-        let base = self.opened.as_ref().map(|opened| &opened.value.base.tree);
-        self.candidates.last().filter(|candidate| Some(&candidate.value.base_tree) == base)
+        let opened = &self.opened.as_ref()?.value;
+        self.candidates.last().filter(|last| {
+            last.value.base_tree == opened.base.tree && last.value.contract_version == opened.seal.version
+        })
     }
 
     /// True where the content is the base's, a candidate's, or what a rebase left: it can be made again.
@@ -358,6 +400,8 @@ impl TaskView {
             TaskState::OutcomeUnknown
         } else if self.delivered.is_some() {
             TaskState::Completed
+        } else if self.waits_for_input() {
+            TaskState::WaitingInput
         } else if self.spent().is_some() || self.repeated().is_some() {
             TaskState::Incomplete
         } else if self.is_being_worked_on() {
@@ -368,6 +412,10 @@ impl TaskView {
             candidate_state(rows)
         }
     }
+}
+
+fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
+    Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
 }
 
 fn candidate_state(rows: &[Row]) -> TaskState {

@@ -1,12 +1,15 @@
-//! `answer`: a person says whether an effect took place that nobody can look at any more. The ledger keeps that it was said, and by whom.
+//! `answer`: what only a person can say. A question of the worker's gets its text; a wish for another contract is agreed to or refused; and where
+//! an effect can be looked at by nobody any more, a person says whether it took place. The ledger keeps that it was said, and by whom.
 
-use super::Session;
-use super::recover;
-use super::session::unconfirmed;
-use crate::domain::task::{Record, TaskState, TaskView, Unfinished, Word};
+use super::session::{TaskWrite, unconfirmed};
+use super::{Session, amend, hooks, recover};
+use crate::domain::amendment::Proposal;
+use crate::domain::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
+use crate::domain::outside::{accept, plain};
+use crate::domain::task::{Record, Recorded, Seal, TaskState, Unfinished, Word};
 use crate::error::{Code, Failure, Result};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What `answer` shows.
 #[derive(Debug, Serialize)]
@@ -17,48 +20,42 @@ pub struct Answered {
     pub task_id: String,
     /// Its state afterwards.
     pub state: TaskState,
-    /// The action that was decided.
+    /// `question`, `amendment` or `decision`.
+    pub kind: &'static str,
+    /// The action that was answered to.
     pub action: String,
     /// What was answered.
     pub answer: String,
-    /// `succeeded` or `safe_to_retry`.
+    /// Of a decision `succeeded` or `safe_to_retry`, of an amendment `amended` or `refused`, of a question `answered`.
     pub outcome: &'static str,
+    /// The contract that is in force now.
+    pub contract: Seal,
+    /// What the policy took away of an amendment, and what became of the candidate, as sentences.
+    pub notes: Vec<String>,
 }
 
-/// Answers the open decision of a task: the one named, or the only one.
+/// Something that waits for a person.
+#[derive(Debug, Clone)]
+enum Asks {
+    Decision(Unfinished),
+    Amendment(Recorded<Proposal>),
+    Question(Recorded<Question>),
+}
+
+/// What came of an answer: the outcome's word and what else to know.
+type Said = (&'static str, Vec<String>);
+
+/// Answers what a task asks: the thing that is named, or the only one.
 pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) -> Result<Answered> {
-    let word = match text {
-        "yes" => Word::Yes,
-        "no" => Word::No,
-        other => {
-            return Err(Failure::new(Code::ArgumentsInvalid, "a decision is answered with yes or no")
-                .subject("TEXT")
-                .expected(["yes", "no"], other)
-                .remedy("See what is asked.", ["git", "tender", "recover"]));
-        }
-    };
     // Whoever looks for themselves beats a word: what can be found out by now is settled first.
     let mut task = session.write_while_unknown(Some(task))?;
-    let open = pending(&task.view, named)?;
+    let asks = pending(&task, named)?;
+    let (outcome, notes) = match &asks {
+        Asks::Decision(open) => decide(&mut task, open, text)?,
+        Asks::Amendment(wish) => amendment(&mut task, wish, text)?,
+        Asks::Question(question) => reply(&mut task, question, text)?,
+    };
     let id = task.view.id.clone();
-    let params = json!({ "action": open.action, "answer": text });
-    let mut action = task.action("answer", &params);
-    let verb = if word == Word::Yes { "took place" } else { "did not take place" };
-    let question = format!("Record that `{}` of {id} ({}) {verb}?", open.tool, open.action);
-    if session.person.confirm(&question) != Some(true) {
-        return Err(action.deny(
-            &mut task.ledger,
-            unconfirmed(
-                "a decision is a person's",
-                &open.action,
-                ["git", "tender", "answer", &id, &open.action, text],
-            ),
-        ));
-    }
-    action.dispatch(&mut task.ledger)?;
-    recover::decide_by_person(&mut task.ledger, session.actor, &open.action, word)?;
-    let told = format!("a person said of {} that it {verb}", open.action);
-    action.succeed(&mut task.ledger, &Record::Done { text: told })?;
     let (ledger, view) = session.view(Some(&id))?;
     let evidence = super::report::evidence(&ledger, &view)?;
     let rows = super::report::rows(&session.blobs(), &view, &evidence)?;
@@ -66,44 +63,190 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
         schema: "git-tender/answer/v1",
         task_id: id,
         state: view.state(&rows),
-        action: open.action,
+        kind: asks.kind(),
+        action: asks.id().to_owned(),
         answer: text.to_owned(),
-        outcome: if word == Word::Yes { "succeeded" } else { "safe_to_retry" },
+        outcome,
+        contract: view.opened()?.seal.clone(),
+        notes,
     })
 }
 
-/// The decision that is meant.
-fn pending(view: &TaskView, named: Option<&str>) -> Result<Unfinished> {
-    let asks = |one: &&Unfinished| recover::is_live(&one.tool) && one.state.is_unknown();
-    let open: Vec<&Unfinished> = view.unfinished.iter().filter(asks).collect();
-    let ids: Vec<&str> = open.iter().map(|one| one.action.as_str()).collect();
-    if let Some(found) = open.iter().find(|one| named == Some(&one.action)) {
-        return Ok((*found).clone());
+impl Asks {
+    fn id(&self) -> &str {
+        match self {
+            Self::Decision(open) => &open.action,
+            Self::Amendment(wish) => &wish.action,
+            Self::Question(question) => &question.action,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Decision(_) => "decision",
+            Self::Amendment(_) => "amendment",
+            Self::Question(_) => "question",
+        }
+    }
+
+    /// In one line, in words that cannot act on a terminal.
+    fn line(&self) -> String {
+        match self {
+            Self::Decision(open) => format!("whether `{}` took place", open.tool),
+            Self::Amendment(wish) => {
+                let change = Value::Object(wish.value.change.clone()).to_string();
+                format!("{} because {}", plain(&change, SHOWN), plain(&wish.value.reason, SHOWN))
+            }
+            Self::Question(question) => plain(&question.value.text, SHOWN),
+        }
+    }
+
+    fn object(&self) -> Value {
+        json!({ "id": self.id(), "kind": self.kind(), "text": self.line() })
+    }
+}
+
+/// What is meant.
+fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
+    let view = &task.view;
+    let is_decision = |one: &&Unfinished| recover::is_live(&one.tool) && one.state.is_unknown();
+    let mut open: Vec<Asks> =
+        view.unfinished.iter().filter(is_decision).cloned().map(Asks::Decision).collect();
+    if !view.has_ended() {
+        open.extend(view.inquiries.open_proposals().cloned().map(Asks::Amendment));
+        open.extend(view.inquiries.open_questions().cloned().map(Asks::Question));
+    }
+    if let Some(found) = open.iter().find(|one| named == Some(one.id())) {
+        return Ok(found.clone());
     }
     match (named, open.as_slice()) {
-        (None, [one]) => Ok((*one).clone()),
+        (None, [one]) => Ok(one.clone()),
         (None, []) => {
+            view.require_active()?;
             Err(Failure::new(Code::StateInvalid, format!("nothing is asked of the task {}", view.id))
                 .subject(view.id.clone())
                 .remedy("See what is known of it.", ["git", "tender", "report", &view.id]))
         }
-        (named, _) => Err(Failure::new(
-            Code::ArgumentsInvalid,
-            match named {
-                Some(id) => format!("the task {} asks nothing under {id:?}", view.id),
-                None => format!("the task {} asks {} things; name one", view.id, ids.len()),
-            },
-        )
-        .subject("ID")
-        .detail("open", &ids)
-        .remedy("See what is asked.", ["git", "tender", "recover"])),
+        (named, _) => {
+            let shown: Vec<Value> = open.iter().map(Asks::object).collect();
+            let ids: Vec<&str> = open.iter().map(Asks::id).collect();
+            Err(Failure::new(
+                Code::ArgumentsInvalid,
+                match named {
+                    Some(id) => format!("the task {} asks nothing under {:?}", view.id, plain(id, 80)),
+                    None => format!("the task {} asks {} things; name one", view.id, ids.len()),
+                },
+            )
+            .subject("ID")
+            .detail("open", &ids)
+            .detail("asked", shown)
+            .remedy("See what is asked.", ["git", "tender", "report", &view.id]))
+        }
     }
+}
+
+fn word(what: &str, text: &str, task: &str) -> Result<Word> {
+    match text {
+        "yes" => Ok(Word::Yes),
+        "no" => Ok(Word::No),
+        other => Err(Failure::new(Code::ArgumentsInvalid, format!("{what} is answered with yes or no"))
+            .subject("TEXT")
+            .expected(["yes", "no"], plain(other, 200))
+            .remedy("See what is asked.", ["git", "tender", "report", task])),
+    }
+}
+
+/// Asks the person at the terminal; records that nobody was there, or did not mean it.
+fn confirm(
+    task: &mut TaskWrite<'_>,
+    action: &mut super::session::RunningAction,
+    (what, to, text): (&str, &str, &str),
+    question: &str,
+) -> Result<()> {
+    if task.session.person.confirm(question) == Some(true) {
+        return action.dispatch(&mut task.ledger);
+    }
+    let id = task.view.id.clone();
+    let failure = unconfirmed(what, to, ["git", "tender", "answer", &id, to, text]);
+    Err(action.deny(&mut task.ledger, failure))
+}
+
+fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Said> {
+    let (session, id) = (task.session, task.view.id.clone());
+    let word = word("a decision", text, &id)?;
+    let mut action = task.action("answer", &json!({ "action": open.action, "answer": text }));
+    let verb = if word == Word::Yes { "took place" } else { "did not take place" };
+    let question = format!("Record that `{}` of {id} ({}) {verb}?", open.tool, open.action);
+    confirm(task, &mut action, ("a decision is a person's", &open.action, text), &question)?;
+    recover::decide_by_person(&mut task.ledger, session.actor, &open.action, word)?;
+    let told = format!("a person said of {} that it {verb}", open.action);
+    action.succeed(&mut task.ledger, &Record::Done { text: told })?;
+    if word == Word::Yes {
+        hooks::after_task(session, &id);
+    }
+    Ok((if word == Word::Yes { "succeeded" } else { "safe_to_retry" }, Vec::new()))
+}
+
+fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) -> Result<Said> {
+    let text = accept("TEXT", text, LONGEST_ANSWER)?;
+    let to = question.action.clone();
+    let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
+    let ask = format!(
+        "The worker of {} asks: {}\nAnswer it with: {}?",
+        task.view.id,
+        plain(&question.value.text, SHOWN),
+        plain(&text, SHOWN)
+    );
+    confirm(task, &mut action, ("the answer to a question is a person's", &to, &text), &ask)?;
+    task.finish(action, &Record::Answered(Reply { to, text }))?;
+    Ok(("answered", Vec::new()))
+}
+
+fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) -> Result<Said> {
+    let word = word("an amendment", text, &task.view.id)?;
+    let to = wish.action.clone();
+    let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
+    let is_persons = ("an amendment of the contract is a person's to decide", to.as_str(), text);
+    let change = plain(&Value::Object(wish.value.change.clone()).to_string(), SHOWN);
+    let why = plain(&wish.value.reason, SHOWN);
+    let told =
+        format!("The worker of {} wishes to change its contract: {change}\nIts reason: {why}", task.view.id);
+    if word == Word::No {
+        confirm(task, &mut action, is_persons, &format!("{told}\nRefuse it?"))?;
+        task.finish(action, &Record::Answered(Reply { to, text: text.to_owned() }))?;
+        return Ok(("refused", Vec::new()));
+    }
+    let version = match amend::version(task, &wish.value) {
+        Ok(version) => version,
+        Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+    };
+    let narrowed: String = version.opened.narrowed.iter().map(|line| format!("\n{line}")).collect();
+    let ask = format!("{told}{narrowed}\nAgree to version {}?", version.opened.seal.version);
+    confirm(task, &mut action, is_persons, &ask)?;
+    let accepted = match amend::accept(task, wish, version) {
+        Ok(accepted) => accepted,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    task.finish(action, &accepted.record)?;
+    Ok(("amended", accepted.notes))
 }
 
 impl Answered {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("recorded for {}: {} ({})\n", self.action, self.answer, self.outcome.replace('_', " "))
+        let answer = plain(&self.answer, SHOWN);
+        let outcome = self.outcome.replace('_', " ");
+        let mut out = format!("recorded for {}: {answer} ({outcome})\n", self.action);
+        if self.outcome == "amended" {
+            out.push_str(&format!(
+                "version {} of the contract of {} is in force\n",
+                self.contract.version, self.task_id
+            ));
+        }
+        for note in &self.notes {
+            out.push_str(&format!("  {note}\n"));
+        }
+        out
     }
 }

@@ -4,7 +4,7 @@
 //! cancelled. What is a part of the task ends with it. Two tasks' locks are never held at once here: the parent's is given back first.
 
 use super::session::TaskWrite;
-use super::{Session, budget};
+use super::{Session, budget, hooks};
 use crate::domain::task::{Record, TaskView};
 use crate::error::{Code, Result};
 use serde::Serialize;
@@ -51,7 +51,9 @@ fn end(task: &mut TaskWrite<'_>) -> Result<()> {
         return Ok(());
     }
     task.require_active()?;
-    task.act("cancel", &json!({}), |_| Ok((Record::Cancelled, ())))
+    task.act("cancel", &json!({}), |_| Ok((Record::Cancelled, ())))?;
+    hooks::after_task(task.session, &task.view.id);
+    Ok(())
 }
 
 /// Ends what is a part of the task. One that was delivered or cancelled before stays what it is.

@@ -2,7 +2,7 @@
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, publish, report, tripwire, verify};
+use super::{Session, budget, explore, hooks, publish, report, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
@@ -91,6 +91,7 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
         return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already());
     }
     task.require_active()?;
+    task.view.require_answered()?;
     task.view.last_candidate()?;
     budget::require_left(&task)?;
     tripwire::look(&mut task)?;
@@ -105,16 +106,24 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();
-    if task.view.publishes() {
-        return publish::deliver(&mut task, action, &clearance, evidence, options);
+    if explore::is_meant(&task) {
+        return explore::deliver(&mut task, action, &clearance, evidence, options);
     }
-    write(&mut task, action, &clearance, evidence, options)
+    let delivered = match task.view.publishes() {
+        true => publish::deliver(&mut task, action, &clearance, evidence, options),
+        false => write(&mut task, action, &clearance, evidence, options),
+    }?;
+    if delivered.state == TaskState::Completed {
+        hooks::after_task(session, &task.view.id);
+    }
+    Ok(delivered)
 }
 
 /// What has to hold before the live tree is even looked at.
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
     let candidate = &task.view.last_candidate()?.value;
-    if candidate.changes.is_empty() {
+    let explores = explore::is_meant(task);
+    if candidate.changes.is_empty() && !explores {
         return Err(Failure::new(
             Code::VerificationFailed,
             "the candidate changes nothing, so there is nothing to deliver",
@@ -128,7 +137,9 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
     }
     let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
         .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
-    if !task.view.publishes() {
+    if explores {
+        explore::require_something(task, rows)?;
+    } else if !task.view.publishes() {
         same_branch(task, options.place)?;
     }
     Ok(clearance)

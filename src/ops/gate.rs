@@ -11,8 +11,11 @@ mod checks;
 mod reference;
 mod run;
 
-use super::session::{RunningAction, Session, Stop, TaskWrite, fresh_id};
-use super::{budget, report};
+pub(super) use authorize::place;
+pub(super) use reference::require_own;
+
+use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id};
+use super::{budget, hooks, report};
 use crate::domain::budget::Key;
 use crate::domain::call::{Arrived, Called};
 use crate::domain::digest::Sha256;
@@ -87,11 +90,17 @@ impl<'s> Door<'s> {
 
     fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
         let mut action = task.action(tool, arguments);
-        let id = action.id().to_owned();
+        let (id, arrived) = (action.id().to_owned(), Instant::now());
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
             Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
         };
+        let ended = hooks::Ended {
+            code: result.as_ref().err().map(Failure::code),
+            duration: arrived.elapsed(),
+            bytes: result.as_ref().map_or(0, |value| value.to_string().len() as u64),
+        };
+        hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
         match after(task) {
             Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
@@ -111,9 +120,10 @@ impl<'s> Door<'s> {
 
     /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing.
     fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<bool> {
-        let (id, worker) = (task.view.id.clone(), self.worker.clone());
-        task.ledger.atomically(|ledger| {
-            let charged = has_call_left(ledger, &id)?;
+        let worker = self.worker.clone();
+        let TaskWrite { ledger, view, .. } = task;
+        ledger.atomically(|ledger| {
+            let charged = has_call_left(ledger, view)?;
             action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
             Ok(charged)
         })
@@ -128,15 +138,17 @@ impl<'s> Door<'s> {
         arguments: &Value,
         line: &Line<'_>,
     ) -> Result<Value> {
+        let event = hooks::Event { tool, action: action.id(), arguments };
         let admitted = require_tool(&task.view, tool)
             .and_then(|()| Call::parse(tool, arguments))
             .and_then(|call| authorize::authorize(task, &call).map(|()| call))
+            .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, charged).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));
         let call = match admitted {
             Ok(call) => call,
-            Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+            Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
         let started = Instant::now();
@@ -153,7 +165,9 @@ impl<'s> Door<'s> {
                 task.finish(action, &Record::Called(Box::new(called)))?;
                 Ok(outcome.value)
             }
-            Err(run::Stopped::WithoutEffect(failure)) => Err(action.fail(&mut task.ledger, failure)),
+            Err(run::Stopped::WithoutEffect(failure)) => {
+                Err(action.fail(&mut task.ledger, for_a_worker(&task.view, failure)))
+            }
             Err(run::Stopped::Open(failure)) => Err(action.lose(&mut task.ledger, failure)),
         }
     }
@@ -184,10 +198,9 @@ fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
     .remedy("Use a tool that is allowed, or propose an amendment of allowedTools.", [""; 0]))
 }
 
-fn has_call_left(ledger: &Ledger, task: &str) -> Result<bool> {
-    let mut view = super::session::load(ledger, task)?
-        .ok_or_else(|| Failure::internal("the task has no rows any more"))?;
-    budget::attach(ledger, &mut view)?;
+fn has_call_left(ledger: &Ledger, view: &mut TaskView) -> Result<bool> {
+    catch_up(ledger, view)?;
+    budget::attach(ledger, view)?;
     Ok(view.standing.as_ref().is_none_or(crate::domain::budget::Standing::has_call_left))
 }
 
@@ -206,6 +219,17 @@ fn after(task: &mut TaskWrite<'_>) -> Result<(Option<Failure>, Option<String>)> 
     task.refresh()?;
     let limit = task.view.limits().of(Key::RepeatedFailures);
     Ok((task.view.repeated(), task.view.charges.repetition().warning(limit)))
+}
+
+/// What generally comes next at the command line is of no use to a worker.
+fn for_a_worker(view: &TaskView, failure: Failure) -> Failure {
+    if failure.has_remedy() {
+        return failure;
+    }
+    failure.remedy(
+        "task_status says what this task may read, change and check, and what is left of its budget.",
+        ["git", "tender", "report", "--brief", &view.id],
+    )
 }
 
 /// False for refusals that follow from the task's state: the call that brought the task there has had its answer.

@@ -5,6 +5,7 @@ use super::{Session, doctor, recover, tripwire};
 use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::digest::Sha256;
 use crate::domain::family;
+use crate::domain::hook::{Hook, Layer};
 use crate::domain::policy::{Config, Effective, Policy, effective};
 use crate::domain::report::TaskObject;
 use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
@@ -146,7 +147,9 @@ fn beneath_parent(session: &Session, contract: &Contract, effective: Effective) 
 /// The same `open` again.
 fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> {
     let opened = view.opened()?;
-    if opened.seal.sha256 != seal.sha256 {
+    // The document that it was opened with stays its name, also once a person has agreed to another version.
+    let same = opened.seal.sha256 == seal.sha256 || view.sealed.first() == Some(&seal.sha256);
+    if !same {
         return Err(Failure::new(
             Code::StateInvalid,
             format!("the task {} exists already, with another contract", view.id),
@@ -199,9 +202,8 @@ struct Prepared {
 /// Everything that can be known and refused before anything is made.
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
-    repair_can_be_shown(contract)?;
     let base = base(session, contract)?;
-    let Terms { effective, filters, narrowed, verifiers } = terms(session, contract, &base)?;
+    let Terms { effective, filters, hooks, narrowed, verifiers } = terms(session, contract, &base)?;
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -218,6 +220,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         index: Sha256::of(b""),
         author: super::publish::before_opening(repository, contract)?,
         sight: None,
+        hooks,
         base,
         home,
     };
@@ -231,6 +234,8 @@ pub struct Terms {
     pub effective: Effective,
     /// Filter drivers that run while a slot is filled.
     pub filters: Vec<String>,
+    /// Programs that are asked, or hear, of what the worker does.
+    pub hooks: Vec<Hook>,
     /// What the policy took away, as sentences.
     pub narrowed: Vec<String>,
     verifiers: Verifiers,
@@ -238,6 +243,7 @@ pub struct Terms {
 
 /// Policy and verifiers are read from the base commit; everything that the contract or the policy demands has to be there.
 pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
+    repair_can_be_shown(contract)?;
     let config = configuration(session, base)?;
     let (effective, narrowings) = effective(contract, &config.policy)?;
     let effective = beneath_parent(session, contract, effective)?;
@@ -251,6 +257,7 @@ pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result
     Ok(Terms {
         effective: effective.protecting(&verifiers.closure_scope()),
         filters: config.filters,
+        hooks: config.hooks,
         narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
         verifiers,
     })
@@ -326,11 +333,13 @@ fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
         bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))
     };
     let committed = parse(committed, ".tender/config.toml in the base commit")?;
-    let private = parse(private_bytes, &private.display().to_string())?;
+    let mut private = parse(private_bytes, &private.display().to_string())?;
+    private.iter_mut().flat_map(|config| &mut config.hooks).for_each(|hook| hook.layer = Layer::Private);
     // Only what is there takes part: the defaults of a missing file are no ceiling of anybody's.
     Ok(match (committed, private) {
         (Some(mut committed), Some(private)) => {
             committed.filters.extend(private.filters);
+            committed.hooks.extend(private.hooks);
             Config { policy: Policy::intersect(&committed.policy, &private.policy), ..committed }
         }
         (one, other) => one.or(other).unwrap_or_default(),

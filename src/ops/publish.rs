@@ -326,9 +326,8 @@ fn carry_out(
     match moved {
         Moved::Done(notes) => {
             publishing.publication.notes.extend(notes);
-            for entry in action.succeed(&mut task.ledger, &publishing.done())? {
-                task.view.apply(&entry)?;
-            }
+            action.succeed(&mut task.ledger, &publishing.done())?;
+            super::session::catch_up(&task.ledger, &mut task.view)?;
             Ok(publishing.finished())
         }
         Moved::Refused(failure) => Err(action.fail(&mut task.ledger, failure)),

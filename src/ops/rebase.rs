@@ -277,6 +277,7 @@ fn merged(
     let opened = Opened {
         effective: terms.effective,
         filters: terms.filters,
+        hooks: terms.hooks,
         narrowed: terms.narrowed,
         index: session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?,
         base: base.state,

@@ -127,7 +127,9 @@ pub fn as_far_as_known(session: &Session, task: &str) -> Result<Option<Failure>>
     let mut unknown = None;
     for (action, of, tool) in unfinished {
         if of.as_deref() == Some(task) && moves_a_ref(&ledger, &action)? {
-            unknown = unknown.or(publish::settle(session, &action)?.1);
+            let (reconciled, open) = publish::settle(session, &action)?;
+            tell(session, &reconciled);
+            unknown = unknown.or(open);
         } else {
             match settle(session, task, delivery.is_some(), (&action, of.as_deref(), &tool)) {
                 Err(failure) if failure.code() == Code::DecisionRequired => {
@@ -205,7 +207,9 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
     };
     let last = entries.last().ok_or_else(no_rows)?.clone();
     if publish::planned(&entries).is_some() {
-        return publish::settle(session, action).map(|(reconciled, _)| reconciled);
+        let (reconciled, _) = publish::settle(session, action)?;
+        tell(session, &reconciled);
+        return Ok(reconciled);
     }
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled::new(&last);
@@ -235,7 +239,16 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
             finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?
         }
     }
+    tell(session, &reconciled);
     Ok(reconciled)
+}
+
+/// A delivery, or its reversal, that was brought to its end here ends its task as any other.
+fn tell(session: &Session, reconciled: &Reconciled) {
+    if let (true, "completed", Some(task)) = (is_live(&reconciled.tool), reconciled.outcome, &reconciled.task)
+    {
+        super::hooks::after_task(session, task);
+    }
 }
 
 /// The tree that a delivery was writing to is gone, so nobody can look.

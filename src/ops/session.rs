@@ -233,6 +233,18 @@ impl Session {
     }
 }
 
+/// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
+#[must_use]
+pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
+    crate::process::secret_values(&session.machine.vars)
+}
+
+/// A text of a worker's without any value that must be seen nowhere.
+#[must_use]
+pub fn redacted(session: &Session, text: &str) -> String {
+    crate::process::Secrets::new(&secrets(session)).redact_text(text)
+}
+
 /// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
 #[must_use]
 pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIterator<Item = S>) -> Failure {
@@ -276,12 +288,10 @@ impl TaskWrite<'_> {
         Ok(())
     }
 
-    /// Reads the task's rows anew: what was written without this view, and what others of its family have used.
+    /// Reads the task's rows that came since: what was written without this view, and what others of its family have used.
     pub fn refresh(&mut self) -> Result<()> {
-        let mut view = load(&self.ledger, &self.view.id)?.ok_or_else(|| no_such_task(&self.view.id))?;
-        super::budget::attach(&self.ledger, &mut view)?;
-        self.view = view;
-        Ok(())
+        catch_up(&self.ledger, &mut self.view)?;
+        super::budget::attach(&self.ledger, &mut self.view)
     }
 
     /// An action of whoever called, on this task's basis; nothing of it is written yet.
@@ -299,10 +309,8 @@ impl TaskWrite<'_> {
 
     /// Writes an action's result and takes it into the view.
     pub fn finish(&mut self, mut action: RunningAction, record: &Record) -> Result<()> {
-        for entry in action.succeed(&mut self.ledger, record)? {
-            self.view.apply(&entry)?;
-        }
-        Ok(())
+        action.succeed(&mut self.ledger, record)?;
+        catch_up(&self.ledger, &mut self.view)
     }
 
     /// Runs `work` as one action: its record on success; on failure the ledger says that nothing was changed.
@@ -334,7 +342,7 @@ impl TaskWrite<'_> {
             Err(failure) => Ok(Err(failure)),
         })?;
         match ended {
-            Ok(rows) => rows.iter().try_for_each(|entry| self.view.apply(entry)).map(|()| value),
+            Ok(_) => catch_up(&self.ledger, &mut self.view).map(|()| value),
             Err(failure) => Err(action.fail(&mut self.ledger, failure)),
         }
     }
@@ -349,10 +357,16 @@ impl std::fmt::Debug for TaskWrite<'_> {
 /// Folds a task's rows; `None` where it has none that opened it.
 pub fn load(ledger: &Ledger, id: &str) -> Result<Option<TaskView>> {
     let mut view = TaskView::new(id);
-    for entry in ledger.entries(Some(id))? {
+    catch_up(ledger, &mut view)?;
+    Ok(view.opened.is_some().then_some(view))
+}
+
+/// Takes the rows in that a view does not have yet, in their order.
+pub fn catch_up(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
+    for entry in ledger.entries_after(&view.id, view.upto)? {
         view.apply(&entry)?;
     }
-    Ok(view.opened.is_some().then_some(view))
+    Ok(())
 }
 
 fn open_tasks(ledger: &Ledger) -> Result<Vec<String>> {

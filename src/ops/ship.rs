@@ -39,6 +39,7 @@ pub fn ship(
     let (_, view) = session.view(Some(&task))?;
     let delivered_before = view.has_ended() && view.cancelled.is_none();
     if !delivered_before {
+        view.require_answered()?;
         submit::submit(session, Some(&task), patch)?;
         let options = verify::Options { only: &[], explain: verify::Explain::No, sandbox };
         let verification = verify::verify(session, Some(&task), &options, progress)?;

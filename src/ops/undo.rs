@@ -3,6 +3,7 @@
 use super::Session;
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::TaskWrite;
+use super::{explore, hooks};
 use crate::domain::delivery::Clearance;
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::report::DeliveryObject;
@@ -15,10 +16,13 @@ use serde_json::json;
 pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     let receipt = delivered(&task)?.clone();
+    explore::refuse_undo(&task)?;
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
     let mut action = task.begin("undo", &params)?;
     if receipt.publication.is_some() {
-        return super::publish::undo(&mut task, action, &receipt);
+        let undone = super::publish::undo(&mut task, action, &receipt)?;
+        hooks::after_task(session, &task.view.id);
+        return Ok(undone);
     }
     let id = task.view.id.clone();
     let opened = task.view.opened()?.clone();
@@ -45,6 +49,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     });
     match written {
         Ok(Written::Receipt(reverted)) => {
+            hooks::after_task(session, &id);
             Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
         }
         Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),

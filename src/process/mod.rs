@@ -26,4 +26,4 @@ pub use helper::find_program;
 pub use home::PrivateHome;
 pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, Watch, run, run_watched};
 pub use output::Captured;
-pub use redact::{Secrets, looks_secret};
+pub use redact::{Secrets, looks_secret, secret_values};

@@ -8,7 +8,9 @@
 //! Values shorter than [`MIN_VALUE`] bytes are ignored: they would tear holes into ordinary text and protect
 //! nothing. Not found are forms nobody announced (compressed, encrypted, base64 that is broken into lines).
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -273,6 +275,13 @@ pub fn looks_secret(name: &str) -> bool {
             || ENDINGS.iter().any(|ending| word.ends_with(ending))
             || (several && word == "PWD")
     })
+}
+
+/// The values of all variables whose names look like secrets.
+#[must_use]
+pub fn secret_values(vars: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    let secret = |(name, _): &&(OsString, OsString)| name.to_str().is_some_and(looks_secret);
+    vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()
 }
 
 fn words_of(name: &str) -> Vec<String> {

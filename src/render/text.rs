@@ -2,6 +2,7 @@
 
 use crate::domain::entry::Entry;
 use crate::domain::evidence::Evidence;
+use crate::domain::outside::plain;
 use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
@@ -18,6 +19,9 @@ const BAD: Style = AnsiColor::Red.on_default();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
+
+/// How much of a detail is shown, in characters.
+const DETAIL: usize = 20_000;
 
 /// How many paths of a list are shown before the rest is only counted.
 const SHOWN: usize = 10;
@@ -72,11 +76,13 @@ fn details(out: &mut String, failure: &Failure) {
                     requirement(out, &row);
                 }
             }
+            // Details may hold a worker's words.
             (_, serde_json::Value::String(text)) => {
-                let _ = writeln!(out, "  {key}: {text}");
+                let lines: Vec<String> = text.lines().map(|line| plain(line, DETAIL)).collect();
+                let _ = writeln!(out, "  {key}: {}", lines.join("\n"));
             }
             (_, value) => {
-                let _ = writeln!(out, "  {key}: {value}");
+                let _ = writeln!(out, "  {key}: {}", plain(&value.to_string(), DETAIL));
             }
         }
     }
@@ -138,7 +144,7 @@ pub fn task(task: &TaskObject) -> String {
         short(&task.contract.sha256.to_string())
     );
     for line in &task.narrowed {
-        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed by the policy:"));
+        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed:"));
     }
     for id in &task.manual {
         let _ = writeln!(
@@ -348,10 +354,13 @@ pub fn report(report: &Report) -> String {
     );
     let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
     rows(&mut out, &report.requirements);
+    worker_words(&mut out, report);
     match report.candidate {
         None => {
             let _ = writeln!(out, "no candidate yet");
         }
+        // An exploration delivers what was found.
+        Some(_) if report.kind == "explore" => {}
         Some(number) => {
             let _ = writeln!(out, "{}", styled(BOLD, &format!("changes (candidate {number})")));
             changes(&mut out, &report.changes);
@@ -376,9 +385,24 @@ pub fn report(report: &Report) -> String {
         }
     }
     for limit in &report.limits {
-        let _ = writeln!(out, "  limit: {limit}");
+        let _ = writeln!(out, "  limit: {}", plain(limit, crate::domain::inquiry::SHOWN));
     }
     out
+}
+
+/// What the worker asked, wished and found. Its words are no one's whom we trust.
+fn worker_words(out: &mut String, report: &Report) {
+    let questions = report.questions.iter().flat_map(crate::domain::inquiry::QuestionObject::lines);
+    let amendments = report.amendments.iter().flat_map(crate::domain::inquiry::AmendmentObject::lines);
+    for line in questions.chain(amendments) {
+        let _ = writeln!(out, "{line}");
+    }
+    if !report.findings.is_empty() {
+        let _ = writeln!(out, "{}", styled(BOLD, "findings, in the worker's words"));
+    }
+    for finding in &report.findings {
+        let _ = writeln!(out, "  {}", finding.line());
+    }
 }
 
 fn state_style(state: TaskState) -> Style {

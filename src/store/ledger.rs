@@ -208,6 +208,11 @@ impl Ledger {
         }
     }
 
+    /// The rows of one task after a position, in order.
+    pub fn entries_after(&self, task: &str, seq: i64) -> Result<Vec<Entry>> {
+        self.query("WHERE task = ?1 AND seq > ?2 ORDER BY seq", params![task, seq])
+    }
+
     /// Rows that carry an evidence key, oldest first, from whichever task.
     pub fn entries_with_key(&self, key: &Sha256) -> Result<Vec<Entry>> {
         let entries = self.query("WHERE key = ?1 ORDER BY seq", params![key.to_string()])?;

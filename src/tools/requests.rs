@@ -1,5 +1,6 @@
 //! Arguments and answers of the tools that are carried out by operations on the ledger.
 
+use crate::domain::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -46,18 +47,7 @@ pub struct NoteFinding {
     pub refs: Vec<String>,
     /// `finding`, or `limit`: what was not looked at, and why.
     #[serde(default)]
-    pub kind: NoteKind,
-}
-
-/// What a note is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum NoteKind {
-    /// Something was found.
-    #[default]
-    Finding,
-    /// Something could not be looked at.
-    Limit,
+    pub kind: Kind,
 }
 
 /// Answer of `run_check`.
@@ -133,6 +123,32 @@ pub struct Asked {
     pub id: String,
     /// What to do now.
     pub next: String,
+}
+
+impl Asked {
+    /// Of a question that was recorded under this id.
+    #[must_use]
+    pub fn of(id: &str) -> Self {
+        Self {
+            status: "waiting_input".to_owned(),
+            id: id.to_owned(),
+            next: "The user answers on the command line; task_status shows the answer. Until then reading and patching go on, finish does not."
+                .to_owned(),
+        }
+    }
+}
+
+impl Proposed {
+    /// Of a wish that was recorded under this id.
+    #[must_use]
+    pub fn of(id: &str) -> Self {
+        Self {
+            status: "proposed".to_owned(),
+            id: id.to_owned(),
+            next: "Nothing has changed yet. The user decides on the command line; task_status shows it, and the contract that is in force."
+                .to_owned(),
+        }
+    }
 }
 
 /// Answer of `propose_amendment`.

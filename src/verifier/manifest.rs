@@ -134,7 +134,6 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use super::read::duration;
     use super::*;
     use crate::error::Code;
 
@@ -238,15 +237,5 @@ attempts = 1
             parse("protocol = 2\nid = \"unit\"\ncommand = [\"x\"]").expect_err("2").code(),
             Code::NotSupported
         );
-    }
-
-    #[test]
-    fn times_are_read() {
-        for (text, millis) in [("500ms", 500), ("30s", 30_000), ("1h30m", 5_400_000), ("1m1ms", 60_001)] {
-            assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
-        }
-        for text in ["", "10", "m", "30m1h", "1s1s", "-1s", "1.5s", "1d", "99999999999999999999s"] {
-            assert_eq!(duration(text), None, "{text}");
-        }
     }
 }

@@ -6,7 +6,9 @@ use super::{Halt, Host, manifest::ToolSpec};
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::Tool;
 use crate::error::Result;
-use crate::process::{self, Command, End, PrivateHome, base_environment, helper::find_program, looks_secret};
+use crate::process::{
+    self, Command, End, PrivateHome, base_environment, helper::find_program, secret_values,
+};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -53,9 +55,7 @@ pub(super) fn environment(
 
 /// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
 pub(super) fn secrets(host: &Host<'_>) -> Vec<Vec<u8>> {
-    use std::os::unix::ffi::OsStrExt;
-    let secret = |(name, _): &&(OsString, OsString)| name.to_str().is_some_and(looks_secret);
-    host.vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()
+    secret_values(host.vars)
 }
 
 /// The digests of the passed variables' values. The name is part of what is digested.

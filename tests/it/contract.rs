@@ -169,7 +169,6 @@ fn what_a_later_version_brings_is_refused_by_name_never_ignored() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     for (field, value) in [
-        ("kind", json!("explore")),
         ("commands", json!({"build": {"argv": ["make"], "timeout": "1m"}})),
         ("network", json!("enabled")),
         ("network", json!({"allow": ["example.org:443"]})),

@@ -11,6 +11,7 @@
 
 mod support;
 
+mod amendment;
 mod answer;
 mod attest;
 mod branch;
@@ -23,8 +24,11 @@ mod deliver;
 mod deliver_guard;
 mod environment;
 mod evidence;
+mod explore;
 mod family;
 mod history;
+mod hooks;
+mod inquiry;
 mod mcp;
 mod open;
 mod patches;

@@ -177,7 +177,6 @@ fn unknown_and_unfit_keys_are_config_invalid_by_name() {
 fn what_a_later_version_brings_is_refused_by_name() {
     let lab = Lab::new();
     for (number, (config, word)) in [
-        ("[[hooks]]\nevent = \"before_action\"\nkind = \"guard\"\ncommand = [\"true\"]\ntimeout = \"5s\"\n", "hooks"),
         ("[policy]\naccept = \"signed\"\n", "accept"),
         ("[policy]\nnetwork = \"enabled\"\n", "network"),
         ("[policy]\ncommit = true\n", "commit"),

@@ -336,11 +336,13 @@ const LARGEST_SLICE: Cost = Cost { milliseconds: 30_000, output_bytes: 16 << 20 
 const SMALLEST_SLICE: Cost = Cost { milliseconds: 1_000, output_bytes: 64 << 10 };
 
 impl TaskView {
-    /// The limits that hold now: those that it was opened with, and what a person added.
+    /// The limits that hold now: those of its contract, and what a person added, within the policy's ceiling.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        let opened = self.opened.as_ref().map(|opened| &opened.value.effective.limits);
-        opened.cloned().unwrap_or_default().plus(self.charges.added())
+        let Some(effective) = self.opened.as_ref().map(|opened| &opened.value.effective) else {
+            return Limits::default().plus(self.charges.added());
+        };
+        effective.limits.plus(self.charges.added()).beneath(&effective.ceiling)
     }
 
     /// The task as one of a family that shares a budget.

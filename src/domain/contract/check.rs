@@ -75,6 +75,7 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
         let why = "forbids \"artifacts\", but `artifacts` makes that row required";
         problems.fault("verification.forbidden", why, "one of both", ARTIFACTS);
     }
+    explore(problems, draft);
     let commits = draft.delivery.is_some_and(DeliveryMode::publishes);
     if commits && draft.base == Some(Base::Live) {
         let why = "is `live`, but a commit on top of HEAD would hold your uncommitted work too; \
@@ -88,6 +89,21 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
             true,
             draft.commit_allowed,
         );
+    }
+}
+
+/// An `explore` changes nothing, and what it delivers is its report.
+fn explore(problems: &mut Problems, draft: &Draft) {
+    if draft.kind != Some(Kind::Explore) {
+        return;
+    }
+    if let Some(mode) = draft.delivery.filter(|mode| *mode != DeliveryMode::LocalFiles) {
+        let why = format!("is `{}`, but an `explore` delivers its report and no change", mode.as_str());
+        problems.fault("delivery", &why, DeliveryMode::LocalFiles.as_str(), mode.as_str());
+    }
+    for (at, artifact) in draft.artifacts.iter().enumerate().filter(|(_, artifact)| artifact.must_change) {
+        let why = format!("is true of {:?}, but an `explore` changes nothing", artifact.path);
+        problems.fault(&format!("artifacts[{at}].mustChange"), &why, false, true);
     }
 }
 

@@ -117,11 +117,7 @@ fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str
 }
 
 fn kind(problems: &mut Problems, field: &str, node: &Node) -> Option<Kind> {
-    let kind = problems.choice(field, node, &Kind::ALL)?;
-    if kind == Kind::Explore {
-        problems.later(field, "the kind `explore`");
-    }
-    Some(kind)
+    problems.choice(field, node, &Kind::ALL)
 }
 
 fn base(problems: &mut Problems, field: &str, node: &Node) -> Option<Base> {

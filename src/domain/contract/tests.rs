@@ -275,7 +275,6 @@ fn null_is_no_value_of_any_field() {
 #[test]
 fn what_comes_later_is_refused_by_name() {
     for (more, subject) in [
-        (json!({"kind": "explore"}), "kind"),
         (json!({"commands": {"t": {"argv": ["x"], "timeout": "10m", "writes": ["out/"]}}}), "commands"),
         (json!({"network": "enabled"}), "network"),
         (json!({"network": {"allow": ["localhost:80"]}}), "network"),

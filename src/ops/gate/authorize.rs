@@ -3,6 +3,7 @@
 //! Looking now does not make it safe to use the path later; the tools look again, by descriptors, when they use it.
 
 use super::super::session::TaskWrite;
+use super::super::{amend, explore, inquiry};
 use super::reference;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -27,11 +28,11 @@ pub fn authorize(task: &TaskWrite<'_>, call: &Call) -> Result<()> {
             beneath(&place, arguments.path.as_deref()).map(drop)
         }
         Call::RunCheck(arguments) => check(task, arguments),
-        Call::NoteFinding(_)
-        | Call::RequestInput(_)
-        | Call::ProposeAmendment(_)
-        | Call::TaskStatus
-        | Call::Finish => Ok(()),
+        Call::NoteFinding(note) => explore::note(task, &note.text, &note.refs, note.kind).map(drop),
+        Call::RequestInput(asked) => inquiry::ask(task, &asked.question).map(drop),
+        Call::ProposeAmendment(wish) => amend::propose(task, &wish.change, &wish.reason).map(drop),
+        Call::Finish => task.view.require_answered(),
+        Call::TaskStatus => Ok(()),
     }
 }
 

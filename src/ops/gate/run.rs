@@ -1,11 +1,13 @@
 //! Carries a call out that the gate has let through, and makes the worker's answer of what came of it.
 
 use super::super::session::{RunningAction, TaskWrite};
+use super::super::{amend, explore, inquiry};
 use super::{Line, authorize, checks};
 use crate::domain::call::{Effect, Origin, Seen};
 use crate::error::{Failure, Result};
 use crate::tools::place::Place;
 use crate::tools::read_file::Target;
+use crate::tools::requests::{Asked, Noted, Proposed};
 use crate::tools::{Call, list_files, read_file, search_text};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -57,6 +59,11 @@ impl Outcome {
         })
     }
 
+    /// With what it brought about.
+    fn bringing(self, effect: Effect) -> Self {
+        Self { effect: Some(effect), ..self }
+    }
+
     /// Content that is not the harness's own.
     fn from_outside(self, origin: Origin) -> Self {
         Self { origin: Some(origin), ..self }
@@ -66,7 +73,7 @@ impl Outcome {
 /// Runs one call.
 pub fn run(
     task: &mut TaskWrite<'_>,
-    _action: &mut RunningAction,
+    action: &mut RunningAction,
     call: &Call,
     line: &Line<'_>,
 ) -> std::result::Result<Outcome, Stopped> {
@@ -93,8 +100,18 @@ pub fn run(
             }
             Outcome { novelty: Some(novelty), ..Outcome::of(&value)? }
         }
-        Call::NoteFinding(_) | Call::RequestInput(_) | Call::ProposeAmendment(_) => {
-            return Err(Failure::internal("not there yet").into());
+        Call::NoteFinding(note) => {
+            let finding = explore::note(task, &note.text, &note.refs, note.kind)?;
+            let answer = Noted { id: action.id().to_owned(), verified: finding.is_verified() };
+            Outcome::of(&answer)?.bringing(Effect::Noted(finding))
+        }
+        Call::RequestInput(asked) => {
+            let question = inquiry::ask(task, &asked.question)?;
+            Outcome::of(&Asked::of(action.id()))?.bringing(Effect::Asked(question))
+        }
+        Call::ProposeAmendment(wish) => {
+            let proposal = amend::propose(task, &wish.change, &wish.reason)?;
+            Outcome::of(&Proposed::of(action.id()))?.bringing(Effect::Proposed(proposal))
         }
     })
 }

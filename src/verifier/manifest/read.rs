@@ -6,7 +6,7 @@ use super::{
     DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup,
     ToolSpec,
 };
-use crate::domain::document::{Node, Problems, clipped, read_toml};
+use crate::domain::document::{Node, Problems, clipped, duration, read_toml};
 use crate::domain::evidence::Reuse;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::scope::Scope;
@@ -119,7 +119,7 @@ fn running_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &
             draft.pass = problems.choice(field, node, &words);
         }
         "min_checks" => draft.min_checks = problems.count(field, node),
-        "timeout" => draft.timeout = timeout(problems, field, node),
+        "timeout" => draft.timeout = duration(problems, field, node, LONGEST_TIMEOUT, "24h"),
         "network" => {
             let wanted = problems.boolean(field, node) == Some(true);
             later_if(problems, wanted, field, "a verifier with network");
@@ -281,32 +281,6 @@ fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
     problems.require(field, node, "command", "an argument vector");
     problems.require(field, node, "inputs", "the files that it depends on");
     Some(Setup { command, inputs: inputs? })
-}
-
-fn timeout(problems: &mut Problems, field: &str, node: &Node) -> Option<Duration> {
-    let text = problems.text(field, node)?;
-    let parsed = duration(&text).filter(|d| !d.is_zero() && *d <= LONGEST_TIMEOUT);
-    if parsed.is_none() {
-        let right = "a time such as 500ms, 30s, 10m or 1h30m, at most 24h";
-        problems.fault(field, &format!("must be {right}, but is {}", clipped(&text)), right, &text);
-    }
-    parsed
-}
-
-/// `1h30m`, `10m`, `30s`, `500ms`: whole numbers, each followed by its unit, units falling.
-#[must_use]
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-    let (mut rest, mut total, mut from) = (text, 0u64, 0);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..digits].parse().ok()?;
-        let end = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
-        let at = from + UNITS[from..].iter().position(|(unit, _)| *unit == &rest[digits..end])?;
-        total = total.checked_add(number.checked_mul(UNITS[at].1)?)?;
-        (rest, from) = (&rest[end..], at + 1);
-    }
-    (!text.is_empty()).then(|| Duration::from_millis(total))
 }
 
 /// What only shows when all keys are known.

@@ -11,6 +11,7 @@ pub mod repo;
 pub mod shape;
 pub mod snapshot;
 pub mod verifier;
+pub mod worker;
 
 pub use answer::{Answer, Out};
 pub use contract::Contract;
@@ -18,6 +19,7 @@ pub use lab::Lab;
 pub use repo::{Repo, Task};
 pub use snapshot::Snapshot;
 pub use verifier::Verifier;
+pub use worker::Worker;
 
 /// Small deterministic random numbers, so that a failing trial can be run again from its seed.
 pub struct Dice(u64);

@@ -1,0 +1,120 @@
+//! Amendments: a worker's wish for another contract, checked and recorded; and what follows once a person agrees to it.
+//!
+//! The new version is held to everything that `open` holds a contract to: the policy of the base commit and the parent's limits. The base, the
+//! worktree and the live tree stay what they are.
+
+use super::session::{TaskWrite, redacted};
+use super::{budget, open, publish, verify};
+use crate::domain::amendment::{Amended, Proposal};
+use crate::domain::contract::Contract;
+use crate::domain::evidence::Observation;
+use crate::domain::patch::Candidate;
+use crate::domain::task::{Opened, Record, Recorded, Seal};
+use crate::error::{Failure, Result};
+use crate::git::limits::{Limits, violations};
+use serde_json::{Map, Value};
+
+/// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
+pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) -> Result<Proposal> {
+    task.require_active()?;
+    Proposal::new(&document(task)?, change, &redacted(task.session, reason))
+}
+
+/// The document of the contract's present version, as it was given.
+fn document(task: &TaskWrite<'_>) -> Result<Vec<u8>> {
+    task.session.blobs().get(&task.view.opened()?.seal.sha256)
+}
+
+/// The next version of a contract, and what it will come to.
+#[derive(Debug)]
+pub struct Version {
+    document: Vec<u8>,
+    /// The task under it.
+    pub opened: Opened,
+}
+
+/// Works out the version that a wish leads to, within the policy and the parent's limits. Nothing is changed yet.
+pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
+    let session = task.session;
+    let old = task.view.opened()?.clone();
+    let (document, contract) = proposal.merged(&document(task)?)?;
+    let terms = open::terms(session, &contract, &old.base)?;
+    let author = publish::before_opening(&session.repository, &contract)?;
+    let opened = Opened {
+        seal: Seal { version: old.seal.version + 1, sha256: Contract::seal(&document) },
+        contract,
+        effective: terms.effective,
+        filters: terms.filters,
+        narrowed: terms.narrowed,
+        hooks: terms.hooks,
+        author,
+        ..old
+    };
+    Ok(Version { document, opened })
+}
+
+/// What an accepted amendment came to.
+#[derive(Debug)]
+pub struct Accepted {
+    /// For the ledger.
+    pub record: Record,
+    /// What else to know, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// Takes the last candidate over to the new version, where it is within that one's limits, with its digests taken anew: evidence whose requirement
+/// changed does not count any more. From here on the view has the new version.
+pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Version) -> Result<Accepted> {
+    task.session.blobs().put(&version.document)?;
+    let opened = version.opened;
+    let before = task.view.candidate().map(|last| last.value.clone());
+    if let Some(known) = &mut task.view.opened {
+        known.value = opened.clone();
+    }
+    budget::attach(&task.ledger, &mut task.view)?;
+    let mut notes = opened.narrowed.clone();
+    let captured = match before {
+        None => None,
+        Some(candidate) => match beyond(task, &opened, &candidate)? {
+            Some(failure) => {
+                notes.push(format!(
+                    "candidate {} is not within the new version, and cannot be delivered: {}",
+                    candidate.candidate,
+                    failure.message()
+                ));
+                None
+            }
+            None => Some(carry_over(task, &opened, candidate)?),
+        },
+    };
+    let to = wish.action.clone();
+    Ok(Accepted { record: Record::Amended(Box::new(Amended { to, opened, captured })), notes })
+}
+
+/// What of a candidate the new version does not allow.
+fn beyond(task: &TaskWrite<'_>, opened: &Opened, candidate: &Candidate) -> Result<Option<Failure>> {
+    let quarantine = task.session.quarantine(&task.view.id);
+    let objects = task.session.repository.objects(Some(&quarantine))?;
+    let limits = Limits {
+        allowed: &|path| opened.effective.write_allows(path),
+        scope: opened.contract.write_scope.patterns(),
+        artifact_bytes: Some(budget::artifact_bytes(&task.view)),
+    };
+    Ok(Failure::first_of(violations(&objects, &candidate.base_tree, &candidate.tree, &limits)?))
+}
+
+/// The same bytes under another version of the contract are another candidate.
+fn carry_over(
+    task: &TaskWrite<'_>,
+    opened: &Opened,
+    candidate: Candidate,
+) -> Result<(Candidate, Observation)> {
+    let version = opened.seal.version;
+    let candidate = Candidate {
+        candidate: task.view.candidate_number(&candidate.tree, &candidate.base_tree, version),
+        contract_version: version,
+        ..candidate
+    };
+    let observation = verify::take_observation(task, &candidate)?;
+    Ok((candidate, observation))
+}

@@ -1,0 +1,174 @@
+//! Findings: what a worker notes while it works, checked here and recorded by the gate; and the end of an `explore`, whose delivery is its report.
+//!
+//! A reference is looked up when the note is made: a file that is there and may be read, lines that it has, an action or a stored file of this
+//! task's own. One that is not is refused, so that nothing in a report refers to nothing.
+
+use super::deliver::{Options, Write};
+use super::session::{RunningAction, TaskWrite, fresh_id, redacted};
+use super::{gate, hooks, live};
+use crate::domain::contract::Kind;
+use crate::domain::delivery::Clearance;
+use crate::domain::entry::Entry;
+use crate::domain::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
+use crate::domain::outside::plain;
+use crate::domain::receipt::{Outcome, Receipt};
+use crate::domain::repo_path::RepoPath;
+use crate::domain::report::DeliveryObject;
+use crate::domain::task::{Delivered, Record, TaskState};
+use crate::domain::verdict::Row;
+use crate::error::{Code, Failure, Result};
+use crate::git::tree;
+use crate::tools::place::Place;
+
+/// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
+pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -> Result<Finding> {
+    task.require_active()?;
+    if refs.len() > MOST_REFERENCES {
+        let message = format!("`refs` has {} references; at most {MOST_REFERENCES} are taken", refs.len());
+        return Err(Failure::new(Code::ArgumentsInvalid, message)
+            .subject("refs")
+            .expected(MOST_REFERENCES, refs.len()));
+    }
+    let mut found = Vec::new();
+    let mut wrong = Vec::new();
+    for reference in refs {
+        match look_up(task, reference) {
+            Ok(reference) if found.contains(&reference) => {}
+            Ok(reference) => found.push(reference),
+            Err(failure) if failure.code() == Code::Io => return Err(failure),
+            Err(failure) => wrong.push(failure),
+        }
+    }
+    match Failure::first_of(wrong) {
+        Some(failure) => Err(failure),
+        None => Finding::new(kind, &redacted(task.session, text), found),
+    }
+}
+
+fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
+    if let Some(digest) = reference.strip_prefix("sha256:") {
+        let digest = digest.parse().map_err(|_| nothing(reference, "it is no digest"))?;
+        gate::require_own(task, &digest)?;
+        return Ok(Reference::Ledger { name: reference.to_owned() });
+    }
+    let own = |entry: &Entry| entry.task.as_deref() == Some(task.view.id.as_str());
+    if task.ledger.action(reference)?.first().is_some_and(own) {
+        return Ok(Reference::Ledger { name: reference.to_owned() });
+    }
+    if let Some(file) = file(task, reference, None)? {
+        return Ok(file);
+    }
+    if let Some((path, lines)) = reference.rsplit_once(':')
+        && let Some(lines) = Lines::read(lines)
+    {
+        let file = file(task, path, Some(lines))?;
+        return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
+    }
+    Err(nothing(reference, "it names no file of the worktree or the base, and no action of this task"))
+}
+
+fn nothing(reference: &str, why: &str) -> Failure {
+    let shown = plain(reference, 200);
+    let forms = "path, path:line, path:first-last, an action of this task, or sha256:…";
+    Failure::new(Code::NotFound, format!("the reference {shown:?} leads nowhere: {why}"))
+        .subject(shown.clone())
+        .expected(forms, shown)
+        .remedy(
+            "Name what is there, or leave it out: a finding without references is marked as unverified.",
+            [""; 0],
+        )
+}
+
+/// A file that may be read, or some of its lines; `None` where there is no such file.
+fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
+    let (place, path) = (gate::place(task)?, Place::path(path)?);
+    place.require_readable(&path)?;
+    let Some(bytes) = content(task, &place, &path)? else { return Ok(None) };
+    if let Some(wanted) = lines {
+        let has = bytes.split_inclusive(|b| *b == b'\n').count() as u64;
+        if wanted.last > has {
+            let failure = nothing(&format!("{path}:{wanted}"), &format!("the file has {has} lines"));
+            return Err(failure.expected(has, wanted.last));
+        }
+    }
+    Ok(Some(Reference::File { blob: place.blob(&bytes)?, path, lines }))
+}
+
+/// The bytes of a file as the worker has it, else as the base has it.
+fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+    if place.open(path)?.is_some() {
+        return place.bytes(path).map(Some);
+    }
+    let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
+    match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {
+        Some((mode, id)) if mode.is_regular() => objects.blob(&id).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses the delivery of an exploration that found nothing, not even a limit.
+pub fn require_something(task: &TaskWrite<'_>, rows: &[Row]) -> Result<()> {
+    if !task.view.findings.is_empty() {
+        return Ok(());
+    }
+    let id = &task.view.id;
+    Err(Failure::new(
+        Code::VerificationFailed,
+        format!(
+            "the exploration {id} has noted nothing: it needs a finding, or a limit of what was looked at"
+        ),
+    )
+    .subject("findings")
+    .expected("at least one finding or limit", 0)
+    .detail("requirements", rows)
+    .remedy(
+        "Let the worker note what it found (note_finding), then deliver.",
+        ["git", "tender", "report", id],
+    ))
+}
+
+/// True for tasks whose delivery is their report.
+#[must_use]
+pub fn is_meant(task: &TaskWrite<'_>) -> bool {
+    task.view.opened.as_ref().is_some_and(|opened| opened.value.contract.kind == Kind::Explore)
+}
+
+/// Completes an exploration: its report is what is delivered, and no file is written.
+pub fn deliver(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    _clearance: &Clearance,
+    evidence: Vec<String>,
+    options: &Options,
+) -> Result<DeliveryObject> {
+    let (id, mode) = (task.view.id.clone(), task.view.opened()?.effective.delivery);
+    if options.write == Write::DryRun {
+        let text = "the report would be delivered; no file is written".to_owned();
+        action.succeed(&mut task.ledger, &Record::Done { text })?;
+        return Ok(DeliveryObject::preview(&id, mode, Vec::new()));
+    }
+    let manifest = task.view.last_candidate()?.value.patch.manifest_sha256;
+    let receipt = Receipt::of_changes(&fresh_id("d"), manifest, &[], Outcome::Applied);
+    // Whether the live tree has moved on is worth knowing, and nothing hangs on it.
+    let head = live::home(task.session, task.view.opened()?).and_then(|home| home.resolve("HEAD", "commit"));
+    let head = head.ok().flatten();
+    let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };
+    task.finish(action, &Record::Delivered(Box::new(delivered)))?;
+    hooks::after_task(task.session, &id);
+    Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
+}
+
+/// Refuses to undo what wrote nothing.
+pub fn refuse_undo(task: &TaskWrite<'_>) -> Result<()> {
+    if !is_meant(task) {
+        return Ok(());
+    }
+    let id = &task.view.id;
+    Err(Failure::new(
+        Code::StateInvalid,
+        format!("the task {id} is an exploration: what it delivered is its report, no file was written, and so there is nothing to undo"),
+    )
+    .subject(id.clone())
+    .expected("a delivery that wrote something", "an exploration's report")
+    .remedy("See what it found.", ["git", "tender", "report", id]))
+}

@@ -1,0 +1,148 @@
+//! The brief report: for a worker whose context was cut, and as the answer of `task_status`. From the ledger and the blobs alone.
+
+use super::super::Session;
+use super::of_view;
+use crate::domain::action::ActionState;
+use crate::domain::finding::FindingObject;
+use crate::domain::inquiry::{AmendmentObject, QuestionObject};
+use crate::domain::patch::Candidate;
+use crate::domain::task::{TaskState, TaskView};
+use crate::domain::verdict::{Row, Verdict};
+use crate::error::Result;
+use serde::Serialize;
+
+/// What `report --brief` shows: enough to go on after a context was cut.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Brief {
+    schema: &'static str,
+    task_id: String,
+    state: TaskState,
+    goal: String,
+    worktree: String,
+    contract: crate::domain::task::Seal,
+    write_scope: Vec<String>,
+    allowed_tools: Vec<String>,
+    candidate: Option<u32>,
+    /// Required rows that have not passed.
+    open: Vec<Row>,
+    /// What was done, each with its action.
+    done: Vec<Step>,
+    /// What a person was asked, with the answers.
+    questions: Vec<QuestionObject>,
+    /// What was wished to be different in the contract, with what became of it.
+    amendments: Vec<AmendmentObject>,
+    /// What was noted so far.
+    findings: Vec<FindingObject>,
+    /// Limits of what was looked at.
+    limits: Vec<String>,
+    budget: serde_json::Value,
+}
+
+/// One thing that was done.
+#[derive(Debug, Serialize)]
+struct Step {
+    text: String,
+    #[serde(rename = "ref")]
+    reference: String,
+}
+
+/// The brief report of a task.
+pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
+    let (ledger, view) = session.view(named)?;
+    let report = of_view(session, &ledger, &view)?;
+    let opened = view.opened()?;
+    let open = report
+        .requirements
+        .into_iter()
+        .filter(|row| row.required && row.verdict != Verdict::Passed)
+        .collect();
+    Ok(Brief {
+        schema: "git-tender/brief/v1",
+        task_id: view.id.clone(),
+        state: report.state,
+        goal: report.goal,
+        worktree: opened.worktree.clone(),
+        contract: opened.seal.clone(),
+        write_scope: opened.contract.write_scope.patterns().to_vec(),
+        allowed_tools: opened.contract.allowed_tools.clone(),
+        candidate: report.candidate,
+        open,
+        done: steps(&view),
+        questions: report.questions,
+        amendments: report.amendments,
+        findings: report.findings,
+        limits: report.limits,
+        budget: report.budget,
+    })
+}
+
+fn steps(view: &TaskView) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut add = |at: &str, reference: &str, text: String| {
+        steps.push((at.to_owned(), Step { text, reference: reference.to_owned() }))
+    };
+    for captured in &view.candidates {
+        let Candidate { candidate, changes, .. } = &captured.value;
+        add(
+            &captured.at,
+            &captured.action,
+            format!("captured candidate {candidate} with {} changed paths", changes.len()),
+        );
+    }
+    for run in &view.evidence {
+        let outcome = serde_json::to_value(run.value.outcome)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default();
+        add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
+    }
+    for call in view.calls.iter() {
+        let text = match call.state {
+            ActionState::SafeToRetry => format!("{} was cut off; it changed nothing", call.tool),
+            ActionState::Succeeded if !call.changed.is_empty() => {
+                let paths: Vec<String> = call.changed.iter().map(ToString::to_string).collect();
+                format!("{} changed {}", call.tool, paths.join(", "))
+            }
+            _ => continue,
+        };
+        add(&call.at, &call.action, text);
+    }
+    if let Some(receipt) = &view.delivered {
+        add(&receipt.at, &receipt.action, format!("delivered {} paths", receipt.value.receipt.paths.len()));
+    }
+    if let Some(receipt) = &view.undone {
+        add(&receipt.at, &receipt.action, "the delivery was reversed".to_owned());
+    }
+    steps.sort_by(|a, b| a.0.cmp(&b.0));
+    steps.into_iter().map(|(_, step)| step).collect()
+}
+
+impl Brief {
+    /// As text for a person or a worker.
+    #[must_use]
+    pub fn text(&self) -> String {
+        use std::fmt::Write;
+        let mut out = format!("task {}: {}\n", self.task_id, self.goal);
+        let _ = writeln!(out, "  worktree  {}\n  may write {}", self.worktree, self.write_scope.join(", "));
+        for row in &self.open {
+            let _ =
+                writeln!(out, "  open      {}: {}", row.id, row.reason.as_deref().unwrap_or("not shown yet"));
+        }
+        for step in &self.done {
+            let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
+        }
+        let asked = self.questions.iter().flat_map(QuestionObject::lines);
+        for line in asked.chain(self.amendments.iter().flat_map(AmendmentObject::lines)) {
+            let _ = writeln!(out, "  {line}");
+        }
+        for finding in &self.findings {
+            let _ = writeln!(out, "  found     {}", finding.line());
+        }
+        for (key, share) in self.budget.as_object().into_iter().flatten() {
+            let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);
+            let _ = writeln!(out, "  budget    {key}: {used} of {} used", share["limit"]);
+        }
+        out
+    }
+}

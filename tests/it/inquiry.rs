@@ -1,0 +1,153 @@
+//! Questions of a worker: they stop the task until a person answers, and the worker finds the answer.
+
+use crate::support::{Contract, Lab, Repo, Worker};
+use serde_json::json;
+
+fn opened(repo: &Repo<'_>) -> Worker {
+    repo.open(&Contract::new("t1"));
+    repo.approve_without_terminal();
+    Worker::of(repo, "t1")
+}
+
+#[test]
+fn a_question_stops_deliveries_until_a_person_answers_it() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.changing("t1", &[("docs/b.md", Some("changed\n"))]);
+    let worker = Worker::of(&repo, "t1");
+    let id = worker.ask("Which of both?");
+    let before = repo.json(&["report", "t1"]).ok();
+    assert_eq!(before.json["state"], "waiting_input");
+    assert_eq!(repo.json(&["status"]).ok().json["tasks"][0]["state"], "waiting_input");
+    let asked = &before.json["questions"][0];
+    assert_eq!((asked["id"].as_str(), asked["text"].as_str()), (Some(id.as_str()), Some("Which of both?")));
+    assert_eq!(asked["origin"], "worker");
+    assert_eq!((&asked["untrusted"], &asked["answer"]), (&json!(true), &json!(null)));
+    for command in [
+        ["deliver", "t1"].as_slice(),
+        &["deliver", "t1", "--dry-run"],
+        &["deliver", "t1", "--merge"],
+        &["ship", "t1"],
+    ] {
+        let answer = repo.json(command);
+        let error = answer.fails("input.required");
+        assert_eq!(error["subject"], id.as_str(), "{command:?}");
+        assert!(error["message"].as_str().expect("text").contains("Which of both?"), "{error:#}");
+        assert_eq!(error["remedy"]["command"], json!(["git", "tender", "answer", "t1", id, "TEXT"]));
+    }
+    assert_eq!(repo.text("docs/b.md"), "second\n");
+    worker.refused("finish", json!({}), "input.required");
+    // Reading, capturing and checking go on.
+    worker.ok("read_file", json!({"path": "docs/a.md"}));
+    repo.json(&["submit", "t1"]).ok();
+    repo.json(&["verify", "t1"]).ok();
+    repo.json(&["answer", "t1", "the first"]).fails("permission.denied");
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "waiting_input");
+    repo.approve_without_terminal();
+    let answered = repo.json(&["answer", "t1", "the first"]).ok();
+    assert_eq!(answered.json["kind"], "question");
+    assert_eq!((&answered.json["action"], &answered.json["outcome"]), (&json!(id), &json!("answered")));
+    assert_eq!(answered.json["state"], "verified");
+    for report in [repo.json(&["report", "t1"]).ok().json, repo.json(&["report", "t1", "--brief"]).ok().json]
+    {
+        assert_eq!(report["questions"][0]["answer"]["text"], "the first");
+        assert_eq!(report["questions"][0]["answer"]["origin"], "person");
+    }
+    let status = worker.ok("task_status", json!({}));
+    assert_eq!(status["questions"][0]["answer"]["text"], "the first");
+    worker.ok("finish", json!({}));
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/b.md"), "changed\n");
+    repo.json(&["answer", "t1", "again"]).fails("state.invalid");
+}
+
+#[test]
+fn one_of_several_has_to_be_named() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let worker = opened(&repo);
+    let (first, second) = (worker.ask("one?"), worker.ask("two?"));
+    let wish = worker.propose(json!({"writeScope": ["docs/"]}));
+    let several = repo.json(&["answer", "t1", "yes"]);
+    let error = several.fails("arguments.invalid");
+    assert_eq!(error["details"]["open"].as_array().expect("ids").len(), 3, "{error:#}");
+    let kinds: Vec<&str> = error["details"]["asked"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["kind"].as_str().expect("text"))
+        .collect();
+    assert_eq!(kinds, ["amendment", "question", "question"]);
+    repo.json(&["answer", "t1", "a0000", "yes"]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", &second, "2"]).ok();
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "waiting_input");
+    repo.json(&["answer", "t1", &second, "3"]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", &wish, "perhaps"]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", &wish, "no"]).ok();
+    repo.json(&["answer", "t1", "", "1"]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", " "]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", &"x".repeat(20_001)]).fails("arguments.invalid");
+    repo.json(&["answer", "t1", "1"]).ok();
+    let report = repo.json(&["report", "t1"]).ok();
+    let answers: Vec<&str> = report.json["questions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|asked| asked["answer"]["text"].as_str().expect("text"))
+        .collect();
+    assert_eq!(answers, ["1", "2"]);
+    assert_eq!(report.json["questions"][0]["id"], first.as_str());
+    assert_ne!(report.json["state"], "waiting_input");
+}
+
+#[test]
+fn a_question_says_something_and_not_too_much_and_cannot_act_on_a_terminal() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let worker = opened(&repo);
+    for question in [String::new(), " \n".to_owned(), "x".repeat(4001)] {
+        let failure = worker.refused("request_input", json!({ "question": question }), "arguments.invalid");
+        assert_eq!(failure["subject"], "question");
+    }
+    assert_ne!(repo.json(&["report", "t1"]).ok().json["state"], "waiting_input");
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}yes?\r\u{202e}txt";
+    worker.ask(hostile);
+    assert_eq!(
+        repo.json(&["report", "t1"]).ok().json["questions"][0]["text"],
+        hostile,
+        "JSON has it as it is"
+    );
+    for command in [
+        ["report", "t1"].as_slice(),
+        &["report", "t1", "--brief"],
+        &["deliver", "t1"],
+        &["answer", "t1", "a0", "x"],
+    ] {
+        let shown = repo.tender(command).all();
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}']), "{command:?}: {shown:?}");
+    }
+    let shown = repo.tender(&["report", "t1"]).ok().text();
+    assert!(shown.contains("\\u{1b}[2J") && shown.contains("worker's words"), "{shown}");
+}
+
+#[test]
+fn no_secret_of_the_callers_is_in_a_question() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open(&Contract::new("t1"));
+    let worker = Worker::with(&repo, "t1", &[("DEPLOY_TOKEN", "hunter2hunter2")]);
+    worker.ask("is it hunter2hunter2?");
+    let text = repo.json(&["report", "t1"]).ok().json["questions"][0]["text"].to_string();
+    assert!(text.contains("is it") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn what_was_asked_ends_with_the_task() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let worker = opened(&repo);
+    worker.ask("go on?");
+    repo.json(&["cancel", "t1"]).ok();
+    repo.json(&["answer", "t1", "yes"]).fails("cancelled");
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "cancelled");
+}
