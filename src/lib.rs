@@ -5,6 +5,7 @@
 //! | folder | what it is for | begin with |
 //! |---|---|---|
 //! | [`cli`] | arguments in, one operation, output; the only place that prints or reads the environment | [`cli::args`], [`cli::commands`] |
+//! | [`mcp`] | a task's tools for a worker, over the Model Context Protocol; each call goes through the gate | [`mcp::serve()`] |
 //! | [`ops`] | one use case a file, named like its command: what happens, and in which order | [`ops::deliver`] |
 //! | [`render`] | results as text for people | [`render::text`] |
 //! | [`tools`] | what a worker may call: arguments, answers, and how the worktree is reached | [`tools::place`] |

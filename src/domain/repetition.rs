@@ -1,7 +1,7 @@
 //! Repetition: the same call with the same result, again and again.
 //!
 //! A fingerprint is the tool, its canonical arguments, and the code of a failure or the digest of a result. A result that the task has not
-//! seen before sets all counts back: something has moved. So a poll whose result changes is never stopped, and two calls in turn that
+//! seen before, and that is no refusal, sets all counts back: something has moved. So a poll whose result changes is never stopped, and two calls in turn that
 //! bring nothing new are. What changes in wording only is another call, and is bounded by the budgets.
 
 use super::action::ActionState;
@@ -31,7 +31,8 @@ impl Repetition {
     pub fn take(&mut self, entry: &Entry) {
         let Some(outcome) = outcome(entry) else { return };
         let print = Sha256::of_json(&json!([entry.tool, entry.params_sha256, outcome]));
-        if self.seen.insert(print) {
+        // A refusal moves nothing: a task that is stopped stays so, whatever else it is refused.
+        if self.seen.insert(print) && entry.state != ActionState::Denied {
             self.counts.clear();
             self.most = None;
         }
@@ -159,6 +160,20 @@ mod tests {
         assert_eq!(after(rows.clone()).stopped(5), None);
         rows.push(ok("a", "old"));
         assert_eq!(after(rows).stopped(5), Some("a"));
+    }
+
+    #[test]
+    fn a_refusal_of_something_else_lets_no_task_go_on() {
+        let denied = |arguments: &str| {
+            let result = json!({ "failure": { "code": "scope.violation" } });
+            row("apply_patch", arguments, ActionState::Denied, result)
+        };
+        let mut rows: Vec<Entry> = (0..5).map(|_| denied("src/a")).collect();
+        assert!(after(rows.clone()).stopped(5).is_some());
+        rows.push(denied("src/b"));
+        assert!(after(rows.clone()).stopped(5).is_some());
+        rows.push(ok("read_file", "new"));
+        assert_eq!(after(rows).stopped(5), None);
     }
 
     #[test]

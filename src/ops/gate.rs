@@ -148,7 +148,7 @@ impl<'s> Door<'s> {
             .and_then(|call| task.require_wanted().map(|()| call));
         let call = match admitted {
             Ok(call) => call,
-            Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+            Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
         let started = Instant::now();
@@ -165,7 +165,9 @@ impl<'s> Door<'s> {
                 task.finish(action, &Record::Called(Box::new(called)))?;
                 Ok(outcome.value)
             }
-            Err(run::Stopped::WithoutEffect(failure)) => Err(action.fail(&mut task.ledger, failure)),
+            Err(run::Stopped::WithoutEffect(failure)) => {
+                Err(action.fail(&mut task.ledger, for_a_worker(&task.view, failure)))
+            }
             Err(run::Stopped::Open(failure)) => Err(action.lose(&mut task.ledger, failure)),
         }
     }
@@ -217,6 +219,17 @@ fn after(task: &mut TaskWrite<'_>) -> Result<(Option<Failure>, Option<String>)> 
     task.refresh()?;
     let limit = task.view.limits().of(Key::RepeatedFailures);
     Ok((task.view.repeated(), task.view.charges.repetition().warning(limit)))
+}
+
+/// What generally comes next at the command line is of no use to a worker.
+fn for_a_worker(view: &TaskView, failure: Failure) -> Failure {
+    if failure.has_remedy() {
+        return failure;
+    }
+    failure.remedy(
+        "task_status says what this task may read, change and check, and what is left of its budget.",
+        ["git", "tender", "report", "--brief", &view.id],
+    )
 }
 
 /// False for refusals that follow from the task's state: the call that brought the task there has had its answer.

@@ -172,7 +172,6 @@ fn a_command_of_a_later_version_does_not_exist() {
         &["check"][..],
         &["bundle", "create", "t1", "-o", "x"],
         &["run", "t1", "--", "true"],
-        &["mcp", "t1"],
         &["verifier", "list"],
         &["export", "t1", "--as", "junit"],
         &["agent", "instructions"],
@@ -197,14 +196,14 @@ fn help_is_there_for_every_command_and_names_no_command_of_a_later_version() {
     let top = repo.tender(&["--help"]).ok().text();
     let commands = [
         "demo", "init", "start", "open", "submit", "verify", "attest", "deliver", "ship", "rebase", "undo",
-        "status", "answer", "report", "diff", "log", "show", "cancel", "gc", "doctor", "recover",
+        "status", "answer", "report", "diff", "log", "show", "cancel", "gc", "doctor", "recover", "mcp",
     ];
     for command in commands {
         assert!(top.contains(command), "{command} is not in --help: {top}");
         let help = repo.tender(&[command, "--help"]).ok().text();
         assert!(help.lines().count() >= 3 && help.contains("Usage"), "{command}: {help}");
     }
-    for command in ["bundle", "run", "mcp"] {
+    for command in ["bundle", "run"] {
         assert!(
             !top.lines().any(|line| line.trim_start().starts_with(command)),
             "{command} does not exist yet"

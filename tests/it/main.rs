@@ -29,6 +29,7 @@ mod family;
 mod history;
 mod hooks;
 mod inquiry;
+mod mcp;
 mod open;
 mod patches;
 mod policy;

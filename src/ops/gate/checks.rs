@@ -14,24 +14,24 @@ use crate::domain::report::VerificationObject;
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
 use crate::tools::requests::{Checked, Finished, Log, Run};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The most findings of a run in one answer.
 const MOST_FINDINGS: usize = 10;
 
 /// Captures, and runs one verifier.
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
-    let object_of = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
-    let rows: Vec<&Row> = object_of.1.requirements.iter().filter(|row| row.verifier == id).collect();
+    let (candidate, verification) = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
+    let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
     let answer = Checked {
-        candidate: object_of.0.candidate,
+        candidate: candidate.candidate,
         verdict: word(worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(|row| object(row)).collect(),
         runs: runs(task, &rows)?,
     };
-    let origin = Origin::new("verifier", id);
-    Ok(Outcome { origin: Some(origin), charged_otherwise: true, ..Outcome::of(&answer)? })
+    let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
+    Ok(Outcome { origin, novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
 }
 
 /// Captures, runs all verifiers, and says whether anything is left for the worker to do.
@@ -64,7 +64,15 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         changes: candidate.changes.iter().map(object).collect(),
         runs: runs(task, &rows)?,
     };
-    Ok(Outcome { charged_otherwise: true, ..Outcome::of(&answer)? })
+    let novelty = Some(novelty(&candidate, &rows));
+    Ok(Outcome { novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
+}
+
+/// What tells a new result from an old one: the bytes that were judged, and the verdicts. That it ran anew is nothing new.
+fn novelty(candidate: &Candidate, rows: &[&Row]) -> Value {
+    let verdicts: Vec<Value> =
+        rows.iter().map(|row| json!([row.id, row.verdict, row.reason, row.checks])).collect();
+    json!([candidate.tree, verdicts])
 }
 
 fn produce(

@@ -5,6 +5,7 @@ pub mod contract;
 pub mod deadly;
 pub mod http;
 pub mod lab;
+pub mod mcp;
 pub mod remote;
 pub mod repo;
 pub mod shape;
