@@ -62,9 +62,12 @@ fn path_above<'a>(text: &Text<'a>, from: usize, block: usize) -> Option<&'a str>
         [name, ..] => name,
         [] => return None,
     };
+    if is_fence(name) {
+        return None;
+    }
     let quoted = |mark: &str| name.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
     let name = quoted("**").or_else(|| quoted("`")).unwrap_or(name);
-    (!name.is_empty() && !is_fence(name)).then_some(name)
+    (!name.is_empty()).then_some(name)
 }
 
 /// One block, from its first line to behind its last.

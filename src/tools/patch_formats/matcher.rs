@@ -298,12 +298,14 @@ fn nearest(
         let line = file.get(at + number)?;
         (Tier::Trailing.key(line.text, "") == Tier::Trailing.key(text, "")).then_some(())
     };
-    let looked_at = old.len().min(EFFORT / places.len().max(1)).max(1);
-    let score =
-        |at: usize| (0..looked_at.min(old.len())).filter(|number| same(at, *number).is_some()).count();
+    let looked_at = (EFFORT / places.len().max(1)).clamp(1, old.len().max(1)).min(old.len());
+    let score = |at: usize| {
+        let is_same = |number: &usize| same(at, *number).is_some();
+        let at_once = (0..looked_at).take_while(is_same).count();
+        ((0..looked_at).filter(is_same).count(), at_once, std::cmp::Reverse(at))
+    };
     let fixed = places.len() == 1;
-    let (best, at) =
-        places.map(|at| (score(at), at)).max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at)))?;
+    let (best, _, std::cmp::Reverse(at)) = places.map(score).max()?;
     if best == 0 && !fixed {
         return None;
     }
