@@ -73,13 +73,24 @@ pub struct Run {
     /// How it ended, such as `exit 1`.
     pub end: String,
     /// The error to begin with, where one can be told.
-    pub first_error: Option<Map<String, Value>>,
+    pub first_error: Option<FirstErrorIn>,
     /// What it said, at most ten.
     pub findings: Vec<Map<String, Value>>,
     /// The whole logs, to read with `read_file` by `ref` and `lines`.
     pub logs: Vec<Log>,
     /// Where all of it came from.
     pub origin: crate::domain::call::Origin,
+}
+
+/// An error, and the log that it stands in.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FirstErrorIn {
+    /// The error.
+    #[serde(flatten)]
+    pub error: crate::domain::first_error::FirstError,
+    /// The log's reference.
+    #[serde(rename = "ref")]
+    pub reference: String,
 }
 
 /// A stored log.

@@ -26,6 +26,7 @@ mod environment;
 mod evidence;
 mod explore;
 mod family;
+mod gate;
 mod history;
 mod hooks;
 mod inquiry;

@@ -6,15 +6,16 @@ use super::super::{explore, report, submit};
 use super::Line;
 use super::run::{Outcome, object};
 use crate::domain::call::Origin;
-use crate::domain::contract::Kind;
+use crate::domain::contract;
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::{Attempt, Evidence, shown};
+use crate::domain::first_error::{self, Kind};
 use crate::domain::patch::Candidate;
 use crate::domain::report::VerificationObject;
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
-use crate::tools::requests::{Checked, Finished, Log, Run};
-use serde_json::{Map, Value, json};
+use crate::tools::requests::{Checked, Finished, FirstErrorIn, Log, Run};
+use serde_json::{Value, json};
 
 /// The most findings of a run in one answer.
 const MOST_FINDINGS: usize = 10;
@@ -45,7 +46,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         why.push(format!("{} is {}: {reason}", row.id, word(row.verdict)));
         done &= waits;
     }
-    if candidate.changes.is_empty() && task.view.opened()?.contract.kind != Kind::Explore {
+    if candidate.changes.is_empty() && task.view.opened()?.contract.kind != contract::Kind::Explore {
         done = false;
         why.push("nothing has changed against the base".to_owned());
     }
@@ -132,8 +133,17 @@ fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256)> {
         .filter_map(|(name, digest)| Some((name, digest?)))
 }
 
-fn first_error(_logs: &[(Vec<u8>, Log)]) -> Option<Map<String, Value>> {
-    None
+/// Of both streams the one that a tool's own words tell; what only looks like an error comes after, and standard error first.
+fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
+    let found = logs.iter().rev().filter_map(|(bytes, log)| {
+        let error = first_error::find(bytes)?;
+        Some(FirstErrorIn { error, reference: log.reference.clone() })
+    });
+    found.min_by_key(|found| match found.error.kind {
+        Kind::Tail => 2,
+        Kind::Plain => 1,
+        _ => 0,
+    })
 }
 
 fn end(attempt: &Attempt) -> String {
