@@ -10,7 +10,13 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
         if said.starts_with("error:") || said.starts_with("fatal error:") {
             let mut lines = vec![text.to_owned()];
             lines.extend(rest.ahead_while(4, |next| next.starts_with(' ')));
-            return Some(Found { sign: Sign::Sure, kind: Kind::Compiler, text: lines, place: Some(place) });
+            return Some(Found {
+                sign: Sign::Sure,
+                kind: Kind::Compiler,
+                text: lines,
+                place: Some(place),
+                from: None,
+            });
         }
     }
     let linker = text.contains(": undefined reference to ") || text.contains(": multiple definition of ");
@@ -20,5 +26,6 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
         kind: Kind::Linker,
         text: vec![text.to_owned()],
         place: path.map(|path| Place { path: path.to_owned(), row: None, column: None }),
+        from: None,
     })
 }
