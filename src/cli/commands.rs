@@ -180,7 +180,7 @@ fn agent(format: Format, args: &AgentArgs) -> Result<u8> {
     let object = ops::agent::agent(what, target, args.task.as_deref());
     show(format, &object, || object.text.clone())?;
     if format == Format::Text {
-        output::write_err(&&object.told());
+        output::write_err(&object.told());
     }
     Ok(0)
 }

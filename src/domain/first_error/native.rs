@@ -6,18 +6,18 @@ use super::{Found, Kind, Sign};
 
 pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let text = line.text.as_str();
-    if let Some((place, said)) = Place::in_front(text) {
-        if said.starts_with("error:") || said.starts_with("fatal error:") {
-            let mut lines = vec![text.to_owned()];
-            lines.extend(rest.ahead_while(4, |next| next.starts_with(' ')));
-            return Some(Found {
-                sign: Sign::Sure,
-                kind: Kind::Compiler,
-                text: lines,
-                place: Some(place),
-                from: None,
-            });
-        }
+    if let Some((place, said)) = Place::in_front(text)
+        && (said.starts_with("error:") || said.starts_with("fatal error:"))
+    {
+        let mut lines = vec![text.to_owned()];
+        lines.extend(rest.ahead_while(4, |next| next.starts_with(' ')));
+        return Some(Found {
+            sign: Sign::Sure,
+            kind: Kind::Compiler,
+            text: lines,
+            place: Some(place),
+            from: None,
+        });
     }
     let linker = text.contains(": undefined reference to ") || text.contains(": multiple definition of ");
     let path = text.split(":(").next().filter(|path| *path != text && !path.contains(' '));

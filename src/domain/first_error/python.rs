@@ -50,8 +50,8 @@ fn assertion(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Found {
     wrong.extend(rest.ahead_while(LINES, |next| next.starts_with("E  ")));
     let within = wrong.iter().find_map(|text| file(text.trim_start_matches('E').trim_start()));
     let behind = || {
-        let next = rest.ahead(LINES).map(|next| next.text).skip_while(|next| next.starts_with("E  "));
-        let next = next.skip_while(|next| next.is_empty() || next.starts_with("  ")).next()?;
+        let belongs = |text: &str| text.is_empty() || text.starts_with("E  ") || text.starts_with("  ");
+        let next = rest.ahead(LINES).map(|next| next.text).find(|text| !belongs(text))?;
         Place::in_front(&next).map(|(place, _)| place)
     };
     let place = within.or_else(behind).or_else(|| memory.place.take());

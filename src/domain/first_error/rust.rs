@@ -54,7 +54,8 @@ fn panic(text: &str, rest: &Lines<'_>) -> Option<(Vec<String>, Place)> {
     let text = text.trim_start();
     let (_, at) = text.strip_prefix("thread '")?.split_once(" panicked at ")?;
     // Before Rust 1.73 the message stood in front of the place.
-    let place = Place::whole(at).or_else(|| Place::whole(at.rsplit_once(", ")?.1))?;
+    let at = if at.starts_with('\'') { at.rsplit_once(", ")?.1 } else { at };
+    let place = Place::whole(at)?;
     let ends = |next: &str| {
         let next = next.trim_start();
         next.is_empty() || next.starts_with("stack backtrace:") || next.starts_with("note: ")
