@@ -216,7 +216,9 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         task.finish(action, &Record::Answered(Reply { to, text: text.to_owned() }))?;
         return Ok(("refused", Vec::new()));
     }
-    let version = match amend::version(task, &wish.value) {
+    // As long as it is not known what became of a delivery, nobody can say what the next version would be for.
+    let known = recover::before_writing(task.session, &task.view.id);
+    let version = match known.and_then(|()| amend::version(task, &wish.value)) {
         Ok(version) => version,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };

@@ -67,6 +67,9 @@ pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
     let wanted = || task.require_wanted().is_ok();
     each(task.session, opened, Moment::BeforeAction, &wanted, |hook, run| match hook.kind {
         Kind::Guard => match run(&asked) {
+            Ok(finished) if finished.end == End::Stopped => {
+                task.require_wanted().and_then(|()| verdict(hook, &finished))
+            }
             Ok(finished) => verdict(hook, &finished),
             Err(failure) => Err(blocked(hook, &format!("it could not be asked: {failure}"))),
         },

@@ -78,6 +78,8 @@ fn findings_with_what_they_rest_on_are_the_delivery() {
 fn a_reference_to_what_is_not_there_is_refused() {
     let lab = Lab::new();
     let repo = lab.repo("app");
+    repo.write("docs/sub/x.md", "x\n");
+    repo.commit("a folder");
     repo.open(&explore().set("readScope", json!(["docs/"])));
     let worker = Worker::of(&repo, "t1");
     let lines = LINES.lines().count();
@@ -88,7 +90,7 @@ fn a_reference_to_what_is_not_there_is_refused() {
         (format!("docs/a.md:1-{}", lines + 1), "not_found"),
         ("docs/a.md:0".to_owned(), "not_found"),
         ("docs/a.md:4-2".to_owned(), "not_found"),
-        ("docs".to_owned(), "arguments.invalid"),
+        ("docs/sub".to_owned(), "arguments.invalid"),
         ("src/a.txt".to_owned(), "scope.violation"),
         ("src/a.txt:1".to_owned(), "scope.violation"),
         ("../app/docs/a.md".to_owned(), "scope.violation"),
@@ -164,7 +166,7 @@ fn without_a_finding_or_with_a_row_that_failed_nothing_is_delivered() {
     worker.ok("note_finding", json!({"text": "nothing was found", "kind": "limit"}));
     assert_eq!(worker.ok("finish", json!({}))["done"], true);
     repo.json(&["deliver", "t1"]).ok();
-    repo.open(&Contract::new("t2").set("kind", json!("explore")).scope(&[]).allowed(&["unit"]));
+    repo.open(&explore().set("taskId", json!("t2")).allowed(&["unit"]));
     let second = Worker::of(&repo, "t2");
     second.ok("note_finding", json!({"text": "x", "kind": "limit"}));
     assert_eq!(repo.json(&["ship", "t2"]).code, 1);
