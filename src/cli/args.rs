@@ -1,7 +1,7 @@
 //! The grammar of the command line.
 
 use super::output::Format;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Delivers changes made by coding agents and bots into a git working tree that has work in progress:
@@ -124,6 +124,8 @@ pub enum Command {
         /// The task; may be left out inside its worktree, or where one task is open.
         task: Option<String>,
     },
+    /// Print what a coding agent's client needs to work on a task; installs nothing.
+    Agent(AgentArgs),
     /// Finish or undo what a crash left behind.
     Recover,
     /// Remove the worktrees and private files of ended tasks, where nothing would be lost.
@@ -141,6 +143,39 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// Arguments of `agent`.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// What is wanted.
+    #[arg(value_enum)]
+    pub what: AgentSnippet,
+    /// Whose client it is for.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub target: AgentClient,
+    /// The task; may be left out: the server then takes the one whose worktree it is started in, or the only open one.
+    pub task: Option<String>,
+}
+
+/// What `agent` prints.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum AgentSnippet {
+    /// How to work through the tools: text for AGENTS.md or CLAUDE.md.
+    Instructions,
+    /// The entry for the server of a task's tools.
+    Mcp,
+    /// Hooks that refuse the client's own tools for editing and for running commands. They are advice; the gate is what holds.
+    Hooks,
+}
+
+/// The clients that `agent` knows.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum AgentClient {
+    /// Codex.
+    Codex,
+    /// Claude Code.
+    Claude,
 }
 
 /// Arguments of `init`.

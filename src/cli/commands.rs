@@ -1,7 +1,8 @@
 //! Each command: convert the arguments, call one operation, hand its result to the output.
 
 use super::args::{
-    AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs, VerifyArgs,
+    self, AgentArgs, AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs,
+    VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, Format, Progress, show};
@@ -10,6 +11,7 @@ use crate::domain::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::mcp;
 use crate::ops::{self, Session};
+use crate::render::agent::{Client, Snippet};
 use crate::render::text;
 use std::io::Read;
 use std::path::Path;
@@ -149,6 +151,7 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
             )?;
             done(show(cli.format, &demo, || demo.text()))
         }
+        Command::Agent(args) => agent(cli.format, args),
         Command::Doctor => {
             let caller = surroundings.caller(cli.folder.as_deref());
             let diagnosis = ops::doctor::diagnose(&caller);
@@ -161,6 +164,25 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         }
         _ => Err(Failure::internal("this command has no handler")),
     }
+}
+
+/// The snippet alone goes to standard output, so that it can be put into a file; what a person has to know stands beside it.
+fn agent(format: Format, args: &AgentArgs) -> Result<u8> {
+    let what = match args.what {
+        args::AgentSnippet::Instructions => Snippet::Instructions,
+        args::AgentSnippet::Mcp => Snippet::Mcp,
+        args::AgentSnippet::Hooks => Snippet::Hooks,
+    };
+    let target = match args.target {
+        args::AgentClient::Codex => Client::Codex,
+        args::AgentClient::Claude => Client::Claude,
+    };
+    let object = ops::agent::agent(what, target, args.task.as_deref());
+    show(format, &object, || object.text.clone())?;
+    if format == Format::Text {
+        output::write_err(&object.told());
+    }
+    Ok(0)
 }
 
 /// Once the protocol has begun, the output is its own: what fails then is told on standard error.

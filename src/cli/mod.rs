@@ -111,5 +111,12 @@ fn machine(surroundings: &Surroundings) -> Machine {
 /// True for commands that work outside any repository.
 #[must_use]
 pub fn is_homeless(command: &Command) -> bool {
-    matches!(command, Command::Demo(_) | Command::Doctor | Command::Completions { .. } | Command::Man { .. })
+    matches!(
+        command,
+        Command::Agent(_)
+            | Command::Demo(_)
+            | Command::Doctor
+            | Command::Completions { .. }
+            | Command::Man { .. }
+    )
 }

@@ -97,6 +97,8 @@ struct Found {
     kind: Kind,
     text: Vec<String>,
     place: Option<Place>,
+    /// The line that it begins at, where that is further down.
+    from: Option<u32>,
 }
 
 /// What earlier lines have left for later ones.
@@ -121,7 +123,8 @@ pub fn find(log: &[u8]) -> Option<FirstError> {
             && best.as_ref().is_none_or(|(sign, _)| *sign < found.sign)
         {
             let sign = found.sign;
-            let error = told(found, line.number);
+            let number = found.from.unwrap_or(line.number);
+            let error = told(found, number);
             if sign == Sign::Sure {
                 return Some(error);
             }
@@ -155,7 +158,7 @@ fn told(found: Found, line: u32) -> FirstError {
 fn last(tail: Vec<Line>) -> Option<FirstError> {
     let first = tail.first()?.number;
     let text = tail.into_iter().map(|line| line.text).collect();
-    Some(told(Found { sign: Sign::Word, kind: Kind::Tail, text, place: None }, first))
+    Some(told(Found { sign: Sign::Word, kind: Kind::Tail, text, place: None, from: None }, first))
 }
 
 /// Beginnings of lines that call themselves errors.
@@ -176,8 +179,11 @@ const ECHOES: &[&str] = &[
     "error summary",
 ];
 
-/// A line that calls itself an error.
+/// A line that calls itself an error. What is indented is quoted by somebody.
 fn plain(line: &Line) -> Option<Found> {
+    if line.text.starts_with("    ") || line.text.starts_with('\t') {
+        return None;
+    }
     let text = line.text.trim().to_ascii_lowercase();
     if ECHOES.iter().any(|echo| text.starts_with(echo))
         || text.contains("0 failed")
@@ -196,6 +202,7 @@ fn plain(line: &Line) -> Option<Found> {
         kind: Kind::Plain,
         text: vec![line.text.clone()],
         place: Place::in_front(&line.text).map(|(place, _)| place),
+        from: None,
     })
 }
 

@@ -7,6 +7,7 @@
 //! `tripwire` what changed around it. What is decided is decided in
 //! `domain`; here it is looked up, recorded and carried out, in that order.
 
+pub mod agent;
 pub mod amend;
 pub mod answer;
 pub mod attest;

@@ -32,6 +32,7 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option
             kind: Kind::Go,
             text: vec![text.to_owned()],
             place: Some(place),
+            from: None,
         });
     }
     None
@@ -62,7 +63,13 @@ fn failure(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Found {
     let mut text = vec![line.text.clone()];
     text.extend(above.iter().filter(|_| place.is_none()).map(|(said, _)| said.clone()));
     text.extend(below);
-    Found { sign, kind: Kind::GoTest, text, place: place.or_else(|| above.map(|(_, place)| place)) }
+    Found {
+        sign,
+        kind: Kind::GoTest,
+        text,
+        place: place.or_else(|| above.map(|(_, place)| place)),
+        from: None,
+    }
 }
 
 /// `panic: …` and the goroutine below it.
@@ -76,13 +83,14 @@ fn panic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
 }
 
 fn panicked(said: &[String], rest: &Lines<'_>) -> Option<Found> {
+    // Looked for first: most lines with the word have no stack below them.
+    let start = rest.ahead(LINES).position(|line| line.text.starts_with("goroutine "))?;
     let stack: Vec<String> = rest.ahead(100).map(|next| next.text).collect();
-    let start = stack.iter().position(|text| text.starts_with("goroutine "))?;
     let frames = stack[start..].iter().filter_map(|text| text.strip_prefix('\t'));
     let places = frames.filter_map(|frame| Place::whole(frame.split(" +0x").next()?));
     let place = places.into_iter().find(|place| !is_of_go(&place.path));
     let text = said.iter().take_while(|text| !text.starts_with("goroutine ")).cloned().collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::GoTest, text, place })
+    Some(Found { sign: Sign::Sure, kind: Kind::GoTest, text, place, from: None })
 }
 
 /// Files of Go itself: the runtime and the package of tests are in every stack.

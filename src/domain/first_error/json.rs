@@ -37,7 +37,7 @@ fn cargo(value: &Value) -> Option<Found> {
     let place = Place::new(span["file_name"].as_str()?, number("line_start")?, number("column_start"));
     let shown = message["rendered"].as_str().or(message["message"].as_str())?;
     let text = shown.lines().take_while(|text| !text.trim().is_empty()).map(str::to_owned).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place) })
+    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place), from: None })
 }
 
 /// A failed test of libtest, with what it printed.
@@ -56,5 +56,5 @@ fn entry(value: &Value) -> Option<Found> {
     ["error", "fatal", "critical"].contains(&level.to_ascii_lowercase().as_str()).then_some(())?;
     let text = value["message"].as_str().or(value["msg"].as_str())?;
     let text = text.lines().map(str::to_owned).collect();
-    Some(Found { sign: Sign::Word, kind: Kind::Plain, text, place: None })
+    Some(Found { sign: Sign::Word, kind: Kind::Plain, text, place: None, from: None })
 }

@@ -6,12 +6,18 @@ use super::{Found, Kind, Sign};
 
 pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let text = line.text.as_str();
-    if let Some((place, said)) = Place::in_front(text) {
-        if said.starts_with("error:") || said.starts_with("fatal error:") {
-            let mut lines = vec![text.to_owned()];
-            lines.extend(rest.ahead_while(4, |next| next.starts_with(' ')));
-            return Some(Found { sign: Sign::Sure, kind: Kind::Compiler, text: lines, place: Some(place) });
-        }
+    if let Some((place, said)) = Place::in_front(text)
+        && (said.starts_with("error:") || said.starts_with("fatal error:"))
+    {
+        let mut lines = vec![text.to_owned()];
+        lines.extend(rest.ahead_while(4, |next| next.starts_with(' ')));
+        return Some(Found {
+            sign: Sign::Sure,
+            kind: Kind::Compiler,
+            text: lines,
+            place: Some(place),
+            from: None,
+        });
     }
     let linker = text.contains(": undefined reference to ") || text.contains(": multiple definition of ");
     let path = text.split(":(").next().filter(|path| *path != text && !path.contains(' '));
@@ -20,5 +26,6 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
         kind: Kind::Linker,
         text: vec![text.to_owned()],
         place: path.map(|path| Place { path: path.to_owned(), row: None, column: None }),
+        from: None,
     })
 }

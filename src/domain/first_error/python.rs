@@ -50,13 +50,13 @@ fn assertion(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Found {
     wrong.extend(rest.ahead_while(LINES, |next| next.starts_with("E  ")));
     let within = wrong.iter().find_map(|text| file(text.trim_start_matches('E').trim_start()));
     let behind = || {
-        let next = rest.ahead(LINES).map(|next| next.text).skip_while(|next| next.starts_with("E  "));
-        let next = next.skip_while(|next| next.is_empty() || next.starts_with("  ")).next()?;
+        let belongs = |text: &str| text.is_empty() || text.starts_with("E  ") || text.starts_with("  ");
+        let next = rest.ahead(LINES).map(|next| next.text).find(|text| !belongs(text))?;
         Place::in_front(&next).map(|(place, _)| place)
     };
     let place = within.or_else(behind).or_else(|| memory.place.take());
     let text = memory.source.take().into_iter().chain(wrong).collect();
-    Found { sign: Sign::Sure, kind: Kind::Pytest, text, place }
+    Found { sign: Sign::Sure, kind: Kind::Pytest, text, place, from: None }
 }
 
 /// `FAILED path::test - message` of the short summary, where nothing else was shown.
@@ -68,18 +68,20 @@ fn summary(text: &str) -> Option<Found> {
         kind: Kind::Pytest,
         text: vec![text.to_owned()],
         place: Some(Place { path: path.to_owned(), row: None, column: None }),
+        from: None,
     })
 }
 
 /// Up to the exception itself, the first line that is not indented. A program may log one that it has handled.
 fn traceback(line: &Line, rest: &Lines<'_>) -> Option<Found> {
-    let body: Vec<String> = rest.ahead(200).map(|next| next.text).collect();
-    let end = body.iter().position(|text| !text.is_empty() && !text.starts_with(' '))?;
+    let mut body = rest.ahead_while(200, |text| text.is_empty() || text.starts_with(' '));
+    let end = body.len();
+    body.push(rest.ahead(end + 1).nth(end)?.text);
     let place =
         body[..end].iter().filter_map(|text| file(text.trim_start())).rfind(|place| !is_library(&place.path));
     let shown = body[end.saturating_sub(LINES - 3)..=end].iter().cloned();
     let text = std::iter::once(line.text.clone()).chain(shown).collect();
-    Some(Found { sign: Sign::Likely, kind: Kind::Python, text, place })
+    Some(Found { sign: Sign::Likely, kind: Kind::Python, text, place, from: None })
 }
 
 /// `File "path", line 4, in f`

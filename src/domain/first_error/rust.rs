@@ -7,7 +7,7 @@ use super::{Found, Kind, LINES, Sign};
 pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     diagnostic(line, rest).or_else(|| section(line, rest)).or_else(|| {
         let (text, place) = panic(&line.text, rest)?;
-        Some(Found { sign: Sign::Likely, kind: Kind::Libtest, text, place: Some(place) })
+        Some(Found { sign: Sign::Likely, kind: Kind::Libtest, text, place: Some(place), from: None })
     })
 }
 
@@ -19,7 +19,7 @@ fn diagnostic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let arrow = rest.ahead(3).find_map(|next| Place::whole(next.text.trim_start().strip_prefix("--> ")?))?;
     let mut text = vec![line.text.clone()];
     text.extend(rest.ahead_while(LINES, |next| !next.trim().is_empty()));
-    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(arrow) })
+    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(arrow), from: None })
 }
 
 /// What libtest shows of a failed test: `---- name stdout ----`, then what it printed, its panic among that.
@@ -32,10 +32,13 @@ fn section(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     for _ in 0..1000 {
         let Some(next) = body.next().filter(|next| !ends(&next.text)) else { break };
         if let Some((mut text, place)) = panic(&next.text, &body) {
+            let mut from = Some(next.number);
+            // A thread that the test started has another name.
             if !text[0].contains(name) {
                 text.insert(0, line.text.clone());
+                from = None;
             }
-            return Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: Some(place) });
+            return Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: Some(place), from });
         }
         if !next.text.trim().is_empty() && printed.len() < LINES {
             printed.push(next.text);
@@ -43,7 +46,7 @@ fn section(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     }
     // A test can fail by what it returns; then there is no place.
     let text = std::iter::once(line.text.clone()).chain(printed).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: None })
+    Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: None, from: None })
 }
 
 /// `thread '…' panicked at path:row:column:`, and the message below it.
@@ -51,7 +54,8 @@ fn panic(text: &str, rest: &Lines<'_>) -> Option<(Vec<String>, Place)> {
     let text = text.trim_start();
     let (_, at) = text.strip_prefix("thread '")?.split_once(" panicked at ")?;
     // Before Rust 1.73 the message stood in front of the place.
-    let place = Place::whole(at).or_else(|| Place::whole(at.rsplit_once(", ")?.1))?;
+    let at = if at.starts_with('\'') { at.rsplit_once(", ")?.1 } else { at };
+    let place = Place::whole(at)?;
     let ends = |next: &str| {
         let next = next.trim_start();
         next.is_empty() || next.starts_with("stack backtrace:") || next.starts_with("note: ")

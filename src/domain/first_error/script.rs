@@ -18,7 +18,7 @@ fn typescript(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     }?;
     let mut lines = vec![text.to_owned()];
     lines.extend(rest.ahead_while(5, |next| next.starts_with(' ')));
-    Some(Found { sign: Sign::Sure, kind: Kind::Tsc, text: lines, place: Some(place) })
+    Some(Found { sign: Sign::Sure, kind: Kind::Tsc, text: lines, place: Some(place), from: None })
 }
 
 /// `path(row,column)`
@@ -31,15 +31,13 @@ fn in_brackets(text: &str) -> Option<Place> {
 /// ` FAIL  path > name`, the error below it, and an arrow to its place.
 fn vitest(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     line.text.trim_start().strip_prefix("FAIL ")?;
-    let below: Vec<String> = rest.ahead(40).map(|next| next.text).collect();
-    let arrow = below.iter().position(|text| place_behind(text, "❯ ").is_some())?;
-    // Another file's failure in between: the arrow is not this one's.
-    if below[..arrow].iter().any(|text| text.trim_start().starts_with('●')) {
-        return None;
-    }
-    let text = std::iter::once(&line.text).chain(&below[..=arrow]).cloned().collect();
-    let place = place_behind(&below[arrow], "❯ ");
-    Some(Found { sign: Sign::Sure, kind: Kind::Vitest, text, place })
+    // Jest begins its files with the same word; its failures begin with a bullet.
+    let is_other = |text: &str| text.trim_start().starts_with("FAIL ") || text.trim_start().starts_with('●');
+    let below = rest.ahead_while(40, |text| !is_other(text) && place_behind(text, "❯ ").is_none());
+    let place = Some(place_behind(&rest.ahead(41).nth(below.len())?.text, "❯ ")?);
+    let said = below.into_iter().filter(|text| !text.is_empty());
+    let text = std::iter::once(line.text.clone()).chain(said).collect();
+    Some(Found { sign: Sign::Sure, kind: Kind::Vitest, text, place, from: None })
 }
 
 /// `● suite › test`, what was expected, and the stack.
@@ -57,7 +55,7 @@ fn jest(line: &Line, rest: &Lines<'_>) -> Option<Found> {
         .find(|place| !place.path.contains("node_modules"));
     let said = own.iter().filter(|text| !text.trim().is_empty()).take(LINES - 1).map(|text| (*text).clone());
     let text = std::iter::once(line.text.clone()).chain(said).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Jest, text, place })
+    Some(Found { sign: Sign::Sure, kind: Kind::Jest, text, place, from: None })
 }
 
 /// The place behind a sign: `❯ path:row:column`, `at name (path:row:column)`.

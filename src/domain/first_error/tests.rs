@@ -20,12 +20,10 @@ fn at(log: &[u8], kind: Kind, place: &str, words: &[&str]) -> FirstError {
     }
     assert!(found.text.lines().count() <= LINES && !found.text.contains('\u{1b}'), "{}", found.text);
     let line = Lines::new(log).nth(found.line as usize - 1).expect("the line is there");
-    let first = found.text.lines().next().expect("a line").trim().to_owned();
     assert!(
-        found.text.contains(line.text.trim().split('\n').next().expect("text"))
-            || line.text.contains("rendered")
-            || found.kind == Kind::Pytest,
-        "{first} at {line:?}"
+        line.text.starts_with('{') || found.text.contains(line.text.trim()),
+        "{} is not at {line:?}",
+        found.text
     );
     found
 }
@@ -144,7 +142,7 @@ fn a_huge_log_takes_no_more_than_its_size() {
         "{\"Output\":1}\n",
         "\x1b[1m\x1b[2m\r",
     ] {
-        let log = line.repeat((2 << 20) / line.len());
+        let log = line.repeat((1 << 18) / line.len());
         assert!(find(log.as_bytes()).is_some() || line.contains('\r'), "{line}");
     }
 }
