@@ -8,7 +8,7 @@
 //! | [`mcp`] | a task's tools for a worker, over the Model Context Protocol; each call goes through the gate | [`mcp::serve()`] |
 //! | [`ops`] | one use case a file, named like its command: what happens, and in which order | [`ops::deliver`] |
 //! | [`render`] | results as text for people | [`render::text`] |
-//! | [`tools`] | what a worker may call: arguments, answers, and how the worktree is reached | [`tools::place`] |
+//! | [`tools`] | what a worker may call: arguments, answers, and how the worktree is reached | [`tools::place`], [`tools::patch_formats`] |
 //! | [`verifier`] | manifests, runs of verifiers, what they wrote, the evidence that comes of it | [`verifier::manifest`], [`verifier::formats`] |
 //! | [`git`] | all that reads or writes git data, worktrees or the user's files | [`git::capture`] (worktree → candidate), [`git::live`] (looking at the user's files), [`git::apply`] (the only writer of them) |
 //! | [`store`] | what is kept under `.git/tender/` | [`store::ledger`], [`store::layout`] |

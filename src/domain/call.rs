@@ -25,6 +25,9 @@ pub struct Arrived {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Called {
+    /// The connection that it came by.
+    #[serde(default)]
+    pub worker: String,
     /// Digest of the part of its answer that tells a new result from one that was given before.
     pub result: Sha256,
     /// Milliseconds that it took and that nothing else was charged for.

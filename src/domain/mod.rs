@@ -27,6 +27,7 @@ mod effects;
 pub mod entry;
 pub mod evidence;
 pub mod family;
+pub mod first_error;
 pub mod finding;
 pub mod hook;
 pub mod index;

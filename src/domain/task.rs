@@ -117,8 +117,8 @@ pub struct TaskView {
     pub collected: bool,
     /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
-    /// What a worker has read or written last at each path.
-    pub seen: BTreeMap<RepoPath, Option<ObjectId>>,
+    /// What was read or written last at each path, by each worker.
+    pub seen: BTreeMap<RepoPath, Vec<(String, Option<ObjectId>)>>,
     /// All calls of workers.
     pub calls: Calls,
     /// The last row by which a worker came, or changed a file once there was a candidate.
@@ -251,7 +251,9 @@ impl TaskView {
 
     fn take_call(&mut self, entry: &Entry, called: Called) {
         for Seen { path, git_blob } in called.seen {
-            self.seen.insert(path, git_blob);
+            let by_worker = self.seen.entry(path).or_default();
+            by_worker.retain(|(worker, _)| *worker != called.worker);
+            by_worker.push((called.worker.clone(), git_blob));
         }
         match called.effect {
             Some(Effect::Patched { changes }) => {
@@ -294,6 +296,15 @@ impl TaskView {
                 Record::Captured { candidate: Box::new(candidate), observation: Box::new(observation) },
             );
         }
+    }
+
+    /// The blob that a worker has read or written last at a path; of one that has not been there, what any other has: it may be the one that
+    /// was started anew after a crash.
+    #[must_use]
+    pub fn known_to(&self, worker: &str, path: &RepoPath) -> Option<ObjectId> {
+        let by_worker = self.seen.get(path)?;
+        let own = by_worker.iter().find(|(who, _)| who == worker);
+        own.or(by_worker.last())?.1.clone()
     }
 
     /// What `open` fixed.

@@ -9,7 +9,7 @@ mod content;
 mod endings;
 mod index;
 mod operations;
-mod places;
+pub(in crate::git) mod places;
 
 pub use content::{Body, Permissions};
 pub(super) use index::states;

@@ -6,6 +6,7 @@
 //! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote),
 //!   `address` (which parts of a remote's address are secret).
 //! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - A worker's own edit of its worktree, byte for byte: `edit`.
 //! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
 //!   everything by descriptors, no link followed. `index_write` changes entries of the user's index, for `apply` alone.
@@ -21,6 +22,7 @@ pub mod command;
 pub mod config;
 pub mod convert;
 pub mod drivers;
+pub mod edit;
 pub mod fsops;
 pub mod index_write;
 pub mod keep;

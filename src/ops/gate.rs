@@ -141,7 +141,7 @@ impl<'s> Door<'s> {
         let event = hooks::Event { tool, action: action.id(), arguments };
         let admitted = require_tool(&task.view, tool)
             .and_then(|()| Call::parse(tool, arguments))
-            .and_then(|call| authorize::authorize(task, &call).map(|()| call))
+            .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, charged).map(|()| call))
@@ -152,10 +152,11 @@ impl<'s> Door<'s> {
         };
         action.dispatch(&mut task.ledger)?;
         let started = Instant::now();
-        match run::run(task, &mut action, &call, line) {
+        match run::run(task, &action, &call, (&self.worker, line)) {
             Ok(outcome) => {
                 let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let called = Called {
+                    worker: self.worker.clone(),
                     result: Sha256::of_json(outcome.novelty.as_ref().unwrap_or(&outcome.value)),
                     milliseconds: if outcome.charged_otherwise { 0 } else { elapsed },
                     origin: outcome.origin,

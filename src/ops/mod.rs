@@ -15,6 +15,7 @@ pub mod cancel;
 pub mod deliver;
 pub mod demo;
 pub mod doctor;
+pub mod edit;
 pub mod explore;
 pub mod gate;
 pub mod gc;

@@ -50,7 +50,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let ready = movement.prepare(&changes)?;
     let mut action = task.begin("rebase", &params)?;
     action.note(&mut task.ledger, &Record::Rebasing(Box::new(rebased.clone())))?;
-    let mut journal = Moving { ledger: &mut task.ledger, action: &mut action, open: false };
+    let mut journal = Moving { ledger: &mut task.ledger, action: &action, open: false, done: MOVED };
     let moved = keep_states(session, &rebased).and_then(|()| {
         let delivery = Delivery {
             id: &rebased.opened.contract.task_id,
@@ -89,7 +89,7 @@ pub fn resume(
     let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
         None => false,
         Some(unfinished) => {
-            let mut journal = Moving { ledger, action, open: true };
+            let mut journal = Moving { ledger, action, open: true, done: MOVED };
             let environment = session.repository.environment();
             let recovered = session
                 .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
@@ -106,11 +106,17 @@ pub fn resume(
     Ok(true)
 }
 
-/// Writes the steps of the move to the ledger, as notes of the rebase.
-struct Moving<'a> {
-    ledger: &'a mut Ledger,
-    action: &'a mut RunningAction,
-    open: bool,
+/// What the ledger says at the end of a move.
+const MOVED: &str = "the worktree was moved";
+
+/// Writes the steps of a change of the worktree to the ledger, as notes of the action that it belongs to.
+pub(super) struct Moving<'a> {
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) action: &'a RunningAction,
+    /// Something may have been written, and is neither complete nor taken back.
+    pub(super) open: bool,
+    /// What the ledger says at its end.
+    pub(super) done: &'static str,
 }
 
 impl Journal for Moving<'_> {
@@ -128,7 +134,7 @@ impl Journal for Moving<'_> {
             apply::Record::Staged(staged) => Record::Staged(Box::new((*staged).clone())),
             apply::Record::TakingBack => Record::TakingBack,
             apply::Record::TakenBack(later) => Record::TakenBack { later: later.to_vec() },
-            apply::Record::Done(_) => Record::Done { text: "the worktree was moved".to_owned() },
+            apply::Record::Done(_) => Record::Done { text: self.done.to_owned() },
         };
         self.action.note(self.ledger, &note)?;
         self.open = !matches!(record, apply::Record::TakenBack(_) | apply::Record::Done(_));

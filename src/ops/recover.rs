@@ -230,6 +230,13 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
             let text = "it was cut off before it changed anything".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
+        (Some(unfinished), None) if last.tool == crate::tools::apply_patch::NAME => {
+            let resume = super::edit::resume;
+            let worker = entries[0].result.get("worker").and_then(|worker| worker.as_str());
+            let worker = worker.unwrap_or_default().to_owned();
+            (reconciled.outcome, reconciled.kept) =
+                resume(session, &mut ledger, &mut resumed, &unfinished, worker)?;
+        }
         (Some(unfinished), _) if !unfinished.plan.top.is_dir() => {
             let decision = whether_delivered(&last.tool, &unfinished);
             resumed.need_decision(&mut ledger, &decision)?;

@@ -4,13 +4,15 @@
 //! it on the real target ([`place`]), records it, and only then carries it out. Tools that are ledger operations (`note_finding`,
 //! `request_input`, `propose_amendment`, `task_status`, `run_check`, `finish`) have only their shapes here.
 
+pub mod apply_patch;
 pub mod list_files;
+pub mod patch_formats;
 pub mod place;
 pub mod read_file;
 pub mod requests;
 pub mod search_text;
 mod spec;
-mod text;
+pub mod text;
 
 pub use spec::{Spec, specs};
 
@@ -30,6 +32,8 @@ pub enum Call {
     ListFiles(list_files::Arguments),
     /// `search_text`
     SearchText(search_text::Arguments),
+    /// `apply_patch`
+    ApplyPatch(apply_patch::Arguments),
     /// `run_check`
     RunCheck(requests::RunCheck),
     /// `request_input`
@@ -51,6 +55,7 @@ impl Call {
             "read_file" => Self::ReadFile(read(tool, arguments)?),
             "list_files" => Self::ListFiles(read(tool, arguments)?),
             "search_text" => Self::SearchText(read(tool, arguments)?),
+            "apply_patch" => Self::ApplyPatch(read(tool, arguments)?),
             "run_check" => Self::RunCheck(read(tool, arguments)?),
             "request_input" => Self::RequestInput(read(tool, arguments)?),
             "propose_amendment" => Self::ProposeAmendment(read(tool, arguments)?),

@@ -45,21 +45,12 @@ impl Place<'_> {
     /// True where the path may be read.
     #[must_use]
     pub fn may_read(&self, path: &RepoPath) -> bool {
-        self.read.is_none_or(|scope| scope.matches(path))
+        self.require_readable(path).is_ok()
     }
 
     /// Refuses a path that may not be read.
     pub fn require_readable(&self, path: &RepoPath) -> Result<()> {
-        match self.read {
-            Some(scope) if !scope.matches(path) => Err(Failure::new(
-                Code::ScopeViolation,
-                format!("{path} is outside of what this task may read"),
-            )
-            .subject(path.to_string())
-            .expected(scope.patterns(), path)
-            .remedy("Read within the scope, or propose an amendment of readScope.", [""; 0])),
-            _ => Ok(()),
-        }
+        require_readable(self.read, path)
     }
 
     /// The open directory that holds a path; `None` where there is none.
@@ -138,6 +129,19 @@ impl Place<'_> {
     /// Git's id of bytes as they are on disk.
     pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
         self.format.blob_id(bytes)
+    }
+}
+
+/// Refuses a path outside of what may be read; `None` is everything.
+pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
+    match scope {
+        Some(scope) if !scope.matches(path) => {
+            Err(Failure::new(Code::ScopeViolation, format!("{path} is outside of what this task may read"))
+                .subject(path.to_string())
+                .expected(scope.patterns(), path)
+                .remedy("Read within the scope, or propose an amendment of readScope.", [""; 0]))
+        }
+        _ => Ok(()),
     }
 }
 

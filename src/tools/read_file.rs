@@ -50,7 +50,8 @@ pub struct Answer {
     /// The lines that were asked for, as far as they fit; null where it is no text.
     pub text: Option<String>,
     /// `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, `iso-8859-1` or `binary`.
-    pub encoding: String,
+    #[schemars(with = "String")]
+    pub encoding: text::Encoding,
     /// First and last line of the text, and how many there are in all; null where it is no text.
     pub lines: Option<Range>,
     /// Length of all of it, in bytes.
@@ -153,7 +154,7 @@ pub fn stored(bytes: &[u8], digest: &Sha256, arguments: &Arguments) -> Result<An
 
 fn answer(bytes: &[u8], arguments: &Arguments, origin: Origin) -> Result<Answer> {
     let decoded = text::decode(bytes);
-    let (text, lines, truncated) = match &decoded.1 {
+    let (text, lines, truncated) = match decoded.as_ref().map(|(_, text)| text) {
         None => (None, None, false),
         Some(text) => {
             let (text, range, truncated) = cut(text, arguments.range()?)?;
@@ -164,7 +165,7 @@ fn answer(bytes: &[u8], arguments: &Arguments, origin: Origin) -> Result<Answer>
         path: None,
         reference: None,
         text,
-        encoding: decoded.0.to_owned(),
+        encoding: text::encoding_of(bytes),
         lines,
         bytes: bytes.len() as u64,
         git_blob: None,

@@ -129,7 +129,7 @@ fn read_into(answer: &mut Answer, file: std::fs::File, path: &RepoPath, regex: &
     file.take(LARGEST_SEARCHED)
         .read_to_end(&mut bytes)
         .map_err(|e| Failure::io("read", path.as_path(), &e))?;
-    let (_, Some(text)) = text::decode(&bytes) else {
+    let Some((_, text)) = text::decode(&bytes) else {
         answer.skipped += 1;
         return Ok(());
     };

@@ -3,7 +3,7 @@
 use super::requests::{
     Asked, Checked, Finished, NoteFinding, Noted, Nothing, ProposeAmendment, Proposed, RequestInput, RunCheck,
 };
-use super::{list_files, read_file, search_text};
+use super::{apply_patch, list_files, read_file, search_text};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -66,6 +66,12 @@ fn working() -> Vec<Spec> {
             "Captures the worktree and runs one verifier of the contract on it. Gives the verdict, the error to begin with and the whole log by \
              reference.",
         ),
+        Spec {
+            description: "Changes files of the worktree: a unified diff, a `*** Begin Patch` block, or search/replace blocks. Every hunk has to \
+                          match exactly once; all files are changed or none. Quote the gitBlob that read_file gave in `expected`.",
+            destructive: true,
+            ..spec::<apply_patch::Arguments, apply_patch::Applied>("apply_patch", "Change files")
+        },
         Spec {
             description: "Records something that was found out, or a limit of what was looked at, with what it rests on.",
             ..spec::<NoteFinding, Noted>("note_finding", "Note a finding")

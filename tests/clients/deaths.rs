@@ -4,10 +4,9 @@ use crate::clients::{AGENTS, serve};
 use crate::stand_in::{StandIn, turn};
 use crate::support::Lab;
 use crate::support::lab::TENDER;
-use crate::wire::{Wire, greeting};
+use crate::support::mcp::Client;
 use crate::world::{EDIT, World, contract};
 use serde_json::json;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -53,13 +52,13 @@ fn servers(world: &World<'_>) -> Vec<String> {
 /// Whoever comes next reads, patches and finishes, on the budget that is left.
 #[track_caller]
 fn the_next_one_goes_on(world: &World<'_>, used: u64) {
-    let mut next = Wire::start(&world.repo, "t1");
+    let mut next = Client::open(&world.repo, "t1");
     let status = next.call("task_status", json!({}));
     let now = status.ok()["budget"]["toolCalls"]["used"].as_u64().expect("a number");
     assert!(now > used, "{now} is not more than {used}");
     next.call("read_file", json!({"path": "docs/a.md"})).ok();
     next.call("apply_patch", json!({"patch": EDIT})).ok();
-    assert!(next.close().success());
+    next.end().exits(0);
 }
 
 #[test]
@@ -85,48 +84,15 @@ fn an_agent_that_is_killed_leaves_nothing_running() {
 }
 
 #[test]
-fn a_server_answers_what_was_asked_and_ends_with_its_input() {
-    let lab = Lab::new();
-    let world = World::new(&lab, &contract());
-    assert!(Wire::silent(&world.repo, "t1").close().success());
-    let mut wire = Wire::start(&world.repo, "t1");
-    let ids = [wire.begin("read_file", json!({"path": "docs/a.md"})), wire.begin("task_status", json!({}))];
-    wire.shut();
-    for id in ids {
-        wire.reply(id).ok();
-    }
-    assert!(wire.close().success());
-}
-
-#[test]
-fn a_server_whose_client_is_gone_stops_what_it_does() {
-    let lab = Lab::new();
-    let world = World::new(&lab, &contract().allowed(&["slow"]));
-    let mut command = lab.command(TENDER, &lab.path("home"));
-    command.args(serve(&world.repo, "t1")).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("starts");
-    let mut input = child.stdin.take().expect("piped");
-    let check = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                       "params": {"name": "run_check", "arguments": {"id": "slow"}}});
-    for message in greeting().iter().chain([&check]) {
-        input.write_all(format!("{message}\n").as_bytes()).expect("written");
-    }
-    until("the check begins", || lab.path("slow").exists());
-    drop((input, child.stdout.take()));
-    until("the end of the server", || child.try_wait().expect("waits").is_some());
-    is_gone(&lab.path("slow"));
-    the_next_one_goes_on(&world, world.used());
-}
-
-#[test]
 fn a_server_that_is_killed_is_followed_by_one_that_knows() {
     let lab = Lab::new();
     let world = World::new(&lab, &contract().allowed(&["slow"]));
-    let mut wire = Wire::start(&world.repo, "t1");
-    wire.call("read_file", json!({"path": "docs/b.md"})).ok();
-    wire.begin("run_check", json!({"id": "slow"}));
+    let mut client = Client::open(&world.repo, "t1");
+    client.call("read_file", json!({"path": "docs/b.md"})).ok();
+    client.begin("run_check", json!({"id": "slow"}));
     until("the check begins", || lab.path("slow").exists());
-    wire.kill();
+    client.signal("KILL");
+    client.ended();
     world.untouched();
     let used = world.used();
     assert!(used >= 2, "{used}");

@@ -4,8 +4,8 @@
 use crate::clients::AGENTS;
 use crate::stand_in::{StandIn, Turn, turn};
 use crate::support::Lab;
+use crate::support::mcp::Client;
 use crate::support::repo::{LINES, lines_with};
-use crate::wire::Wire;
 use crate::world::{EDIT, World, adds, contract, replaces};
 use serde_json::{Value, json};
 
@@ -107,25 +107,19 @@ fn nothing_came_of_it(world: &World<'_>, lab: &Lab) {
 fn each_misdeed_is_refused_charged_and_recorded() {
     let lab = Lab::new();
     let (world, outside) = trapped(&lab, &json!({"toolCalls": 500, "repeatedFailures": 500}));
-    let mut wire = Wire::start(&world.repo, "t1");
+    let mut client = Client::open(&world.repo, "t1");
     let misdeeds = misdeeds(&outside);
     for misdeed in &misdeeds {
-        let reply = wire.call(misdeed.tool, misdeed.arguments.clone());
+        let reply = client.call(misdeed.tool, misdeed.arguments.clone());
         let code = reply.code();
-        assert!(
-            misdeed.codes.contains(&code.as_str()),
-            "{} {}: {:#}",
-            misdeed.tool,
-            misdeed.arguments,
-            reply.0
-        );
-        let error = &reply.said()["error"];
+        assert!(misdeed.codes.contains(&code), "{} {}: {:#}", misdeed.tool, misdeed.arguments, reply.result);
+        let error = &reply.result["structuredContent"]["error"];
         for key in ["category", "message", "retry"] {
             assert!(error[key].is_string(), "{key} is missing: {error:#}");
         }
         assert!(!error.to_string().contains("private"), "{error:#}");
     }
-    assert!(wire.close().success());
+    client.end().exits(0);
     let calls = world.calls();
     assert_eq!(calls.len(), misdeeds.len(), "{calls:#?}");
     assert!(calls.iter().all(|call| call.1 == "denied" || call.1 == "failed_without_effect"), "{calls:#?}");
@@ -156,11 +150,7 @@ fn agents_that_misbehave_get_nowhere() {
                 ),
                 Some(code) => {
                     reached += 1;
-                    assert!(
-                        misdeed.codes.contains(&code.as_str()),
-                        "{agent:?} {}: {heard:?}",
-                        misdeed.arguments
-                    );
+                    assert!(misdeed.codes.contains(&code.as_str()), "{agent:?} {}: {heard:?}", misdeed.arguments);
                 }
             }
         }
@@ -173,21 +163,22 @@ fn agents_that_misbehave_get_nowhere() {
 fn a_file_that_changed_since_it_was_read_is_not_patched() {
     let lab = Lab::new();
     let mut world = World::new(&lab, &contract());
-    let mut wire = Wire::start(&world.repo, "t1");
-    let read = wire.call("read_file", json!({"path": "docs/a.md"}));
+    let mut client = Client::open(&world.repo, "t1");
+    let read = client.call("read_file", json!({"path": "docs/a.md"}));
     let blob = read.ok()["gitBlob"].clone();
     world.task.write("docs/a.md", lines_with(9, "someone else"));
     world.look_again();
-    let refused = wire.call("apply_patch", json!({"patch": EDIT}));
+    let refused = client.call("apply_patch", json!({"patch": EDIT}));
     let error = refused.fails("version.conflict");
     assert!(error["details"].to_string().contains(blob.as_str().expect("an id")), "{error:#}");
     assert_eq!(error["retry"], "reread");
-    wire.call("apply_patch", json!({"patch": EDIT, "expected": {"docs/a.md": blob}}))
+    client
+        .call("apply_patch", json!({"patch": EDIT, "expected": {"docs/a.md": blob}}))
         .fails("version.conflict");
     world.untouched();
     // Having read what is there now, it may.
-    wire.call("read_file", json!({"path": "docs/a.md"})).ok();
-    wire.call("apply_patch", json!({"patch": EDIT})).ok();
+    client.call("read_file", json!({"path": "docs/a.md"})).ok();
+    client.call("apply_patch", json!({"patch": EDIT})).ok();
     assert_eq!(
         world.task.read("docs/a.md"),
         lines_with(9, "someone else").replace("line 3", "line three").as_bytes()
@@ -222,10 +213,10 @@ fn agents_do_not_patch_what_changed_since_they_read_it() {
 
 /// Calls until one is answered by the end of the task; gives how many were made.
 #[track_caller]
-fn until_stopped(wire: &mut Wire, calls: &[(&str, Value)], most: usize) -> usize {
+fn until_stopped(client: &mut Client, calls: &[(&str, Value)], most: usize) -> usize {
     for number in 1..=most {
         let (tool, arguments) = &calls[(number - 1) % calls.len()];
-        if wire.call(tool, arguments.clone()).code() == "failure.repeated" {
+        if client.call(tool, arguments.clone()).code() == "failure.repeated" {
             return number;
         }
     }
@@ -239,13 +230,13 @@ fn what_fails_again_and_again_is_stopped() {
     for (calls, most) in [(vec![evil.clone()], 6), (vec![evil, other], 12)] {
         let lab = Lab::new();
         let world = World::new(&lab, &contract());
-        let mut wire = Wire::start(&world.repo, "t1");
-        let made = until_stopped(&mut wire, &calls, most);
+        let mut client = Client::open(&world.repo, "t1");
+        let made = until_stopped(&mut client, &calls, most);
         assert!(made >= 5, "{made}");
         // Stopped is stopped, also for what was never wrong, and for the next server.
-        assert_ne!(wire.call("apply_patch", json!({"patch": EDIT})).code(), "");
-        assert!(wire.close().success());
-        let mut next = Wire::start(&world.repo, "t1");
+        assert_ne!(client.call("apply_patch", json!({"patch": EDIT})).code(), "");
+        client.end().exits(0);
+        let mut next = Client::open(&world.repo, "t1");
         assert_ne!(next.call("apply_patch", json!({"patch": EDIT})).code(), "");
         assert_eq!(world.report().json["state"], "incomplete");
         world.untouched();
@@ -276,32 +267,33 @@ fn agents_that_fail_again_and_again_are_stopped() {
 fn a_poll_whose_result_changes_is_not_stopped() {
     let lab = Lab::new();
     let world = World::new(&lab, &contract());
-    let mut wire = Wire::start(&world.repo, "t1");
+    let mut client = Client::open(&world.repo, "t1");
     for number in 0..12 {
         world.task.write("docs/state.md", format!("step {number}\n"));
-        let read = wire.call("read_file", json!({"path": "docs/state.md"}));
+        let read = client.call("read_file", json!({"path": "docs/state.md"}));
         assert_eq!(read.ok()["text"], format!("step {number}\n"));
     }
-    assert!(wire.close().success());
+    client.end().exits(0);
 }
 
 #[test]
 fn of_two_calls_in_a_burst_with_one_left_one_runs() {
     let lab = Lab::new();
     let world = World::new(&lab, &contract().set("budget", json!({"toolCalls": 3})));
-    let mut wire = Wire::start(&world.repo, "t1");
+    let mut client = Client::open(&world.repo, "t1");
     let read = ("read_file", json!({"path": "docs/a.md"}));
-    wire.call(read.0, read.1.clone()).ok();
-    wire.call("apply_patch", adds("src/evil.txt")).fails("scope.violation");
-    let replies = wire.burst(&[read.clone(), ("read_file", json!({"path": "docs/b.md"}))]);
-    let mut codes: Vec<String> = replies.iter().map(crate::wire::Reply::code).collect();
+    client.call(read.0, read.1.clone()).ok();
+    client.call("apply_patch", adds("src/evil.txt")).fails("scope.violation");
+    let ids = client.burst(&[read.clone(), ("read_file", json!({"path": "docs/b.md"}))]);
+    let replies: Vec<_> = ids.into_iter().map(|id| client.reply(id)).collect();
+    let mut codes: Vec<&str> = replies.iter().map(|reply| reply.code()).collect();
     codes.sort();
     assert_eq!(codes, ["", "budget.exhausted"]);
     assert_eq!(world.count("read_file", "succeeded"), 2, "{:?}", world.calls());
     // A restart refills nothing, and another server on the same task has no budget of its own.
-    let mut second = Wire::start(&world.repo, "t1");
+    let mut second = Client::open(&world.repo, "t1");
     second.call(read.0, read.1.clone()).fails("budget.exhausted");
-    wire.call(read.0, read.1).fails("budget.exhausted");
+    client.call(read.0, read.1).fails("budget.exhausted");
     let report = world.report();
     assert_eq!(report.json["state"], "incomplete");
     assert_eq!(report.json["budget"]["toolCalls"]["limit"], 3);
@@ -361,19 +353,4 @@ fn orders_that_stand_in_a_file_are_only_text() {
         world.untouched();
         world.is_not_done();
     }
-}
-
-#[test]
-fn what_is_no_message_is_no_harm() {
-    let lab = Lab::new();
-    let world = World::new(&lab, &contract());
-    let mut wire = Wire::start(&world.repo, "t1");
-    wire.raw(b"this is no JSON\n{\"jsonrpc\": \"2.0\"}\n[]\n\n\xff\xfe\n");
-    wire.call("task_status", json!({})).ok();
-    // A line longer than any call is not kept.
-    wire.raw(&vec![b'x'; 64 << 20]);
-    wire.raw(b"\n");
-    wire.call("task_status", json!({})).ok();
-    assert!(wire.close().success());
-    world.untouched();
 }

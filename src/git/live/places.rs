@@ -13,7 +13,7 @@ use std::io::Read;
 use std::rc::Rc;
 
 /// What was seen at one path.
-pub(super) struct Seen {
+pub(in crate::git) struct Seen {
     pub parent: Option<ParentProblem>,
     pub nested_repository: bool,
     pub file: Option<(Entry, LiveBytes)>,
@@ -22,7 +22,7 @@ pub(super) struct Seen {
 }
 
 /// What is no regular file.
-pub(super) enum OtherKind {
+pub(in crate::git) enum OtherKind {
     Missing,
     Link(Vec<u8>),
     Directory { strangers: bool },
@@ -30,7 +30,7 @@ pub(super) enum OtherKind {
 }
 
 /// Looks at places; remembers what holds for many of them.
-pub(super) struct Places<'a> {
+pub(in crate::git) struct Places<'a> {
     top: &'a Top,
     deleted: &'a HashSet<&'a RepoPath>,
     nested: HashMap<RepoPath, bool>,
@@ -42,12 +42,12 @@ pub(super) struct Places<'a> {
 type Names = HashMap<Vec<u8>, Vec<Vec<u8>>>;
 
 impl<'a> Places<'a> {
-    pub(super) fn new(top: &'a Top, deleted: &'a HashSet<&'a RepoPath>) -> Self {
+    pub(in crate::git) fn new(top: &'a Top, deleted: &'a HashSet<&'a RepoPath>) -> Self {
         Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::ask() }
     }
 
     /// What lies at a path now.
-    pub(super) fn look(&mut self, path: &RepoPath) -> Result<Seen> {
+    pub(in crate::git) fn look(&mut self, path: &RepoPath) -> Result<Seen> {
         let mut seen = Seen {
             parent: None,
             nested_repository: false,
@@ -147,7 +147,7 @@ impl<'a> Places<'a> {
 
     /// True where a name beside the path, or beside the first directory that has to be made for it, differs in case or
     /// Unicode form only, and the patch does not take it away.
-    pub(super) fn collides(&mut self, path: &RepoPath) -> Result<bool> {
+    pub(in crate::git) fn collides(&mut self, path: &RepoPath) -> Result<bool> {
         let mut made: Vec<RepoPath> = path.ancestors();
         made.push(path.clone());
         for at in made {
@@ -215,7 +215,7 @@ fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(Entry, LiveBytes)>> 
 }
 
 /// An operation on a path of the live tree failed.
-pub(super) fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
+pub(in crate::git) fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
     Failure::io(doing, path.as_path(), error)
 }
 

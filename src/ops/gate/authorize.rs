@@ -3,16 +3,18 @@
 //! Looking now does not make it safe to use the path later; the tools look again, by descriptors, when they use it.
 
 use super::super::session::TaskWrite;
-use super::super::{amend, explore, inquiry};
+use super::super::{amend, edit, explore, inquiry};
 use super::reference;
 use crate::domain::repo_path::RepoPath;
+use crate::domain::task::TaskView;
 use crate::error::{Code, Failure, Result};
-use crate::tools::place::Place;
+use crate::git::limits::Limits;
+use crate::tools::place::{Place, require_readable};
 use crate::tools::read_file::Target;
-use crate::tools::{Call, requests};
+use crate::tools::{Call, apply_patch, requests};
 
 /// Refuses a call on something that the task may not reach.
-pub fn authorize(task: &TaskWrite<'_>, call: &Call) -> Result<()> {
+pub fn authorize(task: &TaskWrite<'_>, call: &Call, worker: &str) -> Result<()> {
     let place = place(task)?;
     match call {
         Call::ReadFile(arguments) => {
@@ -27,6 +29,9 @@ pub fn authorize(task: &TaskWrite<'_>, call: &Call) -> Result<()> {
             arguments.regex()?;
             beneath(&place, arguments.path.as_deref()).map(drop)
         }
+        Call::ApplyPatch(arguments) => with_reach(&task.view, worker, |allowed| {
+            apply_patch::authorize(arguments, allowed.ground(&task.session.repository, place.top))
+        })?,
         Call::RunCheck(arguments) => check(task, arguments),
         Call::NoteFinding(note) => explore::note(task, &note.text, &note.refs, note.kind).map(drop),
         Call::RequestInput(asked) => inquiry::ask(task, &asked.question).map(drop),
@@ -36,7 +41,6 @@ pub fn authorize(task: &TaskWrite<'_>, call: &Call) -> Result<()> {
     }
 }
 
-/// The worktree as the task's tools reach it.
 pub fn place<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
     let opened = task.view.opened()?;
     Ok(Place {
@@ -53,6 +57,21 @@ fn readable(place: &Place<'_>, path: &RepoPath) -> Result<()> {
         Err(failure) if failure.code() == Code::ScopeViolation => Err(failure),
         _ => Ok(()),
     }
+}
+
+/// Lends what one worker may read and write, and what it knows.
+pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(edit::Allowed<'_>) -> T) -> Result<T> {
+    let opened = view.opened()?;
+    let (contract, effective) = (&opened.contract, &opened.effective);
+    let read = |path: &RepoPath| require_readable(contract.read_scope.as_ref(), path);
+    let limits = Limits {
+        allowed: &|path| effective.write_allows(path) || contract.scratch.matches(path),
+        scope: contract.write_scope.patterns(),
+        artifact_bytes: None,
+    };
+    let write = |path: &RepoPath| limits.outside(path).map_or(Ok(()), Err);
+    let known = |path: &RepoPath| view.known_to(worker, path);
+    Ok(work(edit::Allowed { read: &read, write: &write, known: &known }))
 }
 
 /// A directory (or file) within the worktree; that it may be read is asked of each file in it.

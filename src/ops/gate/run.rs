@@ -1,14 +1,14 @@
 //! Carries a call out that the gate has let through, and makes the worker's answer of what came of it.
 
 use super::super::session::{RunningAction, TaskWrite};
-use super::super::{amend, explore, inquiry};
+use super::super::{amend, edit, explore, inquiry};
 use super::{Line, authorize, checks};
 use crate::domain::call::{Effect, Origin, Seen};
 use crate::error::{Failure, Result};
 use crate::tools::place::Place;
 use crate::tools::read_file::Target;
 use crate::tools::requests::{Asked, Noted, Proposed};
-use crate::tools::{Call, list_files, read_file, search_text};
+use crate::tools::{Call, apply_patch, list_files, read_file, search_text};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -59,9 +59,9 @@ impl Outcome {
         })
     }
 
-    /// With what it brought about.
+    /// With what it brought about. The id that it got says nothing new.
     fn bringing(self, effect: Effect) -> Self {
-        Self { effect: Some(effect), ..self }
+        Self { effect: Some(effect), novelty: Some(Value::Null), ..self }
     }
 
     /// Content that is not the harness's own.
@@ -73,9 +73,9 @@ impl Outcome {
 /// Runs one call.
 pub fn run(
     task: &mut TaskWrite<'_>,
-    action: &mut RunningAction,
+    action: &RunningAction,
     call: &Call,
-    line: &Line<'_>,
+    (worker, line): (&str, &Line<'_>),
 ) -> std::result::Result<Outcome, Stopped> {
     Ok(match call {
         Call::ReadFile(arguments) => read(task, arguments)?,
@@ -89,6 +89,7 @@ pub fn run(
             let answer = search_text::search(&authorize::place(task)?, path.as_ref(), &regex)?;
             Outcome::of(&answer)?.from_outside(answer.origin)
         }
+        Call::ApplyPatch(arguments) => apply(task, action, arguments, worker)?,
         Call::RunCheck(arguments) => checks::run_check(task, &arguments.id, line)?,
         Call::Finish => checks::finish(task, line)?,
         Call::TaskStatus => {
@@ -114,6 +115,25 @@ pub fn run(
             Outcome::of(&Proposed::of(action.id()))?.bringing(Effect::Proposed(proposal))
         }
     })
+}
+
+fn apply(
+    task: &mut TaskWrite<'_>,
+    action: &RunningAction,
+    arguments: &apply_patch::Arguments,
+    worker: &str,
+) -> std::result::Result<Outcome, Stopped> {
+    let view = task.view.clone();
+    let applied = match authorize::with_reach(&view, worker, |allowed| {
+        edit::apply(task, action, arguments, allowed)
+    })? {
+        Ok(applied) => applied,
+        Err(edit::Unapplied::Unchanged(failure)) => return Err(Stopped::WithoutEffect(failure)),
+        Err(edit::Unapplied::Unknown(failure)) => return Err(Stopped::Open(failure)),
+    };
+    let outcome = Outcome::of(&applied)?;
+    let seen = edit::seen(&applied.changes);
+    Ok(Outcome { seen, effect: Some(Effect::Patched { changes: applied.changes }), ..outcome })
 }
 
 fn read(task: &TaskWrite<'_>, arguments: &read_file::Arguments) -> Result<Outcome> {

@@ -119,6 +119,21 @@ impl Client {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
+    /// Asks for several calls in one write.
+    pub fn burst(&mut self, calls: &[(&str, Value)]) -> Vec<i64> {
+        let mut bytes = Vec::new();
+        let mut ids = Vec::new();
+        for (tool, arguments) in calls {
+            self.next += 1;
+            let call = json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/call",
+                "params": {"name": tool, "arguments": arguments}});
+            bytes.extend_from_slice(format!("{call}\n").as_bytes());
+            ids.push(self.next);
+        }
+        self.send_raw(&bytes);
+        ids
+    }
+
     pub fn cancel(&mut self, id: i64) {
         self.notify("notifications/cancelled", json!({"requestId": id, "reason": "a test"}));
     }
@@ -269,6 +284,11 @@ fn said(line: &[u8]) -> Value {
 impl Reply {
     pub fn is_error(&self) -> bool {
         self.result["isError"] == json!(true)
+    }
+
+    /// The code of the failure; empty for a call that went well.
+    pub fn code(&self) -> &str {
+        self.result["structuredContent"]["error"]["code"].as_str().unwrap_or_default()
     }
 
     /// The result object of a call that went well.

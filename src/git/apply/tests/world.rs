@@ -234,6 +234,12 @@ impl World {
         self.with_keeper(|keeper| execute(ready.cleared, ready.materials, delivery, &mut *journal, keeper))
     }
 
+    /// Writes a worker's edit of the live tree, taken for its worktree.
+    pub(crate) fn execute_edit(&self, edit: crate::git::edit::Prepared) -> Result<Receipt> {
+        let (cleared, materials) = (edit.cleared, edit.materials);
+        self.execute(Ready { cleared, materials, outcome: Outcome::Applied })
+    }
+
     pub(crate) fn deliver(&self, changes: &[Change]) -> Result<Receipt> {
         self.execute(self.prepare(changes)?)
     }

@@ -1,0 +1,203 @@
+//! The first error in a log that is worth reading: what a person would scroll up to.
+//!
+//! Each kind of tool has a reader that knows a sure sign of its errors, with the place in the source beside it. The first sure sign in the log wins. Where there is
+//! none, the first line that calls itself an error is taken, and else the last lines; the kind says which it was, so that nobody takes a
+//! guess for more. What only repeats that something failed (summaries, `could not compile`) is passed over, and so are warnings.
+//!
+//! One pass, line by line, with a bounded look ahead: the time is linear in the log, whatever stands in it. Nothing that is read here is believed; it is
+//! only quoted.
+
+mod go;
+mod json;
+mod log;
+mod native;
+mod place;
+mod python;
+mod rust;
+mod script;
+
+use log::{Line, Lines};
+use place::Place;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most lines that are quoted.
+const LINES: usize = 12;
+/// The most characters that are quoted of one line.
+const WIDTH: usize = 400;
+
+/// Which tool's error it is, as far as its form says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The Rust compiler.
+    Rustc,
+    /// A Rust test, or a Rust program that panicked.
+    Libtest,
+    /// pytest.
+    Pytest,
+    /// A Python program that ended with a traceback.
+    Python,
+    /// The TypeScript compiler.
+    Tsc,
+    /// Jest.
+    Jest,
+    /// Vitest.
+    Vitest,
+    /// The Go compiler.
+    Go,
+    /// A Go test, or a Go program that panicked.
+    GoTest,
+    /// A compiler that writes `path:row:column: error:`, such as gcc and clang.
+    Compiler,
+    /// A linker.
+    Linker,
+    /// A line that calls itself an error.
+    Plain,
+    /// No error was recognised: the last lines.
+    Tail,
+}
+
+/// An error and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstError {
+    /// Which tool's error it is.
+    pub kind: Kind,
+    /// A few lines of it, without colours.
+    pub text: String,
+    /// The line of the log that it begins at; 1 is the first.
+    pub line: u32,
+    /// The source file, as the tool names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The row in it; 1 is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<u32>,
+    /// The column in it; 1 is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+}
+
+/// How sure a reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    /// A line that calls itself an error.
+    Word,
+    /// The form is right, but a log that tells of no failure may have it too.
+    Likely,
+    /// Only a failure looks like this.
+    Sure,
+}
+
+/// What a reader found at a line.
+#[derive(Debug)]
+struct Found {
+    sign: Sign,
+    kind: Kind,
+    text: Vec<String>,
+    place: Option<Place>,
+}
+
+/// What earlier lines have left for later ones.
+#[derive(Debug, Default)]
+struct Memory {
+    python: python::Memory,
+    go: go::Memory,
+}
+
+/// The first error of a log; `None` where the log says nothing.
+#[must_use]
+pub fn find(log: &[u8]) -> Option<FirstError> {
+    let mut lines = Lines::new(log);
+    let mut memory = Memory::default();
+    let mut best: Option<(Sign, FirstError)> = None;
+    let mut tail: std::collections::VecDeque<Line> = std::collections::VecDeque::new();
+    while let Some(line) = lines.next() {
+        if line.text.trim().is_empty() {
+            continue;
+        }
+        if let Some(found) = read(&line, &lines, &mut memory)
+            && best.as_ref().is_none_or(|(sign, _)| *sign < found.sign)
+        {
+            let sign = found.sign;
+            let error = told(found, line.number);
+            if sign == Sign::Sure {
+                return Some(error);
+            }
+            best = Some((sign, error));
+        }
+        if tail.len() == LINES {
+            tail.pop_front();
+        }
+        tail.push_back(line);
+    }
+    best.map(|(_, error)| error).or_else(|| last(tail.into()))
+}
+
+fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
+    json::read(line)
+        .or_else(|| rust::read(line, rest))
+        .or_else(|| python::read(line, rest, &mut memory.python))
+        .or_else(|| script::read(line, rest))
+        .or_else(|| go::read(line, rest, &mut memory.go))
+        .or_else(|| native::read(line, rest))
+        .or_else(|| plain(line))
+}
+
+fn told(found: Found, line: u32) -> FirstError {
+    let lines = found.text.iter().take(LINES).map(|text| text.chars().take(WIDTH).collect::<String>());
+    let text = lines.collect::<Vec<_>>().join("\n").trim_end().to_owned();
+    let Place { path, row, column } = found.place.unwrap_or_default();
+    FirstError { kind: found.kind, text, line, path: (!path.is_empty()).then_some(path), row, column }
+}
+
+fn last(tail: Vec<Line>) -> Option<FirstError> {
+    let first = tail.first()?.number;
+    let text = tail.into_iter().map(|line| line.text).collect();
+    Some(told(Found { sign: Sign::Word, kind: Kind::Tail, text, place: None }, first))
+}
+
+/// Beginnings of lines that call themselves errors.
+const WORDS: &[&str] =
+    &["error:", "error[", "error ", "fatal:", "fatal error", "failed", "failure:", "panic:", "[error]"];
+
+/// Lines that only say that something failed, somewhere above or below.
+const ECHOES: &[&str] = &[
+    "error: could not compile",
+    "error: test failed",
+    "error: aborting due to",
+    "error: build failed",
+    "error: process didn't exit successfully",
+    "error: recipe",
+    "failed tests",
+    "failed to run",
+    "failed in",
+    "error summary",
+];
+
+/// A line that calls itself an error.
+fn plain(line: &Line) -> Option<Found> {
+    let text = line.text.trim().to_ascii_lowercase();
+    if ECHOES.iter().any(|echo| text.starts_with(echo))
+        || text.contains("0 failed")
+        || text.contains("0 errors")
+    {
+        return None;
+    }
+    let begins = WORDS.iter().any(|word| text.starts_with(word));
+    let named =
+        text.contains(": error:") || text.contains(": fatal error:") || line.text.ends_with(" ... FAILED");
+    let thrown = text.split_whitespace().next().is_some_and(|word| {
+        word.ends_with("error:") || word.ends_with("exception:") || word.ends_with("exception")
+    });
+    (begins || named || thrown).then(|| Found {
+        sign: Sign::Word,
+        kind: Kind::Plain,
+        text: vec![line.text.clone()],
+        place: Place::in_front(&line.text).map(|(place, _)| place),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! A log as lines that can be read: colours taken out, progress bars reduced to what was last seen of them.
+
+/// What is looked at of one line, in bytes. A line of JSON is looked at whole.
+const WIDTH: usize = 2048;
+/// The longest line of JSON that is looked at.
+const JSON_WIDTH: usize = 1 << 20;
+
+/// A line and its number in the log.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// 1 is the first.
+    pub(super) number: u32,
+    pub(super) text: String,
+}
+
+/// The rest of a log. A clone looks ahead.
+#[derive(Debug, Clone)]
+pub(super) struct Lines<'l> {
+    rest: &'l [u8],
+    number: u32,
+}
+
+impl<'l> Lines<'l> {
+    pub(super) fn new(log: &'l [u8]) -> Self {
+        Self { rest: log, number: 0 }
+    }
+
+    /// The next lines, at most so many.
+    pub(super) fn ahead(&self, count: usize) -> impl Iterator<Item = Line> + use<'l> {
+        self.clone().take(count)
+    }
+
+    /// The next lines as far as they belong together, at most so many.
+    pub(super) fn ahead_while(&self, count: usize, belongs: impl Fn(&str) -> bool) -> Vec<String> {
+        self.ahead(count).map(|line| line.text).take_while(|text| belongs(text)).collect()
+    }
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.iter().position(|b| *b == b'\n').unwrap_or(self.rest.len());
+        let line = &self.rest[..end];
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        self.number = self.number.saturating_add(1);
+        Some(Line { number: self.number, text: readable(line) })
+    }
+}
+
+fn readable(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let shown = line.rsplit(|b| *b == b'\r').next().unwrap_or(line);
+    if shown.first() == Some(&b'{') {
+        let whole = &shown[..shown.len().min(JSON_WIDTH)];
+        return super::json::output_of(whole).unwrap_or_else(|| String::from_utf8_lossy(whole).into_owned());
+    }
+    let plain = without_escapes(&shown[..shown.len().min(WIDTH)]);
+    String::from_utf8_lossy(&plain).trim_end().to_owned()
+}
+
+/// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the character after it.
+fn without_escapes(line: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(line.len());
+    let mut at = 0;
+    while at < line.len() {
+        if line[at] != 0x1b {
+            out.push(line[at]);
+            at += 1;
+            continue;
+        }
+        let rest = &line[at + 1..];
+        at += 1 + match rest.first() {
+            Some(b'[') => 1 + length_to(&rest[1..], |b| (0x40..=0x7e).contains(&b)),
+            Some(b']') => {
+                let body = length_to(&rest[1..], |b| b == 0x07 || b == 0x1b);
+                1 + body + usize::from(rest.get(body) == Some(&0x1b))
+            }
+            Some(_) => 1,
+            None => 0,
+        };
+    }
+    out
+}
+
+/// How many bytes there are up to and with the first that ends it.
+fn length_to(bytes: &[u8], ends: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|b| ends(*b)).map_or(bytes.len(), |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(log: &str) -> Vec<String> {
+        Lines::new(log.as_bytes()).map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn colours_and_progress_bars_are_taken_out() {
+        assert_eq!(texts("\x1b[1m\x1b[91merror[E1]\x1b[0m: x\x1b[K\n"), ["error[E1]: x"]);
+        assert_eq!(texts("10%\r50%\r100% done\r\nnext"), ["100% done", "next"]);
+        assert_eq!(texts("\x1b]8;;file:///a\x07link\x1b]8;;\x07 b\x1b(Bc"), ["link bBc"]);
+        assert_eq!(texts("\x1b]0;title\x1b\\text"), ["text"]);
+        assert_eq!(texts("cut \x1b[3"), ["cut"]);
+        assert_eq!(texts("\n\nthird"), ["", "", "third"]);
+        assert!(texts("").is_empty());
+    }
+
+    #[test]
+    fn a_log_that_is_no_text_is_read_too() {
+        let lines: Vec<Line> = Lines::new(b"\xff\xfe\x00\n\x1b").collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(texts(&"x".repeat(1 << 20))[0].len(), WIDTH);
+    }
+}

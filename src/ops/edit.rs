@@ -1,0 +1,156 @@
+//! A worker's `apply_patch`, as an action: decided first, then written by the careful writer with every step of it in the ledger, then read
+//! again. Cut off anywhere, recovery finds the steps and brings it to its end or back.
+//!
+//! It needs its own task's lock and no other: nobody but the task has anything in that worktree.
+
+use super::Session;
+use super::rebase::Moving;
+use super::session::{RunningAction, TaskWrite};
+use crate::domain::call::{Called, Effect, Seen};
+use crate::domain::digest::{ObjectId, Sha256};
+use crate::domain::patch::Change;
+use crate::domain::receipt::Outcome;
+use crate::domain::repo_path::RepoPath;
+use crate::domain::task::Record;
+use crate::error::{Failure, Result};
+use crate::git::Repository;
+use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::{self, Delivery};
+use crate::git::edit::{Worktree, as_version_conflict};
+use crate::store::Ledger;
+use crate::tools::apply_patch::{self, Applied, Arguments, Ground};
+use std::path::Path;
+
+/// What the ledger says of an edit that took place.
+const WRITTEN: &str = "the patch was applied";
+
+/// What a worker may touch, and what it has seen.
+#[derive(Clone, Copy)]
+pub struct Allowed<'a> {
+    /// Refuses paths that may not be read.
+    pub read: &'a dyn Fn(&RepoPath) -> Result<()>,
+    /// Refuses paths that may not be written.
+    pub write: &'a dyn Fn(&RepoPath) -> Result<()>,
+    /// The blob that this worker last read or wrote at a path.
+    pub known: &'a dyn Fn(&RepoPath) -> Option<ObjectId>,
+}
+
+impl<'a> Allowed<'a> {
+    /// What a call works on.
+    #[must_use]
+    pub fn ground(self, repository: &'a Repository, worktree: &'a Path) -> Ground<'a> {
+        Ground { repository, worktree, may_read: self.read, may_write: self.write, known: self.known }
+    }
+}
+
+impl std::fmt::Debug for Allowed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Allowed")
+    }
+}
+
+/// Why a patch was not applied; the action still has to be ended, which [`Unapplied::end`] does.
+#[derive(Debug)]
+pub enum Unapplied {
+    /// Nothing was changed.
+    Unchanged(Failure),
+    /// It cannot be said; recovery has to look.
+    Unknown(Failure),
+}
+
+impl Unapplied {
+    /// Ends the action as it has to be. Gives the failure back with a reference to the action.
+    pub fn end(self, action: &mut RunningAction, ledger: &mut Ledger) -> Failure {
+        match self {
+            Self::Unchanged(failure) => action.fail(ledger, failure),
+            Self::Unknown(failure) => action.lose(ledger, failure),
+        }
+    }
+}
+
+/// Applies a patch in the task's worktree, under an action that was dispatched. All of it or nothing; what comes back was read again.
+pub fn apply(
+    task: &mut TaskWrite<'_>,
+    action: &RunningAction,
+    arguments: &Arguments,
+    allowed: Allowed<'_>,
+) -> std::result::Result<Applied, Unapplied> {
+    let session = task.session;
+    let top = task.view.opened().map_err(Unapplied::Unchanged)?.worktree.clone();
+    let ground = allowed.ground(&session.repository, Path::new(&top));
+    let ready = apply_patch::prepare(arguments, ground).map_err(Unapplied::Unchanged)?;
+    let id = action.id().to_owned();
+    let delivery = Delivery {
+        id: &id,
+        top: ground.worktree,
+        outcome: Outcome::Applied,
+        repository: &session.repository,
+    };
+    let mut journal = Moving { ledger: &mut task.ledger, action, open: false, done: WRITTEN };
+    let written = session
+        .with_keeper(|keeper| apply::execute(ready.cleared, ready.materials, delivery, &mut journal, keeper));
+    if let Err(failure) = written {
+        let failure = as_version_conflict(failure);
+        return Err(if journal.open { Unapplied::Unknown(failure) } else { Unapplied::Unchanged(failure) });
+    }
+    // What somebody else did to it meanwhile is no success, and no failure without effect either.
+    let confirmed =
+        Worktree::open(&session.repository, ground.worktree).and_then(|now| now.confirm(&ready.changes));
+    confirmed.map_err(Unapplied::Unknown)?;
+    Ok(Applied { changes: ready.changes })
+}
+
+/// The blobs that whoever made the changes knows of from then on.
+#[must_use]
+pub fn seen(changes: &[Change]) -> Vec<Seen> {
+    let seen = |change: &Change| Seen {
+        path: change.path.clone(),
+        git_blob: change.new.as_ref().map(|state| state.git_blob.clone()),
+    };
+    changes.iter().map(seen).collect()
+}
+
+/// The record of an edit that recovery has brought to its end. Nobody knows how long it would have taken.
+fn called(unfinished: &Unfinished, worker: String) -> Record {
+    let changes: Vec<Change> = unfinished.plan.steps.iter().map(|step| step.change.clone()).collect();
+    Record::Called(Box::new(Called {
+        worker,
+        result: Sha256::of_json(&changes),
+        milliseconds: 0,
+        origin: None,
+        seen: seen(&changes),
+        effect: Some(Effect::Patched { changes }),
+    }))
+}
+
+/// Brings an edit that was cut off to its end, or back. Gives the outcome as `recover` names it, and the paths that were edited meanwhile.
+pub fn resume(
+    session: &Session,
+    ledger: &mut Ledger,
+    action: &mut RunningAction,
+    unfinished: &Unfinished,
+    worker: String,
+) -> Result<(&'static str, Vec<RepoPath>)> {
+    if !unfinished.plan.top.is_dir() {
+        let text = "it was cut off, and the worktree is gone".to_owned();
+        action.safe_to_retry(ledger, &Record::Done { text })?;
+        return Ok(("safe_to_retry", Vec::new()));
+    }
+    let mut journal = Moving { ledger, action, open: true, done: WRITTEN };
+    let environment = session.repository.environment();
+    let recovered =
+        session.with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
+    match recovered {
+        Recovered::Completed { later, .. } => {
+            action.succeed(ledger, &called(unfinished, worker))?;
+            Ok(("completed", later))
+        }
+        Recovered::TakenBack { later, .. } => {
+            action.safe_to_retry(ledger, &Record::TakenBack { later: later.clone() })?;
+            Ok(("taken_back", later))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

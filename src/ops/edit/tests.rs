@@ -1,0 +1,200 @@
+//! A patch as an action of a real task: what the ledger says of it, and what recovery makes of one that was cut off.
+
+use super::*;
+use crate::domain::action::{ActionState, Actor};
+use crate::error::Code;
+use crate::git::fsops::fault::{self, What};
+use crate::git::{Caller, Environment, Git, Repository};
+use crate::ops::session::{Machine, Person};
+use crate::ops::{open, recover};
+use crate::store::Layout;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Person for Nobody {
+    fn confirm(&self, _question: &str) -> Option<bool> {
+        None
+    }
+
+    fn has_consented(&self) -> bool {
+        false
+    }
+}
+
+/// A repository with an open task.
+struct Place {
+    session: Session,
+    worktree: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let top = dir.path().join("repo");
+        std::fs::create_dir(&top).expect("made");
+        std::fs::write(top.join("a"), "0\n").expect("written");
+        let vars: Vec<_> =
+            std::env::vars_os().chain([("GIT_CONFIG_GLOBAL".into(), "/dev/null".into())]).collect();
+        let environment = Environment::scrubbed(vars.clone());
+        let run =
+            |args: &[&str]| drop(Git::new(&environment, None).cwd(&top).args(args).ok().expect("git works"));
+        run(&["init", "--quiet", "."]);
+        run(&["config", "user.name", "t"]);
+        run(&["config", "user.email", "t@example.org"]);
+        run(&["add", "-A"]);
+        run(&["commit", "--quiet", "-m", "base"]);
+        let caller = Caller { cwd: top, git_dir: None, work_tree: None, environment };
+        let repository = Repository::discover(&caller).expect("found");
+        let layout = Layout::new(repository.common_dir());
+        let machine = Machine { program: PathBuf::from("/nowhere"), vars, home: None, cache: None };
+        let session = Session {
+            repository,
+            layout,
+            actor: Actor::Agent,
+            origin: "mcp".to_owned(),
+            machine,
+            person: Box::new(Nobody),
+        };
+        let contract =
+            r#"{"taskId": "t1", "goal": "a change", "writeScope": ["**"], "allowedTools": ["apply_patch"]}"#;
+        open::open(&session, contract.as_bytes(), &|_, _| {}).expect("opens");
+        let worktree = session.view(None).expect("there").1.opened().expect("opened").worktree.clone();
+        Self { session, worktree: PathBuf::from(worktree), _dir: dir }
+    }
+
+    /// One call, as the gate makes it.
+    fn apply(&self, patch: &str) -> Result<Applied> {
+        let arguments = Arguments { patch: patch.to_owned(), ..Arguments::default() };
+        let mut task = self.session.write(None)?;
+        let mut action = task.begin(apply_patch::NAME, &arguments)?;
+        let allowed = Allowed { read: &|_| Ok(()), write: &|_| Ok(()), known: &|_| None };
+        match apply(&mut task, &action, &arguments, allowed) {
+            Ok(applied) => {
+                let done = Record::Done { text: "the patch was applied".to_owned() };
+                task.finish(action, &done).map(|()| applied)
+            }
+            Err(unapplied) => Err(unapplied.end(&mut action, &mut task.ledger)),
+        }
+    }
+
+    /// The states of the last action, each once.
+    fn states(&self) -> Vec<ActionState> {
+        let entries = self.session.ledger().expect("opens").expect("there").entries(None).expect("reads");
+        let last = entries.last().expect("rows").action.clone();
+        let mut states: Vec<_> = entries.iter().filter(|e| e.action == last).map(|e| e.state).collect();
+        states.dedup();
+        states
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.worktree.join(name)).ok()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = std::fs::read_dir(&self.worktree).expect("lists");
+        let mut names: Vec<String> =
+            names.map(|entry| entry.expect("one").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn patch(from: &str, to: &str, new: &str) -> String {
+    format!(
+        "*** Begin Patch\n*** Update File: a\n@@\n-{from}\n+{to}\n*** Add File: {new}\n+{to}\n*** End Patch\n"
+    )
+}
+
+#[test]
+fn the_ledger_has_every_step_and_the_end() {
+    let place = Place::new();
+    let applied = place.apply(&patch("0", "1", "n")).expect("applied");
+    assert_eq!(applied.changes.len(), 2);
+    assert_eq!((place.read("a"), place.read("n")), (Some("1\n".into()), Some("1\n".into())));
+    use ActionState::{Authorized, Dispatched, FailedWithoutEffect, Planned, Succeeded};
+    assert_eq!(place.states(), [Planned, Authorized, Dispatched, Succeeded]);
+    let failure = place.apply(&patch("0", "1", "m")).expect_err("does not fit");
+    assert_eq!(failure.code(), Code::PatchInvalid);
+    assert_eq!(place.states(), [Planned, Authorized, Dispatched, FailedWithoutEffect]);
+    assert_eq!(place.names(), [".git", "a", "n"]);
+    let recovery = recover::recover(&place.session).expect("recovers");
+    assert!(recovery.actions.is_empty());
+}
+
+#[test]
+fn an_edit_at_the_last_moment_survives_and_is_a_conflict() {
+    let place = Place::new();
+    let file = place.worktree.join("a");
+    let mut done = false;
+    fault::hook(Some(Box::new(move |point| {
+        if point == "exchange" && !done {
+            done = true;
+            std::fs::write(&file, "mine\n").expect("written");
+        }
+    })));
+    let failure = place.apply(&patch("0", "1", "n")).expect_err("a conflict");
+    fault::hook(None);
+    assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));
+    assert_eq!(place.read("a").as_deref(), Some("mine\n"));
+    assert_eq!(place.names(), [".git", "a"]);
+    assert_eq!(place.states().last(), Some(&ActionState::FailedWithoutEffect));
+}
+
+#[test]
+fn what_changes_right_after_the_write_is_no_success() {
+    let place = Place::new();
+    let file = place.worktree.join("a");
+    let mut unlinked = false;
+    fault::hook(Some(Box::new(move |point| {
+        // The old version is dropped: everything was looked at for the last time.
+        if point == "unlinked" && !unlinked {
+            unlinked = true;
+            std::fs::write(&file, "mine\n").expect("written");
+        }
+    })));
+    let failure = place.apply(&patch("0", "1", "n")).expect_err("not as written");
+    fault::hook(None);
+    assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));
+    assert_eq!(place.states().last(), Some(&ActionState::OutcomeUnknown));
+    // The next command looks, and finds that it had taken place.
+    drop(place.session.write(None).expect("settles"));
+    assert_eq!(place.states().last(), Some(&ActionState::Succeeded));
+    assert_eq!((place.read("a").as_deref(), place.read("n").as_deref()), (Some("mine\n"), Some("1\n")));
+}
+
+#[test]
+fn killed_anywhere_recovery_brings_it_to_an_end() {
+    let place = Place::new();
+    let (mut now, mut ends) = (0, std::collections::BTreeMap::new());
+    for at in 1..400 {
+        let new = format!("n{at}");
+        fault::arm(Some((at, What::Die)));
+        let text = patch(&now.to_string(), &at.to_string(), &new);
+        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| place.apply(&text)));
+        let reached = fault::seen() >= at;
+        fault::arm(None);
+        if !reached {
+            run.expect("alive").expect("applied");
+            assert!(ends.len() > 1, "{ends:?}");
+            return;
+        }
+        let recovery = recover::recover(&place.session).expect("recovers");
+        let [action] = recovery.actions.as_slice() else { panic!("{recovery:?}") };
+        assert_eq!(action.tool, apply_patch::NAME);
+        *ends.entry(action.outcome).or_insert(0) += 1;
+        let state = place.states().last().copied();
+        if action.outcome == "completed" {
+            assert_eq!(state, Some(ActionState::Succeeded));
+            now = at;
+        } else {
+            assert_eq!(state, Some(ActionState::SafeToRetry), "{}", action.outcome);
+        }
+        assert_eq!(place.read("a"), Some(format!("{now}\n")), "killed at {at}");
+        assert_eq!(place.read(&new).is_some(), now == at, "killed at {at}");
+        assert!(!place.names().iter().any(|name| name.starts_with(".tender")), "killed at {at}");
+    }
+    panic!("it never ended");
+}

@@ -1,0 +1,243 @@
+//! `apply_patch`: a change of files in the worktree, written down as a patch ([`super::patch_formats`]). All of it or nothing.
+//!
+//! Here everything is decided, and nothing is written: the patch is read, every path of it is held to the scope and looked at without
+//! following a link, each file is compared with the version that the caller means, and the new bytes are computed. What comes out is an
+//! edit that [`crate::git::edit`] can write.
+//!
+//! Which version is meant: the one named in `expected`; else the one that this worker last read or wrote; else whatever is there.
+
+use super::patch_formats::{self, FilePatch, Kind};
+use crate::domain::digest::{FileState, ObjectFormat, ObjectId};
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result, Retry};
+use crate::git::Repository;
+use crate::git::edit::{Edit, NewFile, Prepared, Present, Seen, Worktree};
+use crate::git::live::Permissions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The tool's name.
+pub const NAME: &str = "apply_patch";
+
+/// The arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// The change: a unified diff, or Codex's `*** Begin Patch` form, or search/replace blocks. One form only. Every hunk must match exactly one
+    /// place of the file as it is now; all files are changed or none.
+    pub patch: String,
+    /// The version that each file must have, by path: the git blob id that `read_file` gave, of 7 hex digits at least; zeros
+    /// where nothing may be there. Without it, the version that was last read or written here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expected: BTreeMap<String, String>,
+}
+
+/// What a call works on.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The repository; says how blobs are named.
+    pub repository: &'a Repository,
+    /// The top of the worktree.
+    pub worktree: &'a Path,
+    /// Refuses paths that may not be read.
+    pub may_read: &'a dyn Fn(&RepoPath) -> Result<()>,
+    /// Refuses paths that may not be written.
+    pub may_write: &'a dyn Fn(&RepoPath) -> Result<()>,
+    /// The blob that this worker last read or wrote at a path.
+    pub known: &'a dyn Fn(&RepoPath) -> Option<ObjectId>,
+}
+
+impl std::fmt::Debug for Ground<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ground").field("worktree", &self.worktree).finish_non_exhaustive()
+    }
+}
+
+/// What a call did, by path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Applied {
+    /// Each path with its state before and after; a rename is a deletion and an addition.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    pub changes: Vec<crate::domain::patch::Change>,
+}
+
+/// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are listed, in that order.
+pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
+    let Asked { files, expected, paths } = ask(arguments, ground)?;
+    let worktree = Worktree::open(ground.repository, ground.worktree)?;
+    let mut seen = BTreeMap::new();
+    let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
+    for path in &paths {
+        match worktree.look(path) {
+            Ok(found) => {
+                let known = || (ground.known)(path).map(Expected::Blob);
+                let wanted = expected.get(path).cloned().or_else(known);
+                conflicts.extend(wanted.and_then(|wanted| wanted.differs(path, found.file.as_ref())));
+                seen.insert(path.clone(), found);
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    all_or(failures)?;
+    all_or(conflicts)?;
+    let mut edits = Vec::new();
+    let mut failures = Vec::new();
+    for file in &files {
+        match edits_of(file, &mut seen, ground.repository.format()) {
+            Ok(more) => edits.extend(more),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    all_or(failures)?;
+    worktree.prepare(edits)
+}
+
+/// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there now.
+pub fn authorize(arguments: &Arguments, ground: Ground<'_>) -> Result<()> {
+    let asked = ask(arguments, ground)?;
+    let worktree = Worktree::open(ground.repository, ground.worktree)?;
+    let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
+    all_or(looked.filter(|failure| failure.code() == Code::ScopeViolation).collect())
+}
+
+/// What a call asks for.
+struct Asked {
+    files: Vec<FilePatch>,
+    expected: BTreeMap<RepoPath, Expected>,
+    /// Every path that it changes or names, each once.
+    paths: Vec<RepoPath>,
+}
+
+/// Reads a call, and holds its paths to the scopes.
+fn ask(arguments: &Arguments, ground: Ground<'_>) -> Result<Asked> {
+    let files = patch_formats::parse(&arguments.patch)?;
+    let expected = expectations(&arguments.expected, ground.repository.format())?;
+    let touched: Vec<&RepoPath> =
+        files.iter().flat_map(|file| [Some(&file.path), file.move_to()]).flatten().collect();
+    let only_expected: Vec<&RepoPath> = expected.keys().filter(|path| !touched.contains(path)).collect();
+    let refused = touched.iter().filter_map(|path| (ground.may_write)(path).err());
+    let unreadable = touched.iter().chain(&only_expected).filter_map(|path| (ground.may_read)(path).err());
+    all_or(refused.chain(unreadable).collect())?;
+    let paths = touched.into_iter().chain(only_expected).cloned().collect();
+    Ok(Asked { files, expected, paths })
+}
+
+fn all_or(failures: Vec<Failure>) -> Result<()> {
+    Failure::first_of(failures).map_or(Ok(()), Err)
+}
+
+/// Which version of a file a call means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Expected {
+    /// As last read or written.
+    Blob(ObjectId),
+    /// As the caller spells it: the beginning of the blob's id, or the whole sha256 of the bytes.
+    Named(String),
+    /// Nothing may be there.
+    Nothing,
+}
+
+impl Expected {
+    fn matches(&self, found: Option<&FileState>) -> bool {
+        match (self, found) {
+            (Self::Nothing, found) => found.is_none(),
+            (_, None) => false,
+            (Self::Blob(id), Some(state)) => state.git_blob == *id,
+            (Self::Named(id), Some(state)) => {
+                state.git_blob.as_str().starts_with(id.as_str()) || state.sha256.to_string() == *id
+            }
+        }
+    }
+
+    /// The conflict, if what is there is not what is meant.
+    fn differs(&self, path: &RepoPath, found: Option<&Present>) -> Option<Failure> {
+        let state = found.map(|file| &file.state);
+        if self.matches(state) {
+            return None;
+        }
+        let (since, expected) = match self {
+            Self::Blob(id) => ("was changed since it was last read or written here", Some(id.to_string())),
+            Self::Named(id) => ("is not the version that the call names", Some(id.clone())),
+            Self::Nothing => ("is there, and the call says that nothing is", None),
+        };
+        let none: [&str; 0] = [];
+        let failure = Failure::new(Code::VersionConflict, format!("nothing was changed: {path} {since}"))
+            .subject(path.to_string())
+            .expected(expected, state.map(|state| &state.git_blob))
+            .retry(Retry::Reread)
+            .remedy("Read the file again, then send a patch against what is there.", none);
+        Some(failure)
+    }
+}
+
+/// The versions that a call names.
+fn expectations(
+    named: &BTreeMap<String, String>,
+    format: ObjectFormat,
+) -> Result<BTreeMap<RepoPath, Expected>> {
+    let one = |(path, id): (&String, &String)| -> Result<(RepoPath, Expected)> {
+        let checked = RepoPath::new(path.as_str())?;
+        let id = id.trim().to_ascii_lowercase();
+        let is_hex = id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hex || id.len() > format.hex_len() && id.len() != 64 {
+            let message = format!(
+                "expected[{path:?}] is {id:?}; it has to be a git blob id of 7 to {} hex digits, as `read_file` gives it",
+                format.hex_len()
+            );
+            return Err(Failure::new(Code::ArgumentsInvalid, message).subject("expected"));
+        }
+        let nothing = id.bytes().all(|b| b == b'0');
+        Ok((checked, if nothing { Expected::Nothing } else { Expected::Named(id) }))
+    };
+    named.iter().map(one).collect()
+}
+
+/// What one file's part of the patch comes to; a rename is two paths.
+fn edits_of(
+    file: &FilePatch,
+    seen: &mut BTreeMap<RepoPath, Seen>,
+    format: ObjectFormat,
+) -> Result<Vec<Edit>> {
+    let mut take = |path: &RepoPath| {
+        seen.remove(path).ok_or_else(|| Failure::internal(format!("{path} was not looked at")))
+    };
+    let before = take(&file.path)?;
+    let bytes = file.apply(before.file.as_ref().map(|present| present.bytes.as_slice()), format)?;
+    let permissions = match &before.file {
+        Some(present) => present.with_executable(file.executable()),
+        None => Permissions::New { executable: file.executable() == Some(true) },
+    };
+    let new = bytes.map(|bytes| NewFile { bytes, permissions });
+    if let Some(to) = file.move_to() {
+        let there = take(to)?;
+        if there.file.is_some() {
+            let message = format!("{to} is there already; a renamed file overwrites nothing");
+            return Err(refused(message, to));
+        }
+        let from = Edit { path: file.path.clone(), seen: before, new: None };
+        return Ok(vec![from, Edit { path: to.clone(), seen: there, new }]);
+    }
+    let same = match (&before.file, &new) {
+        (Some(old), Some(new)) => {
+            old.bytes == new.bytes && new.permissions == Permissions::Exactly(old.permissions)
+        }
+        _ => false,
+    };
+    if same && matches!(file.kind, Kind::Update { .. }) {
+        return Err(refused(format!("{} would not change", file.path), &file.path));
+    }
+    Ok(vec![Edit { path: file.path.clone(), seen: before, new }])
+}
+
+fn refused(message: String, path: &RepoPath) -> Failure {
+    let none: [&str; 0] = [];
+    Failure::new(Code::PatchInvalid, message)
+        .subject(path.to_string())
+        .retry(Retry::Reread)
+        .remedy("Nothing was changed. Look at what is there, then send a corrected patch.", none)
+}
+
+#[cfg(test)]
+mod tests;

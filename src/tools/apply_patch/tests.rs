@@ -1,0 +1,165 @@
+//! Whole calls of the tool against a worktree, without a ledger.
+
+use super::*;
+use crate::git::apply::tests::world::{Tree, World};
+
+/// What a call may do, for a test.
+struct Call<'a> {
+    world: &'a World,
+    known: BTreeMap<RepoPath, ObjectId>,
+    barred: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    fn new(world: &'a World) -> Self {
+        Self { world, known: BTreeMap::new(), barred: None }
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared> {
+        let bar = |path: &RepoPath| match self.barred {
+            Some(barred) if path.to_string() == barred => {
+                Err(Failure::new(Code::ScopeViolation, "not in scope").subject(barred))
+            }
+            _ => Ok(()),
+        };
+        prepare(
+            arguments,
+            Ground {
+                repository: &self.world.repository,
+                worktree: &self.world.path(""),
+                may_read: &bar,
+                may_write: &bar,
+                known: &|path| self.known.get(path).cloned(),
+            },
+        )
+    }
+
+    fn apply(&self, patch: &str, expected: &[(&str, &str)]) -> Result<Vec<crate::domain::patch::Change>> {
+        let expected = expected.iter().map(|(path, id)| ((*path).to_owned(), (*id).to_owned())).collect();
+        let ready = self.prepare(&Arguments { patch: patch.to_owned(), expected })?;
+        let changes = ready.changes.clone();
+        self.world.execute_edit(ready)?;
+        Worktree::open(&self.world.repository, &self.world.path(""))?.confirm(&changes)?;
+        Ok(changes)
+    }
+
+    /// Refused with this code, and nothing is different.
+    #[track_caller]
+    fn refused(&self, patch: &str, expected: &[(&str, &str)], code: Code) -> Failure {
+        let before: Tree = self.world.tree();
+        let failure = self.apply(patch, expected).expect_err(patch);
+        assert_eq!(failure.code(), code, "{failure}");
+        assert_eq!(self.world.tree(), before);
+        failure
+    }
+}
+
+fn id(world: &World, text: &str) -> ObjectId {
+    world.repository.format().blob_id(text.as_bytes()).expect("an id")
+}
+
+fn path(text: &str) -> RepoPath {
+    RepoPath::new(text).expect("a path")
+}
+
+const CHANGE: &str = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** End Patch\n";
+
+#[test]
+fn several_files_in_one_call() {
+    let world = World::new(&[("a", "1\n"), ("b", "2\n"), ("m/old", "3\n")]);
+    world.chmod("m/old", 0o750);
+    let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Delete File: b\n*** Add File: n/c\n+new\n*** Update File: m/old\n*** Move to: k/new\n@@\n-3\n+three\n*** End Patch\n";
+    let changes = Call::new(&world).apply(patch, &[]).expect("applied");
+    let listed: Vec<String> = changes
+        .iter()
+        .map(|c| format!("{} {}", c.path, serde_json::to_value(c.status).expect("text")))
+        .collect();
+    assert_eq!(
+        listed,
+        ["a \"modified\"", "b \"deleted\"", "k/new \"added\"", "m/old \"deleted\"", "n/c \"added\""]
+    );
+    let tree = world.tree();
+    let names: Vec<&str> = tree.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a", "k/new", "n/c"]);
+    assert_eq!(tree["k/new"], ("750".to_owned(), b"three\n".to_vec()));
+    let json = serde_json::to_value(&changes[0]).expect("serializes");
+    assert_eq!(json["new"]["gitBlob"], id(&world, "one\n").as_str());
+    assert_eq!(json["old"]["mode"], "100644");
+}
+
+#[test]
+fn all_or_nothing() {
+    let world = World::new(&[("a", "1\n"), ("b", "2\n")]);
+    let call = Call::new(&world);
+    let half = CHANGE.replace("*** End", "*** Update File: b\n@@\n-x\n+y\n*** End");
+    assert_eq!(call.refused(&half, &[], Code::PatchInvalid).subject_text(), Some("b"));
+    let over = CHANGE.replace("*** End", "*** Add File: b\n+y\n*** End");
+    call.refused(&over, &[], Code::PatchInvalid);
+    let onto = CHANGE.replace("@@", "*** Move to: b\n@@");
+    assert_eq!(call.refused(&onto, &[], Code::PatchInvalid).subject_text(), Some("b"));
+    let barred = Call { barred: Some("b"), ..Call::new(&world) };
+    barred.refused(&onto, &[], Code::ScopeViolation);
+    barred.refused(&half, &[], Code::ScopeViolation);
+    barred.refused(CHANGE, &[("b", "1234567")], Code::ScopeViolation);
+}
+
+#[test]
+fn the_version_that_is_meant() {
+    let world = World::new(&[("a", "1\n"), ("b", "2\n")]);
+    let call = Call::new(&world);
+    let right = id(&world, "1\n").to_string();
+    let failure = call.refused(CHANGE, &[("a", "1234567890")], Code::VersionConflict);
+    assert_eq!(failure.details()["expected"], "1234567890");
+    assert_eq!(failure.details()["actual"], right);
+    assert_eq!(serde_json::to_value(&failure).expect("json")["retry"], "reread");
+    // Also of a file that the patch leaves alone.
+    let other = call.refused(CHANGE, &[("b", right.as_str())], Code::VersionConflict);
+    assert_eq!(other.subject_text(), Some("b"));
+    call.refused(CHANGE, &[("missing", right.as_str())], Code::VersionConflict);
+    call.refused(CHANGE, &[("a", "0000000")], Code::VersionConflict);
+    for wrong in ["", "12345", "not hex", &"a".repeat(50)] {
+        call.refused(CHANGE, &[("a", wrong)], Code::ArgumentsInvalid);
+    }
+    call.refused(CHANGE, &[("../a", "1234567")], Code::ScopeViolation);
+    // What was read before counts, where the call says nothing.
+    let mut stale = Call::new(&world);
+    stale.known.insert(path("a"), id(&world, "old\n"));
+    stale.refused(CHANGE, &[], Code::VersionConflict);
+    let sha256 = crate::domain::digest::Sha256::of(b"1\n").to_string();
+    for named in [&right[..7], &right.to_uppercase(), &sha256] {
+        stale
+            .prepare(&Arguments {
+                patch: CHANGE.to_owned(),
+                expected: [("a".to_owned(), named.to_owned())].into(),
+            })
+            .expect(named);
+    }
+    stale
+        .apply(CHANGE, &[("a", &right), ("b", &id(&world, "2\n").as_str()[..8]), ("new", &"0".repeat(40))])
+        .expect("applied");
+}
+
+#[test]
+fn a_mode_alone_is_a_change_and_the_same_mode_is_none() {
+    let world = World::new(&[("a", "1\n")]);
+    world.chmod("a", 0o644);
+    let mode = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n";
+    Call::new(&world).apply(mode, &[]).expect("applied");
+    assert_eq!(world.mode("a"), 0o755);
+    Call::new(&world).refused(mode, &[], Code::PatchInvalid);
+    let script =
+        "diff --git a/s b/s\nnew file mode 100755\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+#!/bin/sh\n";
+    Call::new(&world).apply(script, &[]).expect("applied");
+    assert_ne!(world.mode("s") & 0o100, 0);
+}
+
+#[test]
+fn unknown_arguments_are_refused() {
+    let read = |text: &str| serde_json::from_str::<Arguments>(text);
+    read(r#"{"patch": "x", "max_calls": 3}"#).expect_err("unknown");
+    read(r#"{"expected": {}}"#).expect_err("no patch");
+    assert_eq!(read(r#"{"patch": "x"}"#).expect("fine").expected, BTreeMap::new());
+    let schema = serde_json::to_value(schemars::schema_for!(Arguments)).expect("a schema");
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["required"], serde_json::json!(["patch"]));
+}

@@ -1,0 +1,335 @@
+//! The forms in which workers write a change, read into one: which files, and for each the lines to find and what takes their place.
+//!
+//! Three forms are told apart by the text itself, at the first line that belongs to one of them: a unified diff ([`unified`]), the
+//! envelope `*** Begin Patch` ([`envelope`]), and search/replace blocks ([`blocks`]). Prose and fences around them are left out; a second form
+//! in the same text is refused.
+//!
+//! Where a hunk goes is decided by its lines, never by a guess ([`matcher`]): each is looked for in the file *as it was read*, not in what
+//! earlier hunks made of it, and must be found exactly once there. Line numbers choose nothing, except where a diff names
+//! exactly the blob that the file has now: then its positions are what they were, and the lines there must be the hunk's. The hunks of
+//! one section follow each other down the file, and no two hunks touch the same line. Several sections that change the text of one file are
+//! one change; anything else that names a path twice is refused.
+//!
+//! All of it is pure: bytes in, bytes out.
+
+mod blocks;
+mod edit;
+mod envelope;
+mod lines;
+mod matcher;
+#[cfg(test)]
+mod tests;
+mod unified;
+
+use crate::domain::digest::ObjectFormat;
+use crate::domain::repo_path::RepoPath;
+use crate::error::{Code, Failure, Result};
+use lines::Text;
+use std::collections::HashMap;
+
+/// The longest patch that is read, in bytes.
+pub const LONGEST: usize = 16 << 20;
+
+/// What happens to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePatch {
+    /// The file, as it is named now.
+    pub path: RepoPath,
+    /// What happens to it.
+    pub kind: Kind,
+    /// The blob that the patch was made from, where it names one: lower-case hex, perhaps abbreviated.
+    pub preimage: Option<String>,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// It appears; what is there is never overwritten.
+    Add {
+        /// Its content.
+        text: String,
+        /// With the executable bit.
+        executable: bool,
+    },
+    /// It goes.
+    Delete {
+        /// What the patch shows of it: all its lines, or nothing.
+        hunks: Vec<Hunk>,
+    },
+    /// Its lines, its name or its executable bit change.
+    Update {
+        /// The changes of its lines.
+        hunks: Vec<Hunk>,
+        /// Its new name, which must be free.
+        move_to: Option<RepoPath>,
+        /// The executable bit, where the patch says it.
+        executable: Option<bool>,
+        /// Nothing but new lines, in a form that does not tell a new file from an old one: it may be missing.
+        creates: bool,
+    },
+}
+
+/// Lines that follow each other in the file, and what takes their place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// Where it begins in the patch, from 1.
+    line: usize,
+    /// Number of the first old line, as a header says it.
+    old_start: Option<usize>,
+    /// Lines above it, each to be found beneath the one before.
+    anchors: Vec<String>,
+    /// Its old lines are the last ones of the file.
+    at_end: bool,
+    /// The first of a section: it may stand above the hunks before it.
+    first: bool,
+    /// What the form says of line ends.
+    ends: Ends,
+    lines: Vec<Line>,
+}
+
+/// Whether a form can say how lines end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// The missing newline at the end of a file is written down.
+    AsWritten,
+    /// Nothing is said of it: it stays as it is.
+    AsInFile,
+}
+
+/// A line of a hunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    op: Op,
+    /// Without the newline; a carriage return before it is still there.
+    text: String,
+    /// A newline follows.
+    ended: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Keep,
+    Remove,
+    Insert,
+}
+
+impl Op {
+    fn is_old(self) -> bool {
+        self != Self::Insert
+    }
+
+    fn is_new(self) -> bool {
+        self != Self::Remove
+    }
+}
+
+impl Hunk {
+    fn new(line: usize, ends: Ends) -> Self {
+        Self {
+            line,
+            old_start: None,
+            anchors: Vec::new(),
+            at_end: false,
+            first: false,
+            ends,
+            lines: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, op: Op, text: &str) {
+        self.lines.push(Line { op, text: text.to_owned(), ended: true });
+    }
+
+    fn old(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.op.is_old())
+    }
+
+    fn new_text(&self) -> String {
+        let new = self.lines.iter().filter(|line| line.op.is_new());
+        new.flat_map(|line| [line.text.as_str(), if line.ended { "\n" } else { "" }]).collect()
+    }
+
+    fn only_inserts(&self) -> bool {
+        self.lines.iter().all(|line| line.op == Op::Insert)
+    }
+
+    /// Refused unless it changes something, and unless a line without newline is the last of its side.
+    fn checked(self) -> Result<Self> {
+        if self.lines.iter().all(|line| line.op == Op::Keep) {
+            let message = format!("the hunk at line {} of the patch changes nothing", self.line);
+            return Err(invalid(message).detail("patchLine", self.line));
+        }
+        for side in [Op::is_old as fn(Op) -> bool, Op::is_new] {
+            let mut of_side = self.lines.iter().filter(|line| side(line.op)).rev().skip(1);
+            if of_side.any(|line| !line.ended) {
+                return Err(broken(
+                    self.line,
+                    "a line without newline at its end is not the last one of the file",
+                ));
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl FilePatch {
+    /// The new name, where it moves.
+    #[must_use]
+    pub fn move_to(&self) -> Option<&RepoPath> {
+        match &self.kind {
+            Kind::Update { move_to, .. } => move_to.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The executable bit, where the patch says it.
+    #[must_use]
+    pub fn executable(&self) -> Option<bool> {
+        match &self.kind {
+            Kind::Add { executable, .. } => Some(*executable),
+            Kind::Update { executable, .. } => *executable,
+            Kind::Delete { .. } => None,
+        }
+    }
+
+    /// What becomes of the file: its new bytes, or `None` where it goes. `present`: what is there now. `format` is how the repository names
+    /// blobs. Refused (`patch.invalid`) where a hunk does not match exactly once, and where nothing would change.
+    pub fn apply(&self, present: Option<&[u8]>, format: ObjectFormat) -> Result<Option<Vec<u8>>> {
+        edit::apply(self, present, format).map_err(|failure| failure.subject(self.path.to_string()))
+    }
+}
+
+/// Reads a patch. Refused (`patch.invalid`) where it is none, or not one; a path that may not be written is a `scope.violation`.
+pub fn parse(text: &str) -> Result<Vec<FilePatch>> {
+    if text.len() > LONGEST {
+        let message = format!("the patch has {} bytes; the most is {LONGEST}", text.len());
+        return Err(invalid(message).expected(LONGEST, text.len()));
+    }
+    if text.contains('\0') {
+        return Err(invalid("the patch holds a NUL character"));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Some((form, line)) = Form::of(&Text::new(text)) else { return Err(no_form(text)) };
+    // Where the patch's own lines end in CRLF, something on the way did that to all of it.
+    let plain = if line.ends_with('\r') { text.replace("\r\n", "\n") } else { text.to_owned() };
+    let text = Text::new(&plain);
+    let files = match form {
+        Form::Unified => unified::parse(&text),
+        Form::Envelope => envelope::parse(&text),
+        Form::Blocks => blocks::parse(&text),
+    }?;
+    brought_together(files)
+}
+
+/// A way to write a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Unified,
+    Envelope,
+    Blocks,
+}
+
+impl Form {
+    const ALL: [Self; 3] = [Self::Unified, Self::Envelope, Self::Blocks];
+
+    /// True where a form begins at this line.
+    fn begins(self, text: &Text<'_>, at: usize) -> bool {
+        match self {
+            Self::Unified => unified::begins(text, at),
+            Self::Envelope => envelope::begins(text.line(at)),
+            Self::Blocks => blocks::begins(text.line(at)),
+        }
+    }
+
+    /// The form that begins first, and the line at which it does.
+    fn of<'a>(text: &Text<'a>) -> Option<(Self, &'a str)> {
+        (0..text.len()).find_map(|at| {
+            let form = Self::ALL.into_iter().find(|form| form.begins(text, at))?;
+            Some((form, text.line(at)))
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unified => "a unified diff",
+            Self::Envelope => "`*** Begin Patch`",
+            Self::Blocks => "search/replace blocks",
+        }
+    }
+
+    /// Outside of what this form has read, no other may begin.
+    fn alone_at(self, text: &Text<'_>, at: usize) -> Result<()> {
+        match Self::ALL.into_iter().find(|form| *form != self && form.begins(text, at)) {
+            None => Ok(()),
+            Some(other) => {
+                let message = format!(
+                    "{} begins here, but the patch is {}; send one form only",
+                    other.name(),
+                    self.name()
+                );
+                Err(broken(at + 1, message))
+            }
+        }
+    }
+}
+
+fn no_form(text: &str) -> Failure {
+    let what = if text.trim().is_empty() { "the patch is empty" } else { "the text is no patch" };
+    let forms = [
+        "a unified diff: `--- a/PATH`, `+++ b/PATH`, then hunks that begin with `@@`",
+        "`*** Begin Patch`, then `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`, then `*** End Patch`",
+        "PATH on a line, then `<<<<<<< SEARCH`, old lines, `=======`, new lines, `>>>>>>> REPLACE`",
+    ];
+    invalid(format!("{what}; expected {}", forms.join("; or "))).detail("expected", forms)
+}
+
+/// Sections that change the text of one file become one; any other path that is named twice is refused.
+fn brought_together(files: Vec<FilePatch>) -> Result<Vec<FilePatch>> {
+    let mut together: Vec<FilePatch> = Vec::new();
+    let mut known: HashMap<RepoPath, usize> = HashMap::new();
+    for mut file in files {
+        if let Some(at) = known.get(&file.path).copied() {
+            let (Some(earlier), Some(more)) = (plain_hunks(&mut together[at]), plain_hunks(&mut file)) else {
+                return Err(named_twice(&file.path));
+            };
+            earlier.append(more);
+            if together[at].preimage != file.preimage {
+                together[at].preimage = None;
+            }
+            continue;
+        }
+        for path in [Some(&file.path), file.move_to()].into_iter().flatten() {
+            if known.insert(path.clone(), together.len()).is_some() {
+                return Err(named_twice(path));
+            }
+        }
+        together.push(file);
+    }
+    Ok(together)
+}
+
+/// The hunks of a file whose lines change and nothing else.
+fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
+    match &mut file.kind {
+        Kind::Update { hunks, move_to: None, executable: None, creates: false } => Some(hunks),
+        _ => None,
+    }
+}
+
+fn named_twice(path: &RepoPath) -> Failure {
+    invalid(format!("the patch names {path} twice; say once what becomes of it")).subject(path.to_string())
+}
+
+/// What a worker can do about a patch that does not fit.
+fn invalid(message: impl Into<String>) -> Failure {
+    let none: [&str; 0] = [];
+    Failure::new(Code::PatchInvalid, message).remedy(
+        "Nothing was changed. Read the file again where the message names one, then send a corrected patch.",
+        none,
+    )
+}
+
+/// A line of the patch that does not belong there.
+fn broken(line: usize, message: impl std::fmt::Display) -> Failure {
+    invalid(format!("line {line} of the patch: {message}")).detail("patchLine", line)
+}

@@ -1,0 +1,194 @@
+//! What becomes of a file: its hunks placed, its lines put together again, its encoding and line ends kept.
+//!
+//! Where the old lines were found byte for byte the new ones are written as the patch has them. Where they were not, a new line ends as the line
+//! that it takes the place of, else as its neighbour above, else as the one below. Context always stays as the file has it. The missing newline at
+//! the end of a file follows the patch where its form can say it, and else stays as it is.
+
+use super::matcher::{FileLine, Place, Tier, file_lines, place};
+use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
+use crate::domain::digest::ObjectFormat;
+use crate::error::{Failure, Result, Retry};
+use crate::tools::text;
+
+pub(super) fn apply(
+    patch: &FilePatch,
+    present: Option<&[u8]>,
+    format: ObjectFormat,
+) -> Result<Option<Vec<u8>>> {
+    match (&patch.kind, present) {
+        (Kind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
+        (Kind::Add { .. }, Some(_)) => {
+            Err(invalid(format!("{} is there already; a new file overwrites nothing", patch.path))
+                .retry(Retry::Reread))
+        }
+        (Kind::Update { hunks, creates: true, .. }, None) => {
+            Ok(Some(hunks.iter().map(Hunk::new_text).collect::<String>().into_bytes()))
+        }
+        (_, None) => Err(invalid(format!("{} does not exist", patch.path))
+            .detail("missing", true)
+            .retry(Retry::Reread)),
+        (Kind::Delete { hunks }, Some(bytes)) => {
+            let left = if hunks.is_empty() { Vec::new() } else { edited(patch, hunks, bytes, format)? };
+            if left.is_empty() || text::decode(&left).is_some_and(|(_, left)| left.is_empty()) {
+                return Ok(None);
+            }
+            let message = format!("the patch deletes {}, but shows only a part of its lines", patch.path);
+            Err(invalid(message).retry(Retry::Reread))
+        }
+        (Kind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
+        (Kind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, format).map(Some),
+    }
+}
+
+fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>> {
+    let Some((encoding, content)) = text::decode(bytes) else {
+        return Err(invalid(format!("{} holds NUL bytes: it cannot be edited as text", patch.path)));
+    };
+    let fixed = match &patch.preimage {
+        Some(id) => format.blob_id(bytes)?.as_str().starts_with(id.as_str()),
+        None => false,
+    };
+    let file = file_lines(&content);
+    let places = places(hunks, &file, fixed)?;
+    let new = put_together(hunks, &places, &file)?;
+    if new == content {
+        return Err(invalid(format!("{} would not change", patch.path)));
+    }
+    text::encode(encoding, &new)
+}
+
+/// Each hunk's place, in the order of the file, and none over another.
+fn places(hunks: &[Hunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, Place)>> {
+    let mut places: Vec<(usize, Place)> = Vec::with_capacity(hunks.len());
+    let (mut above, mut failures) = (0, Vec::new());
+    for (number, hunk) in hunks.iter().enumerate() {
+        if hunk.first {
+            above = 0;
+        }
+        match place(hunk, file, above, fixed) {
+            Ok(found) => {
+                above = found.at + found.count;
+                places.push((number, found));
+            }
+            // The others are looked at all the same, so that all can be mended at once.
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if let Some(failure) = Failure::first_of(failures) {
+        return Err(failure);
+    }
+    places.sort_by_key(|(number, place)| (place.at, *number));
+    for pair in places.windows(2) {
+        let [(first, above), (second, below)] = pair else { continue };
+        if above.at + above.count > below.at {
+            let message = format!(
+                "the hunks at lines {} and {} of the patch both change line {} of the file",
+                hunks[*first].line,
+                hunks[*second].line,
+                below.at + 1
+            );
+            return Err(invalid(message)
+                .detail("patchLine", hunks[*second].line)
+                .detail("line", below.at + 1));
+        }
+    }
+    Ok(places)
+}
+
+fn put_together(hunks: &[Hunk], places: &[(usize, Place)], file: &[FileLine<'_>]) -> Result<String> {
+    let mut new: Vec<FileLine<'_>> = Vec::with_capacity(file.len());
+    let mut at = 0;
+    let mut says_its_end = true;
+    for (number, place) in places {
+        let hunk = &hunks[*number];
+        new.extend(file[at..place.at].iter().copied());
+        let old = &file[place.at..place.at + place.count];
+        let literal = is_literal(hunk, *place, old);
+        let rewritten = rewritten(hunk, *place, file, literal);
+        if rewritten == old {
+            let message = format!(
+                "the hunk at line {} of the patch changes nothing: the lines are so already",
+                hunk.line
+            );
+            return Err(invalid(message).detail("patchLine", hunk.line).detail("line", place.at + 1));
+        }
+        new.extend(rewritten);
+        at = place.at + place.count;
+        if at == file.len() {
+            says_its_end = match hunk.ends {
+                Ends::AsWritten => literal || hunk.lines.iter().any(|line| !line.ended),
+                Ends::AsInFile => false,
+            };
+        }
+    }
+    new.extend(file[at..].iter().copied());
+    Ok(joined(&new, file, says_its_end))
+}
+
+/// True where new lines are written as they stand in the patch.
+fn is_literal(hunk: &Hunk, place: Place, old: &[FileLine<'_>]) -> bool {
+    let as_written = hunk.ends == Ends::AsWritten || old.iter().all(|line| !line.ending.is_empty());
+    place.tier == Tier::Exact && as_written
+}
+
+fn rewritten<'a>(hunk: &'a Hunk, place: Place, file: &[FileLine<'a>], literal: bool) -> Vec<FileLine<'a>> {
+    let mut new = Vec::with_capacity(hunk.lines.len());
+    let mut at = place.at;
+    // Between two lines of context: the ends of the lines that go, for those that come.
+    for run in hunk.lines.chunk_by(|one, next| (one.op == Op::Keep) == (next.op == Op::Keep)) {
+        let gone: Vec<&str> = (at..)
+            .zip(run.iter().filter(|line| line.op == Op::Remove))
+            .map(|(at, _)| file[at].ending)
+            .collect();
+        let mut inserted = 0;
+        for line in run {
+            match line.op {
+                Op::Keep => new.push(file[at]),
+                Op::Remove => {}
+                Op::Insert => {
+                    let ending = if literal || !line.ended {
+                        line.parts().1
+                    } else {
+                        let replaced = gone.get(inserted).or(gone.last()).filter(|ending| !ending.is_empty());
+                        replaced.copied().unwrap_or_else(|| neighbour(file, at))
+                    };
+                    new.push(FileLine { text: line.parts().0, ending });
+                    inserted += 1;
+                }
+            }
+            at += usize::from(line.op.is_old());
+        }
+    }
+    new
+}
+
+/// How the line above ends that comes before a place, else the one below, else any.
+fn neighbour<'a>(file: &[FileLine<'a>], at: usize) -> &'a str {
+    let above = file[..at].iter().rev();
+    let below = file[at.min(file.len())..].iter();
+    above.chain(below).map(|line| line.ending).find(|ending| !ending.is_empty()).unwrap_or("\n")
+}
+
+fn joined(new: &[FileLine<'_>], file: &[FileLine<'_>], says_its_end: bool) -> String {
+    let last = new.len().saturating_sub(1);
+    let mut text = String::new();
+    for (number, line) in new.iter().enumerate() {
+        let ending = match line.ending {
+            // What was the last line has lines beneath it now.
+            "" if number < last => neighbour(file, file.len()),
+            ending => ending,
+        };
+        text.extend([line.text, ending]);
+    }
+    let ended = file.last().is_none_or(|line| !line.ending.is_empty());
+    if says_its_end || text.is_empty() || ended == text.ends_with('\n') {
+        return text;
+    }
+    if ended {
+        text.push_str(neighbour(file, file.len()));
+        return text;
+    }
+    let length = text.strip_suffix("\r\n").or(text.strip_suffix('\n')).map_or(text.len(), str::len);
+    text.truncate(length);
+    text
+}

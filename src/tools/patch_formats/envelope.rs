@@ -1,0 +1,173 @@
+//! The envelope: `*** Begin Patch`, sections with `*** Add File:`, `*** Delete File:` or `*** Update File:`, `*** End Patch`.
+//!
+//! A shell's here-document around it is left out like any other text. The lines of an update are told by their first character; an empty
+//! line is an empty line of context. `@@ LINE` names a line above the hunk, several of them each the next one further down.
+
+use super::lines::Text;
+use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid};
+use crate::domain::repo_path::RepoPath;
+use crate::error::Result;
+
+const END_OF_FILE: &str = "*** End of File";
+
+/// True at the line that opens an envelope.
+pub(super) fn begins(line: &str) -> bool {
+    line.trim() == "*** Begin Patch"
+}
+
+fn ends(line: &str) -> bool {
+    line.trim() == "*** End Patch"
+}
+
+pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
+    let mut at = 0;
+    while !begins(text.line(at)) {
+        at += 1;
+    }
+    let start = at;
+    at += 1;
+    let mut files = Vec::new();
+    while at < text.len() && !ends(text.line(at)) {
+        if text.line(at).trim().is_empty() {
+            at += 1;
+            continue;
+        }
+        files.push(section(text, &mut at)?);
+    }
+    if at >= text.len() {
+        return Err(
+            broken(start + 1, "`*** End Patch` is missing: the patch was cut off").detail("truncated", true)
+        );
+    }
+    for after in at + 1..text.len() {
+        Form::Envelope.alone_at(text, after)?;
+        if begins(text.line(after)) {
+            return Err(broken(after + 1, "a second `*** Begin Patch`; put all sections into one"));
+        }
+    }
+    if files.is_empty() {
+        return Err(invalid(
+            "the patch is empty: no section stands between `*** Begin Patch` and `*** End Patch`",
+        ));
+    }
+    Ok(files)
+}
+
+enum Header<'a> {
+    Add(&'a str),
+    Delete(&'a str),
+    Update(&'a str),
+}
+
+fn header(line: &str) -> Option<Header<'_>> {
+    let line = line.trim();
+    let after = |word: &str| line.strip_prefix(word).map(str::trim);
+    after("*** Add File:")
+        .map(Header::Add)
+        .or_else(|| after("*** Delete File:").map(Header::Delete))
+        .or_else(|| after("*** Update File:").map(Header::Update))
+}
+
+fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
+    let number = *at + 1;
+    let Some(header) = header(text.line(*at)) else {
+        let what = "expected `*** Add File: PATH`, `*** Delete File: PATH`, `*** Update File: PATH` or `*** End Patch`";
+        return Err(broken(number, what));
+    };
+    *at += 1;
+    let (name, kind) = match header {
+        Header::Add(name) => (name, added(text, at)?),
+        Header::Delete(name) => (name, Kind::Delete { hunks: Vec::new() }),
+        Header::Update(name) => (name, updated(text, at, number)?),
+    };
+    Ok(FilePatch { path: RepoPath::new(name)?, kind, preimage: None })
+}
+
+fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
+    let mut content = String::new();
+    while *at < text.len() {
+        let line = text.line(*at);
+        match line.strip_prefix('+') {
+            Some(line) => content.extend([line, "\n"]),
+            None if line.trim().is_empty() && is_border(text, *at + 1) => {}
+            None if line.trim_start().starts_with("***") => break,
+            None => return Err(broken(*at + 1, "each line of a new file begins with `+`")),
+        }
+        *at += 1;
+    }
+    Ok(Kind::Add { text: content, executable: false })
+}
+
+/// True where nothing but empty lines stands before the next section or the end.
+fn is_border(text: &Text<'_>, from: usize) -> bool {
+    let next = (from..text.len()).map(|at| text.line(at).trim()).find(|line| !line.is_empty());
+    next.is_none_or(|line| header(line).is_some() || ends(line))
+}
+
+fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {
+    let mut move_to = None;
+    if let Some(name) = text.line(*at).trim().strip_prefix("*** Move to:") {
+        move_to = Some(RepoPath::new(name.trim())?);
+        *at += 1;
+    }
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut open: Option<Hunk> = None;
+    while *at < text.len() {
+        let line = text.line(*at);
+        if ends(line) && !line.starts_with(' ') || line.starts_with("***") && line.trim() != END_OF_FILE {
+            break;
+        }
+        // Before the first line of a hunk a header may be set in.
+        if open.is_none() && (ends(line) || header(line).is_some()) {
+            break;
+        }
+        let hunk = open.get_or_insert_with(|| Hunk::new(*at + 1, Ends::AsInFile));
+        if line.trim() == END_OF_FILE && !line.starts_with(' ') {
+            hunk.at_end = true;
+            hunks.extend(open.take());
+        } else if let Some(rest) = line.strip_prefix("@@") {
+            if !hunk.lines.is_empty() {
+                hunks.extend(open.replace(Hunk::new(*at + 1, Ends::AsInFile)));
+            }
+            if let (Some(anchor), Some(hunk)) = (anchor(rest), &mut open) {
+                hunk.anchors.push(anchor.to_owned());
+            }
+        } else {
+            hunk_line(hunk, line, *at + 1)?;
+        }
+        *at += 1;
+    }
+    hunks.extend(open);
+    if hunks.is_empty() && move_to.is_none() {
+        return Err(broken(number, "an update without a change"));
+    }
+    if let Some(first) = hunks.first_mut() {
+        first.first = true;
+    }
+    let hunks = hunks.into_iter().map(Hunk::checked).collect::<Result<_>>()?;
+    Ok(Kind::Update { hunks, move_to, executable: None, creates: false })
+}
+
+/// The line that `@@` names. Numbers, as a unified diff has them there, name none.
+fn anchor(rest: &str) -> Option<&str> {
+    let anchor = rest.strip_prefix(' ').unwrap_or(rest);
+    let trimmed = anchor.trim();
+    let is_empty = trimmed.is_empty() || trimmed == "..." || trimmed == "... @@" || trimmed == "@@";
+    let is_numbers = super::unified::numbers(&format!("@@{rest}")).is_some();
+    (!is_empty && !is_numbers).then_some(anchor)
+}
+
+fn hunk_line(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
+    let mut rest = line.chars();
+    match rest.next() {
+        None => hunk.push(Op::Keep, ""),
+        Some('\r') if line.len() == 1 => hunk.push(Op::Keep, line),
+        Some(' ') => hunk.push(Op::Keep, rest.as_str()),
+        Some('+') => hunk.push(Op::Insert, rest.as_str()),
+        Some('-') => hunk.push(Op::Remove, rest.as_str()),
+        Some(_) => {
+            return Err(broken(number, "a line of a hunk begins with ` `, `+` or `-`; a new hunk with `@@`"));
+        }
+    }
+    Ok(())
+}

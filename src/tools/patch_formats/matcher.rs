@@ -1,0 +1,314 @@
+//! Where the old lines of a hunk are in a file: exactly once, or nowhere.
+//!
+//! Three comparisons, each weaker than the one before, and the first that finds anything decides: the bytes; the bytes without the line ends;
+//! also without white space at the end of a line. What is found more than once is ambiguous, whatever a header's numbers say. White space at
+//! the beginning of a line means something, and so does every character: neither is guessed.
+//!
+//! Searching costs the length of file and hunk together, however much they repeat themselves.
+
+use super::{Ends, Hunk, Line, invalid};
+use crate::error::{Failure, Result, Retry};
+
+/// That many places are listed where a hunk matches more than once.
+const LISTED: usize = 1000;
+/// That many comparisons are made to say which place comes nearest.
+const EFFORT: usize = 2_000_000;
+
+/// A line of a file and what ends it: `\n`, `\r\n`, or nothing at the end of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileLine<'a> {
+    pub text: &'a str,
+    pub ending: &'a str,
+}
+
+/// The lines of a file.
+pub(super) fn file_lines(text: &str) -> Vec<FileLine<'_>> {
+    text.split_inclusive('\n').map(|line| FileLine::of(line)).collect()
+}
+
+impl<'a> FileLine<'a> {
+    fn of(line: &'a str) -> Self {
+        let text = match line.strip_suffix('\n') {
+            None => line,
+            Some(rest) => rest.strip_suffix('\r').unwrap_or(rest),
+        };
+        Self { text, ending: &line[text.len()..] }
+    }
+}
+
+impl Line {
+    /// Text and line end, told apart as those of a file are.
+    pub(super) fn parts(&self) -> (&str, &'static str) {
+        match self.text.strip_suffix('\r') {
+            _ if !self.ended => (&self.text, ""),
+            Some(text) => (text, "\r\n"),
+            None => (&self.text, "\n"),
+        }
+    }
+}
+
+/// What two lines have in common to be taken for the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tier {
+    /// Everything.
+    Exact,
+    /// All but the line end.
+    Endings,
+    /// All but white space at the end.
+    Trailing,
+}
+
+impl Tier {
+    const ALL: [Self; 3] = [Self::Exact, Self::Endings, Self::Trailing];
+
+    fn key<'a>(self, text: &'a str, ending: &'a str) -> (&'a str, &'a str) {
+        match self {
+            Self::Exact => (text, ending),
+            Self::Endings => (text, ""),
+            Self::Trailing => (text.trim_end_matches([' ', '\t', '\r']), ""),
+        }
+    }
+}
+
+/// Where a hunk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Number of the first line, from 0.
+    pub at: usize,
+    /// Number of old lines.
+    pub count: usize,
+    /// How they were found.
+    pub tier: Tier,
+}
+
+/// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the patch was made from.
+pub(super) fn place(hunk: &Hunk, file: &[FileLine<'_>], above: usize, fixed: bool) -> Result<Place> {
+    let old: Vec<&Line> = hunk.old().collect();
+    let lower = if hunk.anchors.is_empty() { 0 } else { below_anchors(hunk, file, above)? };
+    let found = match hunk.old_start.filter(|_| fixed) {
+        Some(start) => at_its_number(hunk, &old, file, start)?,
+        None if old.is_empty() => insertion(hunk, file)?,
+        None => anywhere(hunk, &old, file, lower)?,
+    };
+    if found.at >= above {
+        return Ok(found);
+    }
+    let message = format!(
+        "the hunk at line {} of the patch matches at line {}, above the end of the hunk before it; hunks follow the order of the file",
+        hunk.line,
+        found.at + 1
+    );
+    Err(about(hunk, message).detail("line", found.at + 1))
+}
+
+fn about(hunk: &Hunk, message: String) -> Failure {
+    invalid(message).detail("patchLine", hunk.line)
+}
+
+/// Positions count where the file is the one that the patch was made from; the lines have to be there too.
+fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Result<Place> {
+    let at = if old.is_empty() { start } else { start.saturating_sub(1) };
+    let same = |(line, found): (&&Line, &FileLine<'_>)| line.parts() == (found.text, found.ending);
+    let fits = at.checked_add(old.len()).is_some_and(|end| end <= file.len())
+        && old.iter().zip(&file[at..]).all(same);
+    if fits && may_stand(hunk, file, at, old.len()) {
+        return Ok(Place { at, count: old.len(), tier: Tier::Exact });
+    }
+    Err(no_match(hunk, old, file, at..at + 1))
+}
+
+/// New lines without context: only where there is no choice.
+fn insertion(hunk: &Hunk, file: &[FileLine<'_>]) -> Result<Place> {
+    if file.is_empty() || hunk.at_end {
+        let tier = if file.is_empty() { Tier::Exact } else { Tier::Endings };
+        return Ok(Place { at: file.len(), count: 0, tier });
+    }
+    let message = format!(
+        "the hunk at line {} of the patch only adds lines and shows none that are there: it could go anywhere; add context",
+        hunk.line
+    );
+    Err(about(hunk, message))
+}
+
+fn anywhere(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], lower: usize) -> Result<Place> {
+    for tier in Tier::ALL {
+        let mut found = matches(hunk, old, file, tier, lower);
+        found.retain(|at| may_stand(hunk, file, *at, old.len()));
+        match found.as_slice() {
+            [] => {}
+            [at] => return Ok(Place { at: *at, count: old.len(), tier }),
+            many => return Err(ambiguous(hunk, many)),
+        }
+    }
+    Err(no_match(hunk, old, file, lower..file.len()))
+}
+
+/// A hunk that reaches the end of the file, by what it says, has to.
+fn may_stand(hunk: &Hunk, file: &[FileLine<'_>], at: usize, count: usize) -> bool {
+    let reaches_end = hunk.at_end || hunk.lines.iter().any(|line| !line.ended);
+    !reaches_end || at + count == file.len()
+}
+
+/// Knuth, Morris and Pratt: every place from `lower` on, in one pass and in order. `old` is not empty.
+fn matches(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, lower: usize) -> Vec<usize> {
+    let wanted: Vec<(&str, &str)> = old
+        .iter()
+        .map(|line| {
+            let (text, ending) = line.parts();
+            tier.key(text, ending)
+        })
+        .collect();
+    let fallback = fallbacks(&wanted);
+    let (mut matched, mut found) = (0, Vec::new());
+    for (at, line) in file.iter().enumerate().skip(lower) {
+        // A form that says nothing of the end of the file does not say that a newline is there.
+        let ending = if hunk.ends == Ends::AsInFile && line.ending.is_empty() { "\n" } else { line.ending };
+        let key = tier.key(line.text, ending);
+        while matched > 0 && (matched == wanted.len() || wanted[matched] != key) {
+            matched = fallback[matched - 1];
+        }
+        if wanted[matched] == key {
+            matched += 1;
+        }
+        if matched == wanted.len() {
+            found.push(at + 1 - matched);
+        }
+    }
+    found
+}
+
+/// For each beginning of the wanted lines: the length of its longest part that is also its end.
+fn fallbacks<T: PartialEq>(wanted: &[T]) -> Vec<usize> {
+    let mut lengths = vec![0; wanted.len()];
+    for at in 1..wanted.len() {
+        let mut length: usize = lengths[at - 1];
+        while length > 0 && wanted[length] != wanted[at] {
+            length = lengths[length - 1];
+        }
+        lengths[at] = if wanted[length] == wanted[at] { length + 1 } else { 0 };
+    }
+    lengths
+}
+
+/// The first line beneath all anchors, each found exactly once beneath the one before.
+fn below_anchors(hunk: &Hunk, file: &[FileLine<'_>], above: usize) -> Result<usize> {
+    let mut lower = above;
+    for anchor in &hunk.anchors {
+        let anchor = anchor.trim_end_matches('\r');
+        let at = |tier: Tier| -> Vec<usize> {
+            let wanted = tier.key(anchor, "");
+            let rest = file.iter().enumerate().skip(lower);
+            rest.filter(|(_, line)| tier.key(line.text, "") == wanted).map(|(at, _)| at).collect()
+        };
+        let exact = at(Tier::Endings);
+        let found = if exact.is_empty() { at(Tier::Trailing) } else { exact };
+        match found.as_slice() {
+            [one] => lower = one + 1,
+            [] => {
+                let nearest = file.iter().position(|line| line.text.trim() == anchor.trim());
+                let message =
+                    format!("no line {} or below is {anchor:?}, which the patch names after `@@`", lower + 1);
+                let failure = about(hunk, message).retry(Retry::Reread).detail("anchor", anchor);
+                return Err(match nearest {
+                    Some(at) => failure
+                        .detail("nearest", serde_json::json!({ "line": at + 1, "actual": file[at].text })),
+                    None => failure,
+                });
+            }
+            many => {
+                let message = format!(
+                    "the line {anchor:?}, which the patch names after `@@`, is there {} times: at lines {}",
+                    many.len(),
+                    listed(many)
+                );
+                return Err(about(hunk, message).detail("anchor", anchor).detail("lines", numbers(many)));
+            }
+        }
+    }
+    Ok(lower)
+}
+
+fn numbers(found: &[usize]) -> Vec<usize> {
+    found.iter().take(LISTED).map(|at| at + 1).collect()
+}
+
+fn listed(found: &[usize]) -> String {
+    let shown: Vec<String> = found.iter().take(10).map(|at| (at + 1).to_string()).collect();
+    let more = if found.len() > 10 { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+fn ambiguous(hunk: &Hunk, found: &[usize]) -> Failure {
+    let message = format!(
+        "the hunk at line {} of the patch matches {} times, at lines {}; add context until it can be only one",
+        hunk.line,
+        found.len(),
+        listed(found)
+    );
+    about(hunk, message).detail("matches", found.len()).detail("lines", numbers(found))
+}
+
+/// Nothing matched: the place that comes nearest, and its first line that differs.
+fn no_match(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], places: std::ops::Range<usize>) -> Failure {
+    let Some((at, differs)) = nearest(old, file, places) else {
+        let message = format!("the hunk at line {} of the patch matches nowhere in the file", hunk.line);
+        return about(hunk, message).retry(Retry::Reread).detail("lines", file.len());
+    };
+    let Some(differs) = differs else {
+        let message = format!(
+            "the hunk at line {} of the patch ends the file, as the patch says it; its lines are at line {}, and the file goes on",
+            hunk.line,
+            at + 1
+        );
+        return about(hunk, message).retry(Retry::Reread).detail("nearest", at + 1);
+    };
+    let expected = old.get(differs).map(|line| line.parts().0);
+    let actual = file.get(at + differs).map(|line| line.text);
+    let message = format!(
+        "the hunk at line {} of the patch matches nowhere; nearest is line {}, where line {} is {} and not {}",
+        hunk.line,
+        at + 1,
+        at + differs + 1,
+        actual.map_or_else(|| "the end of the file".to_owned(), |line| format!("{:?}", clipped(line))),
+        expected.map_or_else(|| "the end of the file".to_owned(), |line| format!("{:?}", clipped(line))),
+    );
+    about(hunk, message)
+        .retry(Retry::Reread)
+        .expected(expected, actual)
+        .detail("line", at + differs + 1)
+        .detail("nearest", at + 1)
+}
+
+fn clipped(line: &str) -> String {
+    let mut clipped: String = line.chars().take(200).collect();
+    if clipped.len() < line.len() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+/// Where most lines are the same, and the number of the first that is not, if there is one; `None` where no line is the same.
+fn nearest(
+    old: &[&Line],
+    file: &[FileLine<'_>],
+    places: std::ops::Range<usize>,
+) -> Option<(usize, Option<usize>)> {
+    let same = |at: usize, number: usize| {
+        let (text, _) = old[number].parts();
+        let line = file.get(at + number)?;
+        (Tier::Trailing.key(line.text, "") == Tier::Trailing.key(text, "")).then_some(())
+    };
+    let looked_at = (EFFORT / places.len().max(1)).clamp(1, old.len().max(1)).min(old.len());
+    let score = |at: usize| {
+        let is_same = |number: &usize| same(at, *number).is_some();
+        let at_once = (0..looked_at).take_while(is_same).count();
+        ((0..looked_at).filter(is_same).count(), at_once, std::cmp::Reverse(at))
+    };
+    let fixed = places.len() == 1;
+    let (best, _, std::cmp::Reverse(at)) = places.map(score).max()?;
+    if best == 0 && !fixed {
+        return None;
+    }
+    let differs = (0..old.len()).find(|number| same(at, *number).is_none());
+    Some((at, differs))
+}

@@ -1,0 +1,246 @@
+//! What each form can say.
+
+use super::*;
+use crate::tools::patch_formats::Kind;
+
+#[test]
+fn a_git_diff() {
+    let patch = "\
+diff --git a/src/x.rs b/src/x.rs
+index 1234567..89abcde 100644
+--- a/src/x.rs
++++ b/src/x.rs
+@@ -1,3 +1,3 @@ fn main()
+ one
+-two
++TWO
+ three
+@@ -9,2 +9,3 @@
+ nine
++and a half
+ ten
+diff --git a/new b/new
+new file mode 100755
+--- /dev/null
++++ b/new
+@@ -0,0 +1,2 @@
++#!/bin/sh
++exit
+diff --git a/gone b/gone
+deleted file mode 100644
+--- a/gone
++++ /dev/null
+@@ -1 +0,0 @@
+-away
+";
+    let before = [("src/x.rs", "zero\none\ntwo\nthree\nnine\nten\n"), ("gone", "away\n")];
+    gives(
+        &before,
+        patch,
+        &[("src/x.rs", "zero\none\nTWO\nthree\nnine\nand a half\nten\n"), ("new", "#!/bin/sh\nexit\n")],
+    );
+    let kinds = parse(patch).expect("a patch");
+    assert!(matches!(kinds[1].kind, Kind::Add { executable: true, .. }));
+    assert_eq!(kinds[0].preimage.as_deref(), Some("1234567"));
+}
+
+#[test]
+fn a_plain_diff_with_counts_that_are_wrong_or_missing() {
+    for header in ["@@ -1,3 +1,3 @@", "@@ -7,90 +2,1 @@ fn x()", "@@ ... @@", "@@", "@@ -1 +1 @@"] {
+        for (old, new) in
+            [("a/f", "b/f"), ("f", "f"), ("f\t2020-01-01 00:00:00", "f\t2020-01-02 00:00:00"), ("i/f", "w/f")]
+        {
+            let patch = format!(
+                "Here it is:\n\n```diff\n--- {old}\n+++ {new}\n{header}\n a\n-b\n+B\n c\n```\n\nThat is all.\n"
+            );
+            gives(&[("f", "a\nb\nc\n")], &patch, &[("f", "a\nB\nc\n")]);
+        }
+    }
+}
+
+#[test]
+fn lines_of_a_hunk_that_look_like_headers() {
+    let patch = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n c\n";
+    gives(&[("f", "-- old\nc\n")], patch, &[("f", "++ new\nc\n")]);
+    let mail = "From 1 Mon\nSubject: x\n---\n f | 2 +-\n\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n-- \n2.40.0\n";
+    gives(&[("f", "a\n")], mail, &[("f", "b\n")]);
+}
+
+#[test]
+fn renames_and_modes() {
+    let rename = "diff --git a/old.txt b/new/name.txt\nsimilarity index 80%\nrename from old.txt\nrename to new/name.txt\n--- a/old.txt\n+++ b/new/name.txt\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n";
+    gives(&[("old.txt", "a\nb\n")], rename, &[("new/name.txt", "a\nB\n")]);
+    let plain = "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n";
+    gives(&[("x", "a\r\nb")], plain, &[("y", "a\r\nb")]);
+    let mode = only("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
+    assert_eq!(mode.executable(), Some(true));
+    assert_eq!(mode.apply(Some(b"#!"), ObjectFormat::Sha1).expect("fits"), Some(b"#!".to_vec()));
+    let quoted = only(
+        "diff --git \"a/caf\\303\\251\" \"b/caf\\303\\251\"\n--- \"a/caf\\303\\251\"\n+++ \"b/caf\\303\\251\"\n@@ -1 +1 @@\n-a\n+b\n",
+    );
+    assert_eq!(quoted.path.to_string(), "caf\u{e9}");
+    let empty = "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n";
+    gives(&[], empty, &[("e", "")]);
+    // A directory that is called like a prefix, in a diff without prefixes.
+    let noprefix = "diff --git b/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+1\n";
+    gives(&[], noprefix, &[("b/x", "1\n")]);
+}
+
+#[test]
+fn positions_count_where_the_blob_is_named() {
+    let body = "@@ -3 +3 @@\n-x\n+y\n";
+    let id = ObjectFormat::Sha1.blob_id(b"x\nx\nx\n").expect("an id");
+    let named =
+        format!("diff --git a/f b/f\nindex {}..89abcde 100644\n--- a/f\n+++ b/f\n{body}", &id.as_str()[..9]);
+    gives(&[("f", "x\nx\nx\n")], &named, &[("f", "x\nx\ny\n")]);
+    let other = named.replace(&id.as_str()[..9], "123456789");
+    let failure = refused(&[("f", "x\nx\nx\n")], &other, "matches 3 times");
+    assert_eq!(failure.details()["lines"], serde_json::json!([1, 2, 3]));
+    // Not even by one line: what the patch was made from is known.
+    let shifted = named.replace("@@ -3 +3 @@", "@@ -4 +4 @@");
+    refused(&[("f", "x\nx\nx\n")], &shifted, "matches nowhere");
+    let insertion = named.replace(body, "@@ -1,0 +2 @@\n+new\n");
+    gives(&[("f", "x\nx\nx\n")], &insertion, &[("f", "x\nnew\nx\nx\n")]);
+}
+
+#[test]
+fn the_envelope() {
+    let patch = "\
+*** Begin Patch
+*** Add File: docs/new.md
++# Title
++
++text
+*** Delete File: gone
+*** Update File: src/a.py
+*** Move to: src/b.py
+@@ class B:
+@@     def f(self):
+-        return 1
++        return 2
+@@
+ last
++more
+*** End of File
+*** End Patch
+";
+    let a =
+        "class A:\n    def f(self):\n        return 1\nclass B:\n    def f(self):\n        return 1\nlast\n";
+    let b = "class A:\n    def f(self):\n        return 1\nclass B:\n    def f(self):\n        return 2\nlast\nmore\n";
+    gives(&[("src/a.py", a), ("gone", "x")], patch, &[("src/b.py", b), ("docs/new.md", "# Title\n\ntext\n")]);
+    let shell = format!("apply_patch <<'EOF'\n{patch}EOF\n");
+    gives(
+        &[("src/a.py", a), ("gone", "x")],
+        &shell,
+        &[("src/b.py", b), ("docs/new.md", "# Title\n\ntext\n")],
+    );
+    gives(&[("f", "a\nb\n")], &envelope(" a\n-b\n+c\n"), &[("f", "a\nc\n")]);
+    gives(&[("f", "a\nb\n")], &envelope("@@ -1,2 +1,2 @@\n a\n-b\n+c\n"), &[("f", "a\nc\n")]);
+}
+
+#[test]
+fn the_envelope_padded_with_blanks() {
+    let patch = "  *** Begin Patch  \n  *** Update File: f\n@@\n-a\n+b\n*** End Patch \n";
+    gives(&[("f", "a\n")], patch, &[("f", "b\n")]);
+    let patch = "*** Begin Patch\n*** Add File: n\n+1\n\n  *** Delete File: f\n*** End Patch";
+    gives(&[("f", "a\n")], patch, &[("n", "1\n")]);
+}
+
+#[test]
+fn additions_without_context() {
+    gives(&[("f", "")], &envelope("@@\n+a\n+b\n"), &[("f", "a\nb\n")]);
+    gives(&[("f", "x\r\ny")], &envelope("@@\n+a\n+b\n*** End of File\n"), &[("f", "x\r\ny\r\na\r\nb")]);
+    refused(&[("f", "x\n")], &envelope("@@\n+a\n"), "it could go anywhere");
+    refused(&[("f", "x\n")], "--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+a\n", "it could go anywhere");
+    gives(&[], "--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", &[("f", "a\n")]);
+}
+
+#[test]
+fn the_end_of_the_file_is_where_it_says() {
+    gives(&[("f", "x\ny\nx\n")], &envelope("@@\n-x\n+z\n*** End of File\n"), &[("f", "x\ny\nz\n")]);
+    refused(&[("f", "x\ny\n")], &envelope("@@\n-x\n+z\n*** End of File\n"), "the file goes on");
+}
+
+#[test]
+fn search_and_replace() {
+    let patch = "I change two places:\n\n`src/f.rs`\n```rust\n<<<<<<< SEARCH\n    b\n    c\n=======\n    B\n    c\n>>>>>>> REPLACE\n```\n\n<<<<<<< SEARCH\na\n=======\n>>>>>>> REPLACE\n\nnew.rs\n<<<<<<< SEARCH\n=======\nfn n() {}\n>>>>>>> REPLACE\n";
+    gives(
+        &[("src/f.rs", "a\n    b\n    c  \n")],
+        patch,
+        &[("src/f.rs", "    B\n    c  \n"), ("new.rs", "fn n() {}\n")],
+    );
+}
+
+#[test]
+fn sections_of_one_file_are_one_change() {
+    let patch = "*** Begin Patch\n*** Update File: f\n@@\n-c\n+C\n*** Update File: g\n@@\n-x\n+y\n*** Update File: f\n@@\n-a\n+A\n*** End Patch\n";
+    gives(&[("f", "a\nb\nc\n"), ("g", "x\n")], patch, &[("f", "A\nb\nC\n"), ("g", "y\n")]);
+}
+
+#[test]
+fn line_ends_stay_as_the_file_has_them() {
+    gives(&[("f", "a\r\nb\r\nc\r\n")], &envelope("@@\n a\n-b\n+x\n+y\n"), &[("f", "a\r\nx\r\ny\r\nc\r\n")]);
+    gives(&[("f", "a\nb\nc\n")], &envelope("@@\n a\n-b\n+x\n").replace('\n', "\r\n"), &[("f", "a\nx\nc\n")]);
+    // Mixed: each line its own, a new one that of the line it replaces, or of the one above.
+    gives(
+        &[("f", "a\r\nb\nc\r\nd\n")],
+        &envelope("@@\n a\n-b\n-c\n+B\n+C\n+D\n d\n"),
+        &[("f", "a\r\nB\nC\r\nD\r\nd\n")],
+    );
+    gives(&[("f", "a\r\nb\n")], "--- a/f\n+++ b/f\n@@\n a\n+new\n b\n", &[("f", "a\r\nnew\r\nb\n")]);
+    // A diff that was made from CRLF says so itself, also where it changes the ends.
+    gives(
+        &[("f", "a\r\nb\r\n")],
+        "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+b\n",
+        &[("f", "a\r\nb\n")],
+    );
+}
+
+#[test]
+fn the_last_newline() {
+    gives(&[("f", "a\nb")], &envelope("@@\n-b\n+c\n"), &[("f", "a\nc")]);
+    gives(&[("f", "a\nb")], &envelope("@@\n b\n+c\n"), &[("f", "a\nb\nc")]);
+    gives(&[("f", "a\r\nb")], &envelope("@@\n a\n-b\n+c\n+d\n"), &[("f", "a\r\nc\r\nd")]);
+    gives(&[("f", "a\nb")], &envelope("@@\n-b\n"), &[("f", "a")]);
+    gives(&[("f", "a\nb\n")], &envelope("@@\n-b\n"), &[("f", "a\n")]);
+    let head = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n";
+    let none = "\\ No newline at end of file\n";
+    gives(&[("f", "a\nb")], &format!("{head}-b\n{none}+b\n"), &[("f", "a\nb\n")]);
+    gives(&[("f", "a\nb\n")], &format!("{head}-b\n+b\n{none}"), &[("f", "a\nb")]);
+    gives(&[("f", "a\nb")], &format!("{head}-b\n{none}+c\n{none}"), &[("f", "a\nc")]);
+    // Said nothing of it: it stays.
+    gives(&[("f", "a\nb")], &format!("{head}-b\n+c\n"), &[("f", "a\nc")]);
+}
+
+#[test]
+fn trailing_white_space() {
+    gives(&[("f", "a \t\nb\nc\t\n")], &envelope("@@\n a\n-b\n+x\n c\n"), &[("f", "a \t\nx\nc\t\n")]);
+    // The exact match is the one, also where a weaker comparison would find two.
+    gives(&[("f", "a \na\n")], &envelope("@@\n-a\n+x\n"), &[("f", "a \nx\n")]);
+    refused(&[("f", "a \na\t\n")], &envelope("@@\n-a\n+x\n"), "matches 2 times");
+    refused(&[("f", "    a\n")], &envelope("@@\n-a\n+x\n"), "matches nowhere");
+    refused(&[("f", "\u{201c}a\u{201d}\n")], &envelope("@@\n-\"a\"\n+x\n"), "matches nowhere");
+}
+
+#[test]
+fn encodings_stay() {
+    let patch = envelope("@@\n-caf\u{e9}\n+th\u{e9} \u{e0}\n");
+    let apply = |bytes: &[u8]| only(&patch).apply(Some(bytes), ObjectFormat::Sha1);
+    assert_eq!(
+        apply(b"\xffraw\ncaf\xe9\nz\xfe").expect("fits"),
+        Some(b"\xffraw\nth\xe9 \xe0\nz\xfe".to_vec())
+    );
+    assert_eq!(
+        apply("\u{feff}caf\u{e9}\n".as_bytes()).expect("fits"),
+        Some("\u{feff}th\u{e9} \u{e0}\n".as_bytes().to_vec())
+    );
+    let wide = |text: &str| -> Vec<u8> {
+        [0xfe, 0xff].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+    };
+    assert_eq!(apply(&wide("a\r\ncaf\u{e9}\r\n")).expect("fits"), Some(wide("a\r\nth\u{e9} \u{e0}\r\n")));
+    let snow = only(&envelope("@@\n-a\n+\u{2603}\n"))
+        .apply(Some(b"\xff\na\n"), ObjectFormat::Sha1)
+        .expect_err("no such byte");
+    assert!(snow.message().contains("U+2603"), "{snow}");
+    apply(b"caf\xe9\n\0").expect_err("binary");
+}

@@ -1,0 +1,201 @@
+//! What is refused, and what the refusal says.
+
+use super::*;
+use serde_json::json;
+
+#[test]
+fn no_patch_and_two_patches() {
+    for text in ["", " \n\n", "just prose\n", "+a\n-b\n"] {
+        let failure = parse(text).expect_err(text);
+        assert_eq!(failure.code(), Code::PatchInvalid);
+        assert!(
+            failure.message().contains("*** Begin Patch") && failure.message().contains("SEARCH"),
+            "{failure}"
+        );
+    }
+    let diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
+    let block = "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
+    let all = [diff.to_owned(), envelope("@@\n-a\n+b\n"), block.to_owned()];
+    for one in &all {
+        for other in all.iter().filter(|other| *other != one) {
+            refused(&[("f", "a\n")], &format!("{one}\n{other}"), "one form only");
+        }
+    }
+    refused(&[], "*** Begin Patch\n*** End Patch\n", "empty");
+    refused(&[], "nul \0", "NUL");
+}
+
+#[test]
+fn a_patch_that_was_cut_off() {
+    for patch in [
+        "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n",
+        "f\n<<<<<<< SEARCH\na\n",
+        "f\n<<<<<<< SEARCH\na\n=======\nb\n",
+        "--- a/f\n+++ b/f\n",
+        "diff --git a/f b/f\nindex 1234567..1234568 100644\n",
+    ] {
+        assert_eq!(refused(&[("f", "a\n")], patch, "").details()["truncated"], true, "{patch}");
+    }
+}
+
+#[test]
+fn lines_that_belong_nowhere() {
+    refused(&[("f", "a\n")], &envelope("nothing\n"), "line 3 of the patch");
+    refused(&[], "*** Begin Patch\n*** Frob File: f\n*** End Patch\n", "expected `*** Add File: PATH`");
+    refused(&[], "*** Begin Patch\n*** Add File: f\n+a\nb\n*** End Patch\n", "begins with `+`");
+    refused(&[("f", "a\n")], &envelope(""), "without a change");
+    refused(&[("f", "a\n")], &envelope("@@\n a\n"), "changes nothing");
+    refused(
+        &[("f", "a\n")],
+        "@@ -1 +1 @@\n-a\n+b\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
+        "no file's header",
+    );
+    refused(
+        &[("f", "a\n")],
+        "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+        "path of the file is missing",
+    );
+    refused(
+        &[("f", "a\n")],
+        "f\n<<<<<<< SEARCH\na\n=======\nT\n=======\n>>>>>>> REPLACE\n",
+        "look like its borders",
+    );
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_missing_is_changed() {
+    let add = "*** Begin Patch\n*** Add File: f\n+b\n*** End Patch\n";
+    refused(&[("f", "a\n")], add, "overwrites nothing");
+    refused(&[], &envelope("@@\n-a\n+b\n"), "does not exist");
+    refused(&[], "*** Begin Patch\n*** Delete File: f\n*** End Patch\n", "does not exist");
+    refused(&[], "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "does not exist");
+    refused(&[("f", "a\n")], "f\n<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", "could go anywhere");
+    let part = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
+    refused(&[("f", "a\nb\n")], part, "only a part");
+}
+
+#[test]
+fn nothing_that_changes_nothing() {
+    refused(&[("f", "a\n")], &envelope("@@\n-a\n+a\n"), "changes nothing");
+    refused(&[("f", "a \n")], "f\n<<<<<<< SEARCH\na\n=======\na\n>>>>>>> REPLACE\n", "changes nothing");
+    refused(&[("f", "a\r\n")], "--- a/f\n+++ b/f\n@@\n-a\n+a\n", "changes nothing");
+}
+
+#[test]
+fn a_place_that_is_not_the_only_one() {
+    let failure =
+        refused(&[("f", "}\na\n}\nb\n}\n")], &envelope("@@\n-}\n+]\n"), "matches 3 times, at lines 1, 3, 5");
+    assert_eq!(failure.details()["lines"], json!([1, 3, 5]));
+    let diff = "--- a/f\n+++ b/f\n@@ -3 +3 @@\n-}\n+]\n";
+    refused(&[("f", "}\na\n}\nb\n}\n")], diff, "matches 3 times");
+    let anchored = refused(&[("f", "h\na\nh\na\n")], &envelope("@@ h\n-a\n+b\n"), "is there 2 times");
+    assert_eq!(anchored.details()["lines"], json!([1, 3]));
+    refused(&[("f", "h\na\na\n")], &envelope("@@ h\n-a\n+b\n"), "matches 2 times, at lines 2, 3");
+    let indented = refused(&[("f", "  h\na\n")], &envelope("@@ h\n-a\n+b\n"), "no line 1 or below");
+    assert_eq!(indented.details()["nearest"]["line"], 1);
+}
+
+#[test]
+fn the_nearest_place_is_shown() {
+    let file = "fn a() {\n    one();\n    two();\n}\nfn b() {\n    one();\n    three();\n}\n";
+    let patch = envelope("@@\n fn b() {\n     one();\n-    two();\n+    four();\n }\n");
+    let failure = refused(&[("f", file)], &patch, "matches nowhere; nearest is line 5, where line 7");
+    assert_eq!(failure.details()["expected"], "    two();");
+    assert_eq!(failure.details()["actual"], "    three();");
+    assert_eq!(failure.details()["line"], 7);
+    assert_eq!(failure.subject_text(), Some("f"));
+    let end = refused(&[("f", "a\nb\n")], &envelope("@@\n a\n b\n-c\n"), "the end of the file");
+    assert_eq!(end.details()["actual"], json!(null));
+}
+
+#[test]
+fn hunks_out_of_order_or_over_each_other() {
+    refused(&[("f", "a\nb\nc\n")], &envelope("@@\n-c\n+C\n@@\n-a\n+A\n"), "follow the order of the file");
+    refused(
+        &[("f", "a\nb\nc\n")],
+        &envelope("@@\n a\n-b\n+B\n@@\n-b\n+C\n c\n"),
+        "above the end of the hunk before it",
+    );
+    let blocks = "f\n<<<<<<< SEARCH\na\nb\n=======\nx\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\nc\n=======\ny\n>>>>>>> REPLACE\n";
+    refused(&[("f", "a\nb\nc\n")], blocks, "both change line 2");
+    // Each hunk is looked for in the file as it was read.
+    let chained =
+        "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n";
+    refused(&[("f", "a\n")], chained, "matches nowhere");
+}
+
+#[test]
+fn one_path_twice() {
+    let section = |text: &str| format!("*** Begin Patch\n{text}*** End Patch\n");
+    for twice in [
+        "*** Delete File: f\n*** Add File: f\n+b\n",
+        "*** Add File: n\n+a\n*** Update File: n\n@@\n-a\n+b\n",
+        "*** Update File: f\n*** Move to: n\n@@\n-a\n+b\n*** Update File: n\n@@\n-a\n+b\n",
+        "*** Update File: f\n*** Move to: g\n*** Delete File: g\n",
+        "*** Update File: f\n*** Move to: f\n@@\n-a\n+b\n",
+    ] {
+        refused(&[("f", "a\n"), ("g", "x\n")], &section(twice), "twice");
+    }
+}
+
+#[test]
+fn no_links_no_binaries_no_copies() {
+    let cases = [
+        (
+            "new file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n",
+            "120000",
+        ),
+        (
+            "new file mode 160000\nindex 0000000..1234567\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+Subproject\n",
+            "160000",
+        ),
+        ("index 1234567..1234568 120000\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "120000"),
+        ("old mode 100644\nnew mode 104755\n", "104755"),
+        ("index 1234567..1234568 100644\nGIT binary patch\nliteral 1\nIcmZPo000310RR91\n\n", "binary"),
+        ("Binary files a/f and b/f differ\n", "binary"),
+        ("similarity index 90%\ncopy from f\ncopy to g\n", "copies"),
+        ("new file mode 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "contradict"),
+        ("deleted file mode 100644\nold mode 100644\nnew mode 100755\n", "contradict"),
+    ];
+    for (lines, says) in cases {
+        refused(&[("f", "a\n")], &format!("diff --git a/f b/f\n{lines}"), says);
+    }
+    refused(&[("f", "a\n")], "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "names of the file differ");
+    refused(&[("f", "a\n")], "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n", "/dev/null");
+}
+
+#[test]
+fn a_path_out_of_the_tree_is_a_scope_violation() {
+    for path in [
+        "../f",
+        "/etc/passwd",
+        "a/../../f",
+        ".git/config",
+        ".GIT/hooks/x",
+        "sub/.git/x",
+        "git~1/config",
+        "./f",
+    ] {
+        let patches = [
+            format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"),
+            format!("*** Begin Patch\n*** Update File: f\n*** Move to: {path}\n@@\n-a\n+b\n*** End Patch\n"),
+            format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"),
+            format!("diff --git a/f b/f\nrename from f\nrename to {path}\n"),
+            format!("{path}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
+        ];
+        for patch in patches {
+            assert_eq!(parse(&patch).expect_err(&patch).code(), Code::ScopeViolation, "{patch}");
+        }
+    }
+}
+
+#[test]
+fn a_hunk_that_repeats_itself_costs_no_more_than_its_length() {
+    // A hundred thousand equal lines, and a hunk of ten thousand of them with another at its end.
+    let file = "x\n".repeat(100_000);
+    let body: String = std::iter::once("@@\n".to_owned())
+        .chain((0..10_000).map(|_| " x\n".to_owned()))
+        .chain(["-y\n".to_owned()])
+        .collect();
+    refused(&[("f", &file)], &envelope(&body), "matches nowhere");
+}
