@@ -37,8 +37,10 @@ fn a_question_stops_deliveries_until_a_person_answers_it() {
     }
     assert_eq!(repo.text("docs/b.md"), "second\n");
     worker.refused("finish", json!({}), "input.required");
-    // Reading, capturing and checking go on.
+    // Reading, patching, capturing and checking go on.
     worker.ok("read_file", json!({"path": "docs/a.md"}));
+    let patch = "*** Begin Patch\n*** Update File: docs/b.md\n@@\n-changed\n+changed again\n*** End Patch\n";
+    worker.ok("apply_patch", json!({ "patch": patch }));
     repo.json(&["submit", "t1"]).ok();
     repo.json(&["verify", "t1"]).ok();
     repo.json(&["answer", "t1", "the first"]).fails("permission.denied");
@@ -57,7 +59,7 @@ fn a_question_stops_deliveries_until_a_person_answers_it() {
     assert_eq!(status["questions"][0]["answer"]["text"], "the first");
     worker.ok("finish", json!({}));
     repo.json(&["deliver", "t1"]).ok();
-    assert_eq!(repo.text("docs/b.md"), "changed\n");
+    assert_eq!(repo.text("docs/b.md"), "changed again\n");
     repo.json(&["answer", "t1", "again"]).fails("state.invalid");
 }
 
