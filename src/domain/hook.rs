@@ -4,12 +4,11 @@
 
 use super::document::{Node, Problems, duration};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
-/// How long a hook may take where its owner does not say.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a hook may take where its owner does not say, in milliseconds.
+const DEFAULT_TIMEOUT: u64 = 30_000;
 /// The longest that may be said: a worker waits for it with every call.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
+const LONGEST_TIMEOUT: u64 = 3_600_000;
 /// The keys of a hook.
 const FIELDS: [&str; 4] = ["event", "kind", "command", "timeout"];
 
@@ -70,14 +69,6 @@ pub struct Hook {
     pub layer: Layer,
 }
 
-impl Hook {
-    /// How long it may take.
-    #[must_use]
-    pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout_ms)
-    }
-}
-
 /// Reads a list of hooks.
 pub(super) fn hooks(problems: &mut Problems, field: &str, node: &Node) -> Vec<Hook> {
     let items = problems.list(field, node, "tables").unwrap_or_default();
@@ -106,8 +97,7 @@ fn hook(problems: &mut Problems, field: &str, node: &Node) -> Option<Hook> {
         let why = "is `guard`, which can only block what has not happened yet";
         problems.fault(&format!("{field}.kind"), why, "observer, or the event before_action", "guard");
     }
-    let timeout_ms = u64::try_from(timeout?.as_millis()).unwrap_or(u64::MAX);
-    Some(Hook { event, kind, command: command?, timeout_ms, layer: Layer::Committed })
+    Some(Hook { event, kind, command: command?, timeout_ms: timeout?, layer: Layer::Committed })
 }
 
 fn argv(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
@@ -132,7 +122,7 @@ mod tests {
         let hooks = Config::parse(text.as_bytes()).expect("reads").hooks;
         assert_eq!(hooks[0].command, ["sh", ".tender/hooks/check.sh"]);
         assert_eq!(
-            (hooks[0].event, hooks[0].kind, hooks[0].timeout()),
+            (hooks[0].event, hooks[0].kind, hooks[0].timeout_ms),
             (Moment::BeforeAction, Kind::Guard, DEFAULT_TIMEOUT)
         );
         assert_eq!(

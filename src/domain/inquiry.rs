@@ -14,6 +14,8 @@ use serde_json::Value;
 pub const LONGEST_QUESTION: usize = 4000;
 /// The longest answer, in characters.
 pub const LONGEST_ANSWER: usize = 20_000;
+/// Most questions, and most amendments, that wait for a person at once.
+const MOST_OPEN: usize = 20;
 /// How much of a worker's text one line for people shows, in characters.
 pub const SHOWN: usize = 400;
 
@@ -243,6 +245,20 @@ impl TaskView {
     #[must_use]
     pub fn waits_for_input(&self) -> bool {
         self.inquiries.open_questions().next().is_some()
+    }
+
+    /// Refuses (`input.required`) to ask for more where so much of it waits already.
+    pub fn require_room(&self, open: usize, what: &str) -> Result<()> {
+        if open < MOST_OPEN {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Code::InputRequired,
+            format!("{open} {what} of the task {} wait for a person already", self.id),
+        )
+        .subject(self.id.clone())
+        .expected(format!("fewer than {MOST_OPEN}"), open)
+        .remedy("Wait until some are answered.", ["git", "tender", "report", &self.id]))
     }
 
     /// Refuses (`input.required`) while a question waits for its answer.

@@ -10,13 +10,19 @@ use crate::domain::contract::Contract;
 use crate::domain::evidence::Observation;
 use crate::domain::patch::Candidate;
 use crate::domain::task::{Opened, Record, Recorded, Seal};
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use crate::git::limits::{Limits, violations};
 use serde_json::{Map, Value};
 
 /// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
 pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) -> Result<Proposal> {
     task.require_active()?;
+    task.view.require_room(task.view.inquiries.open_proposals().count(), "amendments")?;
+    let text = Value::Object(change.clone()).to_string();
+    if redacted(task.session, &text) != text {
+        let why = "`change` holds a value that must be seen nowhere, such as a token of the environment";
+        return Err(Failure::new(Code::ArgumentsInvalid, why).subject("change"));
+    }
     Proposal::new(&document(task)?, change, &redacted(task.session, reason))
 }
 

@@ -1,7 +1,7 @@
 //! `answer`: what only a person can say. A question of the worker's gets its text; a wish for another contract is agreed to or refused; and where
 //! an effect can be looked at by nobody any more, a person says whether it took place. The ledger keeps that it was said, and by whom.
 
-use super::session::{TaskWrite, unconfirmed};
+use super::session::{TaskWrite, redacted, unconfirmed};
 use super::{Session, amend, hooks, recover};
 use crate::domain::amendment::Proposal;
 use crate::domain::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
@@ -188,7 +188,7 @@ fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Sai
 }
 
 fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) -> Result<Said> {
-    let text = accept("TEXT", text, LONGEST_ANSWER)?;
+    let text = redacted(task.session, &accept("TEXT", text, LONGEST_ANSWER)?);
     let to = question.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let ask = format!(
@@ -222,7 +222,8 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         Ok(version) => version,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
-    let narrowed: String = version.opened.narrowed.iter().map(|line| format!("\n{line}")).collect();
+    let narrowed: String =
+        version.opened.narrowed.iter().map(|line| format!("\n{}", plain(line, SHOWN))).collect();
     let ask = format!("{told}{narrowed}\nAgree to version {}?", version.opened.seal.version);
     confirm(task, &mut action, is_persons, &ask)?;
     let accepted = match amend::accept(task, wish, version) {
@@ -247,7 +248,7 @@ impl Answered {
             ));
         }
         for note in &self.notes {
-            out.push_str(&format!("  {note}\n"));
+            out.push_str(&format!("  {}\n", plain(note, SHOWN)));
         }
         out
     }

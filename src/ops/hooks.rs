@@ -180,7 +180,7 @@ impl<'a> Stage<'a> {
         let mut command = Command::new(argv.iter().map(OsString::from), cwd);
         command.env = env;
         command.stdin = format!("{input}\n").into_bytes();
-        command.timeout = hook.timeout();
+        command.timeout = Duration::from_millis(hook.timeout_ms);
         command.grace = GRACE;
         command.output_cap = OUTPUT;
         command.secrets = secrets(self.session);

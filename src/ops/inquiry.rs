@@ -7,5 +7,6 @@ use crate::error::Result;
 /// The question as it is recorded. Changes nothing yet.
 pub fn ask(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
     task.require_active()?;
+    task.view.require_room(task.view.inquiries.open_questions().count(), "questions")?;
     Question::new(&redacted(task.session, question))
 }

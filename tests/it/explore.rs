@@ -141,10 +141,14 @@ fn a_finding_may_rest_on_what_this_task_has_in_its_ledger() {
 fn an_exploration_changes_nothing() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    let task = repo.open(&explore().scope(&["docs/"]));
+    let task =
+        repo.open(&explore().scope(&["docs/"]).set("allowedTools", json!(["note_finding", "apply_patch"])));
     assert!(task.opened["narrowed"].to_string().contains("explore"), "{:#}", task.opened);
     let worker = Worker::of(&repo, "t1");
     worker.note("something", &["docs/a.md"]);
+    let patch = "*** Begin Patch\n*** Update File: docs/b.md\n@@\n-second\n+changed\n*** End Patch\n";
+    worker.refused("apply_patch", json!({ "patch": patch }), "scope.violation");
+    assert_eq!(task.read("docs/b.md"), b"second\n");
     task.write("docs/b.md", "changed\n");
     repo.json(&["submit", "t1"]).fails("scope.violation");
     repo.json(&["ship", "t1"]).fails("scope.violation");

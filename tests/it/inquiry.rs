@@ -37,8 +37,10 @@ fn a_question_stops_deliveries_until_a_person_answers_it() {
     }
     assert_eq!(repo.text("docs/b.md"), "second\n");
     worker.refused("finish", json!({}), "input.required");
-    // Reading, capturing and checking go on.
+    // Reading, patching, capturing and checking go on.
     worker.ok("read_file", json!({"path": "docs/a.md"}));
+    let patch = "*** Begin Patch\n*** Update File: docs/b.md\n@@\n-changed\n+changed again\n*** End Patch\n";
+    worker.ok("apply_patch", json!({ "patch": patch }));
     repo.json(&["submit", "t1"]).ok();
     repo.json(&["verify", "t1"]).ok();
     repo.json(&["answer", "t1", "the first"]).fails("permission.denied");
@@ -57,7 +59,7 @@ fn a_question_stops_deliveries_until_a_person_answers_it() {
     assert_eq!(status["questions"][0]["answer"]["text"], "the first");
     worker.ok("finish", json!({}));
     repo.json(&["deliver", "t1"]).ok();
-    assert_eq!(repo.text("docs/b.md"), "changed\n");
+    assert_eq!(repo.text("docs/b.md"), "changed again\n");
     repo.json(&["answer", "t1", "again"]).fails("state.invalid");
 }
 
@@ -134,11 +136,36 @@ fn a_question_says_something_and_not_too_much_and_cannot_act_on_a_terminal() {
 fn no_secret_of_the_callers_is_in_a_question() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    repo.open(&Contract::new("t1"));
+    repo.open(&Contract::new("t1").set("allowedTools", json!(["note_finding"])));
     let worker = Worker::with(&repo, "t1", &[("DEPLOY_TOKEN", "hunter2hunter2")]);
     worker.ask("is it hunter2hunter2?");
+    let wish = json!({"change": {"goal": "use hunter2hunter2"}, "reason": "x"});
+    assert_eq!(worker.refused("propose_amendment", wish, "arguments.invalid")["subject"], "change");
+    let wish = json!({"change": {"goal": "another"}, "reason": "hunter2hunter2"});
+    worker.ok("propose_amendment", wish);
+    worker.note("it is hunter2hunter2", &[]);
+    let report = repo.json(&["report", "t1"]).ok().json.to_string();
+    let log = repo.tender(&["log", "t1", "--format", "json"]).ok().text();
+    assert!(!report.contains("hunter2") && !log.contains("hunter2"), "{report}\n{log}");
     let text = repo.json(&["report", "t1"]).ok().json["questions"][0]["text"].to_string();
     assert!(text.contains("is it") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn nobody_is_asked_over_and_over() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let worker = opened(&repo);
+    for number in 0..20 {
+        worker.ask(&format!("question {number}?"));
+    }
+    worker.refused("request_input", json!({"question": "one more?"}), "input.required");
+    let repo = lab.repo("second");
+    repo.open(&Contract::new("t1").set("budget", json!({"repeatedFailures": 3})));
+    let worker = Worker::of(&repo, "t1");
+    worker.ask("again?");
+    worker.ask("again?");
+    worker.refused("request_input", json!({"question": "again?"}), "failure.repeated");
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn running_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &
             draft.pass = problems.choice(field, node, &words);
         }
         "min_checks" => draft.min_checks = problems.count(field, node),
-        "timeout" => draft.timeout = duration(problems, field, node, LONGEST_TIMEOUT, "24h"),
+        "timeout" => {
+            let time = duration(problems, field, node, LONGEST_TIMEOUT, "24h");
+            draft.timeout = time.map(Duration::from_millis);
+        }
         "network" => {
             let wanted = problems.boolean(field, node) == Some(true);
             later_if(problems, wanted, field, "a verifier with network");
