@@ -77,10 +77,12 @@ impl<'l> World<'l> {
         let log = self.repo.tender(&["log", "t1", "--format", "json"]).ok().text();
         let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object"));
         let mut calls: Vec<(String, String, String)> = Vec::new();
-        for row in rows.filter(|row| row["actor"] == "agent") {
+        for row in rows {
             let text = |key: &str| row[key].as_str().expect("a text").to_owned();
             match calls.iter_mut().find(|call| call.0 == text("action")) {
                 Some(call) => call.2 = text("state"),
+                // Whoever settles a call later is another actor.
+                None if row["actor"] != "agent" => {}
                 None => calls.push((text("action"), text("tool"), text("state"))),
             }
         }
