@@ -36,11 +36,14 @@ impl<'l> World<'l> {
         let looks =
             "if grep -qx 'line three' docs/a.md; then case_ok three; else case_bad three; fi\nfinish\n";
         Verifier::new("prose").inputs(&["docs/**"]).script(looks).write(&repo);
-        let built = lab.path("built");
-        let builds = format!("echo run >> '{}'\ncase_ok built\nfinish\n", built.display());
-        Verifier::new("build").script(&builds).write(&repo);
+        let build = format!("echo run >> '{}'\n", lab.path("built").display());
+        Verifier::new("build").script(&format!("{build}case_ok built\nfinish\n")).write(&repo);
+        Verifier::new("sly")
+            .inputs(&["docs/**"])
+            .script(&format!("{build}case_ok sly\nfinish\n"))
+            .write(&repo);
         let slow = format!(
-            "echo $$ > '{0}.new'; mv '{0}.new' '{0}'\nsleep 60\ncase_ok slow\nfinish\n",
+            "echo $$ > '{0}.new'; mv '{0}.new' '{0}'\nsleep 120\ncase_ok slow\nfinish\n",
             lab.path("slow").display()
         );
         Verifier::new("slow").inputs(&["docs/**"]).script(&slow).write(&repo);
