@@ -1,5 +1,7 @@
 //! An edit is written byte for byte or not at all, and reaches nothing outside of the worktree.
 
+#![expect(clippy::disallowed_methods, reason = "the tests write as anybody would, and read how long to race")]
+
 use super::*;
 use crate::git::apply::tests::world::World;
 use crate::git::fsops::fault::{self, What};

@@ -1,5 +1,7 @@
 //! A patch as an action of a real task: what the ledger says of it, and what recovery makes of one that was cut off.
 
+#![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
+
 use super::*;
 use crate::domain::action::{ActionState, Actor};
 use crate::error::Code;

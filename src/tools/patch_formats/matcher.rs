@@ -23,7 +23,7 @@ pub(super) struct FileLine<'a> {
 
 /// The lines of a file.
 pub(super) fn file_lines(text: &str) -> Vec<FileLine<'_>> {
-    text.split_inclusive('\n').map(|line| FileLine::of(line)).collect()
+    text.split_inclusive('\n').map(FileLine::of).collect()
 }
 
 impl<'a> FileLine<'a> {
