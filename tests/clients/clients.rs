@@ -65,10 +65,14 @@ impl Client {
         command
     }
 
-    /// Runs an agent to its end, which must be a good one, and gives what it printed.
+    /// Runs an agent to its end, which must be a good one and come in time, and gives what it printed.
     #[track_caller]
     pub fn works(self, repo: &Repo<'_>, task: &str, model: &StandIn) -> Out {
-        run(self.agent(repo, task, model), None).ok()
+        let agent = self.agent(repo, task, model);
+        let mut command = repo.lab.command("timeout", agent.get_current_dir().expect("a folder"));
+        command.arg("--kill-after=5").arg("120").arg(agent.get_program()).args(agent.get_args());
+        command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        run(command, None).ok()
     }
 }
 

@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something holds.
 #[track_caller]
@@ -98,8 +98,7 @@ fn a_server_that_is_killed_is_followed_by_one_that_knows() {
     assert!(used >= 2, "{used}");
     the_next_one_goes_on(&world, used);
     // A check has no effect: what is not known of it is that it may be made again.
-    assert_eq!(world.count("run_check", "dispatched"), 0, "{:?}", world.calls());
-    assert_eq!(world.count("run_check", "succeeded"), 0, "{:?}", world.calls());
+    assert_eq!(world.count("run_check", "safe_to_retry"), 1, "{:?}", world.calls());
     assert_eq!(world.count("apply_patch", "succeeded"), 1, "{:?}", world.calls());
     is_gone(&lab.path("slow"));
 }

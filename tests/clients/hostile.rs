@@ -237,11 +237,12 @@ fn what_fails_again_and_again_is_stopped() {
         let mut client = Client::open(&world.repo, "t1");
         let made = until_stopped(&mut client, &calls, most);
         assert!(made >= 5, "{made}");
-        // Stopped is stopped, also for what was never wrong, and for the next server.
-        assert_ne!(client.call("apply_patch", json!({"patch": EDIT})).code(), "");
+        // Stopped is stopped, also for what was never wrong, after another misdeed, and for the next server.
+        client.call("apply_patch", adds("src/another.txt")).fails("failure.repeated");
+        client.call("apply_patch", json!({"patch": EDIT})).fails("failure.repeated");
         client.end().exits(0);
         let mut next = Client::open(&world.repo, "t1");
-        assert_ne!(next.call("apply_patch", json!({"patch": EDIT})).code(), "");
+        next.call("apply_patch", json!({"patch": EDIT})).fails("failure.repeated");
         assert_eq!(world.report().json["state"], "incomplete");
         world.untouched();
         world.is_not_done();
@@ -250,17 +251,23 @@ fn what_fails_again_and_again_is_stopped() {
 
 #[test]
 fn agents_that_fail_again_and_again_are_stopped() {
-    for agent in AGENTS.into_iter().filter(|agent| agent.is_there()) {
+    let evil = || ("apply_patch", adds("src/evil.txt"));
+    let other = || ("read_file", json!({"path": "docs/none.md"}));
+    for (agent, calls) in AGENTS.into_iter().zip([vec![evil()], vec![evil(), other()]]) {
+        if !agent.is_there() {
+            continue;
+        }
         let lab = Lab::new();
         let world = World::new(&lab, &contract());
-        let mut script: Vec<Turn> = (0..7).map(|_| turn("apply_patch", adds("src/evil.txt"))).collect();
+        let again = calls.iter().cycle().take(calls.len() * 6);
+        let mut script: Vec<Turn> = again.map(|(tool, arguments)| turn(tool, arguments.clone())).collect();
         script.push(turn("apply_patch", json!({"patch": EDIT})));
         let model = StandIn::start(agent.api(), script);
         agent.works(&world.repo, "t1", &model);
         let codes: Vec<_> = model.heard().iter().map(|heard| heard.code().unwrap_or_default()).collect();
-        assert_eq!(codes[..4], ["scope.violation"; 4], "{agent:?}: {codes:?}");
-        assert!(codes[4..].iter().any(|code| code == "failure.repeated"), "{agent:?}: {codes:?}");
-        assert_ne!(codes[7], "", "{agent:?}: {codes:?}");
+        let stopped = codes.iter().position(|code| code == "failure.repeated");
+        assert!(stopped.is_some_and(|place| place >= 4), "{agent:?}: {codes:?}");
+        assert_eq!(codes.last().map(String::as_str), Some("failure.repeated"), "{agent:?}: {codes:?}");
         assert_eq!(world.report().json["state"], "incomplete", "{agent:?}");
         world.untouched();
         world.is_not_done();
@@ -323,6 +330,20 @@ fn agents_that_burst_spend_no_more_than_there_is() {
         assert_eq!(world.report().json["state"], "incomplete", "{agent:?}");
         world.untouched();
     }
+}
+
+#[test]
+fn a_check_that_runs_a_forbidden_one_is_no_evidence_for_it() {
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract().allowed(&["sly"]));
+    let mut client = Client::open(&world.repo, "t1");
+    let checked = client.call("run_check", json!({"id": "sly"}));
+    assert_eq!(checked.ok()["verdict"], "passed", "{:#}", checked.result);
+    assert!(lab.path("built").exists(), "the script did what it says");
+    let report = world.report();
+    assert_eq!((report.verdict("build"), report.reason("build")), ("not_run", "forbidden by contract"));
+    assert_eq!(report.json["summary"]["notRun"], 1);
+    assert_ne!(client.call("finish", json!({})).ok()["done"], true);
 }
 
 #[test]
