@@ -150,7 +150,11 @@ fn agents_that_misbehave_get_nowhere() {
                 ),
                 Some(code) => {
                     reached += 1;
-                    assert!(misdeed.codes.contains(&code.as_str()), "{agent:?} {}: {heard:?}", misdeed.arguments);
+                    assert!(
+                        misdeed.codes.contains(&code.as_str()),
+                        "{agent:?} {}: {heard:?}",
+                        misdeed.arguments
+                    );
                 }
             }
         }
