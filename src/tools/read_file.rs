@@ -193,7 +193,7 @@ fn cut(text: &str, (first, last): (u64, Option<u64>)) -> Result<(String, Range, 
     for (line, number) in wanted {
         if out.len() + line.len() > MOST_TEXT {
             if out.is_empty() {
-                out.push_str(&line[..line.floor_char_boundary(MOST_TEXT)]);
+                out.push_str(&line[..boundary(line, MOST_TEXT)]);
                 shown = number;
             }
             return Ok((out, Range { first, last: shown, total }, true));
@@ -202,6 +202,11 @@ fn cut(text: &str, (first, last): (u64, Option<u64>)) -> Result<(String, Range, 
         shown = number;
     }
     Ok((out, Range { first, last: shown, total }, false))
+}
+
+/// The last place at or before `at` where a character begins.
+fn boundary(line: &str, at: usize) -> usize {
+    (0..=at).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Amendments: proposed by a worker, decided by a person, and what follows for the candidate and its evidence.
 
 use crate::support::repo::path_text;
-use crate::support::{Contract, Lab, Repo, Task, Verifier, Worker};
+use crate::support::worker::Worker;
+use crate::support::{Contract, Lab, Repo, Task, Verifier};
 use serde_json::{Value, json};
 
 /// A task that may change `docs/` and has changed it, with a verifier that passed.

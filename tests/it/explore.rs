@@ -1,7 +1,8 @@
 //! Explorations: findings with what they rest on, nothing changed, and the report as what is delivered.
 
 use crate::support::repo::{LINES, path_text};
-use crate::support::{Contract, Lab, Repo, Snapshot, Verifier, Worker};
+use crate::support::worker::Worker;
+use crate::support::{Contract, Lab, Repo, Snapshot, Verifier};
 use serde_json::{Value, json};
 
 fn explore() -> Contract {

@@ -130,6 +130,22 @@ fn a_task_that_finishes_with_its_last_call_is_not_paused() {
 }
 
 #[test]
+fn of_a_burst_only_as_many_run_as_there_are_calls_left() {
+    let lab = Lab::new();
+    let (repo, _) = opened(&lab, &contract().set("budget", json!({"toolCalls": 4})));
+    let (mut a, mut b) = (Client::open(&repo, "t1"), Client::open(&repo, "t1"));
+    let burst: Vec<(&str, Value)> =
+        (0..4).map(|n| ("search_text", json!({ "pattern": n.to_string() }))).collect();
+    let (of_a, of_b) = (a.burst(&burst), b.burst(&burst));
+    let mut codes: Vec<String> = of_a.into_iter().map(|id| a.reply(id).code().to_owned()).collect();
+    codes.extend(of_b.into_iter().map(|id| b.reply(id).code().to_owned()));
+    let ran = codes.iter().filter(|code| code.is_empty()).count();
+    let refused = codes.iter().filter(|code| *code == "budget.exhausted").count();
+    assert_eq!((ran, refused), (4, 4), "{codes:?}");
+    assert_eq!(budget(&repo, "t1", "toolCalls"), json!({"used": 4, "limit": 4}));
+}
+
+#[test]
 fn a_parents_calls_are_shared_with_its_parts() {
     let lab = Lab::new();
     let (repo, _) = opened(&lab, &contract().set("budget", json!({"toolCalls": 2})));

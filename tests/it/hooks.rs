@@ -1,6 +1,7 @@
 //! Hooks of the repository's owners: guards block a worker's calls, observers only hear, and no candidate decides which.
 
-use crate::support::{Contract, Lab, Repo, Worker};
+use crate::support::worker::Worker;
+use crate::support::{Contract, Lab, Repo};
 use serde_json::{Value, json};
 use std::path::Path;
 

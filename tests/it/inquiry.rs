@@ -1,6 +1,7 @@
 //! Questions of a worker: they stop the task until a person answers, and the worker finds the answer.
 
-use crate::support::{Contract, Lab, Repo, Worker};
+use crate::support::worker::Worker;
+use crate::support::{Contract, Lab, Repo};
 use serde_json::json;
 
 fn opened(repo: &Repo<'_>) -> Worker {

@@ -28,7 +28,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<
     let answer = Checked {
         candidate: candidate.candidate,
         verdict: word(worst.unwrap_or(Verdict::NotRun)),
-        requirements: rows.iter().map(|row| object(row)).collect(),
+        requirements: rows.iter().map(object).collect(),
         runs: runs(task, &rows)?,
     };
     let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
@@ -61,7 +61,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         why,
         state: word(task.view.state(&verification.requirements)),
         candidate: candidate.candidate,
-        requirements: rows.iter().map(|row| object(row)).collect(),
+        requirements: rows.iter().map(object).collect(),
         changes: candidate.changes.iter().map(object).collect(),
         runs: runs(task, &rows)?,
     };

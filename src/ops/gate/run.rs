@@ -65,7 +65,7 @@ impl Outcome {
     }
 
     /// Content that is not the harness's own.
-    fn from_outside(self, origin: Origin) -> Self {
+    fn of_outside(self, origin: Origin) -> Self {
         Self { origin: Some(origin), ..self }
     }
 }
@@ -82,12 +82,12 @@ pub fn run(
         Call::ListFiles(arguments) => {
             let path = Place::folder_path(arguments.path.as_deref())?;
             let answer = list_files::list(&authorize::place(task)?, path.as_ref())?;
-            Outcome::of(&answer)?.from_outside(answer.origin)
+            Outcome::of(&answer)?.of_outside(answer.origin)
         }
         Call::SearchText(arguments) => {
             let (path, regex) = (Place::folder_path(arguments.path.as_deref())?, arguments.regex()?);
             let answer = search_text::search(&authorize::place(task)?, path.as_ref(), &regex)?;
-            Outcome::of(&answer)?.from_outside(answer.origin)
+            Outcome::of(&answer)?.of_outside(answer.origin)
         }
         Call::ApplyPatch(arguments) => apply(task, action, arguments, worker)?,
         Call::RunCheck(arguments) => checks::run_check(task, &arguments.id, line)?,
@@ -141,13 +141,13 @@ fn read(task: &TaskWrite<'_>, arguments: &read_file::Arguments) -> Result<Outcom
         Target::File(path) => {
             let answer = read_file::file(&authorize::place(task)?, &path, arguments)?;
             let git_blob = answer.git_blob.as_deref().map(str::parse).transpose()?;
-            let outcome = Outcome::of(&answer)?.from_outside(answer.origin);
+            let outcome = Outcome::of(&answer)?.of_outside(answer.origin);
             Ok(Outcome { seen: vec![Seen { path, git_blob }], ..outcome })
         }
         Target::Stored(digest) => {
             let bytes = task.session.blobs().get(&digest)?;
             let answer = read_file::stored(&bytes, &digest, arguments)?;
-            Ok(Outcome::of(&answer)?.from_outside(answer.origin))
+            Ok(Outcome::of(&answer)?.of_outside(answer.origin))
         }
     }
 }

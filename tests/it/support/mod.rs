@@ -19,7 +19,6 @@ pub use lab::Lab;
 pub use repo::{Repo, Task};
 pub use snapshot::Snapshot;
 pub use verifier::Verifier;
-pub use worker::Worker;
 
 /// Small deterministic random numbers, so that a failing trial can be run again from its seed.
 pub struct Dice(u64);
