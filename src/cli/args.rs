@@ -28,13 +28,13 @@ pub struct Cli {
 pub const BUDGETS: &str = "\
 Limits of a task, where neither its contract (`budget`) nor the policy (`[policy.budget.KIND]`) says another:
   key               edit       repair     explore    counts
-  wallSeconds       3600       7200       3600       seconds that verifiers run
+  wallSeconds       3600       7200       3600       seconds that verifiers and tools run
   outputBytes       268435456  536870912  268435456  bytes that verifiers print
   artifactBytes     67108864   67108864   67108864   bytes of the files that a candidate adds or changes
-  toolCalls         200        300        200        calls of a worker's tools
+  toolCalls         200        300        200        calls of a worker's tools, denied ones too
   turns             100        150        100        turns of a worker's model
-  repeatedFailures  5          5          5          times that the same failure comes again
-Once wallSeconds or outputBytes is used up the task is `incomplete` until a person adds to it (`git tender resume`).";
+  repeatedFailures  5          5          5          times that the same call has the same result
+Once one of wallSeconds, toolCalls, outputBytes or repeatedFailures is used up the task is `incomplete` until a person adds to it (`git tender resume`).";
 
 /// What a person who starts it by hand has to know.
 pub const SERVING: &str = "\

@@ -181,6 +181,8 @@ fn policy_and_parent_hold_for_the_new_version_too() {
     repo.json(&["answer", "t1", &wish, "no"]).ok();
     part.propose(json!({"writeScope": ["docs/"]}));
     repo.json(&["answer", "t1", "yes"]).ok();
+    // What a person added before counts within the policy too.
+    repo.json(&["resume", "top", "--add", "toolCalls=25"]).ok();
     let top = Worker::of(&repo, "top");
     top.propose(json!({"writeScope": ["**"], "budget": {"toolCalls": 60}}));
     let answered = repo.json(&["answer", "top", "yes"]).ok();

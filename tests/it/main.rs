@@ -11,6 +11,7 @@
 
 mod support;
 
+mod agent;
 mod amendment;
 mod answer;
 mod attest;

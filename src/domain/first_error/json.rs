@@ -47,7 +47,8 @@ fn libtest(value: &Value) -> Option<Found> {
     let printed = format!("---- {name} stdout ----\n{}", value["stdout"].as_str().unwrap_or_default());
     let mut lines = super::log::Lines::new(printed.as_bytes());
     let first = lines.next()?;
-    super::rust::read(&first, &lines)
+    // The whole of it stands in this one line.
+    super::rust::read(&first, &lines).map(|found| Found { from: None, ..found })
 }
 
 /// An entry of a log that calls itself an error.
