@@ -333,6 +333,38 @@ fn agents_that_burst_spend_no_more_than_there_is() {
 }
 
 #[test]
+fn agents_at_one_task_at_the_same_time_share_one_budget() {
+    let agents: Vec<_> = AGENTS.into_iter().filter(|agent| agent.is_there()).collect();
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract().set("budget", json!({"toolCalls": 5})));
+    let read = |path: &str| ("read_file".to_owned(), json!({"path": path}));
+    let paths = ["docs/a.md", "docs/b.md", "README.md", "src/a.txt"];
+    let models: Vec<StandIn> = agents
+        .iter()
+        .map(|agent| {
+            let burst = Turn { calls: paths.iter().map(|path| read(path)).collect(), before: None };
+            StandIn::start(agent.api(), vec![burst])
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for (agent, model) in agents.iter().zip(&models) {
+            scope.spawn(|| agent.works(&world.repo, "t1", model));
+        }
+    });
+    let heard: Vec<_> = models.iter().flat_map(StandIn::heard).collect();
+    let refused = heard.iter().filter(|heard| heard.code().as_deref() == Some("budget.exhausted")).count();
+    assert_eq!(heard.len(), agents.len() * paths.len(), "{heard:?}");
+    let allowed = heard.len().min(5);
+    assert_eq!(
+        (heard.len() - refused, world.count("read_file", "succeeded")),
+        (allowed, allowed),
+        "{heard:?}"
+    );
+    assert_eq!(world.used(), allowed as u64);
+    world.untouched();
+}
+
+#[test]
 fn a_check_that_runs_a_forbidden_one_is_no_evidence_for_it() {
     let lab = Lab::new();
     let world = World::new(&lab, &contract().allowed(&["sly"]));

@@ -36,6 +36,36 @@ fn coding_agents_complete_a_task() {
     }
 }
 
+#[test]
+fn one_agent_asks_a_person_answers_and_another_goes_on() {
+    let [first, second] = AGENTS;
+    if !(first.is_there() && second.is_there()) {
+        return;
+    }
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract());
+    world.repo.approve_without_terminal();
+    let question = json!({"question": "What should the third line be?"});
+    let model = StandIn::start(first.api(), vec![turn("request_input", question)]);
+    first.works(&world.repo, "t1", &model);
+    assert_eq!(model.heard()[0].object()["status"], "waiting_input");
+    assert_eq!(world.report().json["state"], "waiting_input");
+    world.repo.tender(&["answer", "t1", "line three"]).ok();
+    let script = vec![
+        turn("task_status", json!({})),
+        turn("read_file", json!({"path": "docs/a.md"})),
+        turn("apply_patch", json!({"patch": EDIT})),
+        turn("finish", json!({})),
+    ];
+    let model = StandIn::start(second.api(), script);
+    second.works(&world.repo, "t1", &model);
+    let heard = model.heard();
+    let status = heard[0].object().to_string();
+    assert!(status.contains("What should the third line be?") && status.contains("line three"), "{status}");
+    assert_eq!(heard[3].object()["done"], true, "{heard:?}");
+    world.is_completed_by(&["request_input", "task_status", "read_file", "apply_patch", "finish"]);
+}
+
 /// Runs a part of `sdk.py` against the task and gives what it saw.
 #[track_caller]
 fn python(world: &World<'_>, part: &str) -> Value {

@@ -84,15 +84,14 @@ impl<'l> World<'l> {
             let text = |key: &str| row[key].as_str().expect("a text").to_owned();
             match calls.iter_mut().find(|call| call.0 == text("action")) {
                 Some(call) => call.2 = text("state"),
-                // Whoever settles a call later is another actor.
-                None if row["actor"] != "agent" => {}
-                None => calls.push((text("action"), text("tool"), text("state"))),
+                None if row["result"]["record"] == "call" => {
+                    assert_eq!((&row["actor"], &row["origin"]), (&json!("agent"), &json!("mcp")), "{row:#}");
+                    calls.push((text("action"), text("tool"), text("state")));
+                }
+                None => {}
             }
         }
-        let of_the_command_line =
-            ["open", "submit", "verify", "deliver", "recover", "cancel", "resume", "mcp"];
-        let calls = calls.into_iter().filter(|call| !of_the_command_line.contains(&call.1.as_str()));
-        calls.map(|call| (call.1, call.2)).collect()
+        calls.into_iter().map(|call| (call.1, call.2)).collect()
     }
 
     /// How many calls of a tool ended in a state.
