@@ -14,6 +14,7 @@ mod independent;
 #[expect(dead_code, reason = "the harness of tests/it; a part of it is used here")]
 mod support;
 
+mod calls;
 mod damage;
 mod faults;
 mod kills;

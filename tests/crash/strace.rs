@@ -78,13 +78,17 @@ pub fn can_trace() -> bool {
 }
 
 fn traced(repo: &Repo<'_>, args: &[&str], options: &[String]) -> (Out, String) {
+    traced_with(repo, args, options, None)
+}
+
+fn traced_with(repo: &Repo<'_>, args: &[&str], options: &[String], input: Option<&[u8]>) -> (Out, String) {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let file: PathBuf = repo.lab.path(format!("tmp/strace-{number}"));
     let mut command = repo.lab.command("setsid", &repo.path);
     command.args(["--wait", "strace", "-o"]).arg(&file);
     command.args(["-e", &format!("trace={CALLS}")]).args(options).arg("--").arg(TENDER).args(args);
-    let out = run(command, None);
+    let out = run(command, input);
     let log =
         std::fs::read(&file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let _ = std::fs::remove_file(file);
@@ -118,6 +122,25 @@ pub fn calls_with(
     let shown = ["-y", "-s", "200"].map(str::to_owned);
     let (out, log) = traced(repo, args, &[&shown, disturbed].concat());
     out.exits(exit);
+    worth_while(&log, pages)
+}
+
+/// The calls of a program that reads `input` to its end.
+#[track_caller]
+pub fn calls_reading(repo: &Repo<'_>, args: &[&str], pages: usize, input: &[u8]) -> Vec<Call> {
+    let shown = ["-y", "-s", "200"].map(str::to_owned);
+    let (out, log) = traced_with(repo, args, &shown, Some(input));
+    out.ok();
+    worth_while(&log, pages)
+}
+
+/// Such a program is killed at a call; whether it was.
+pub fn killed_reading(repo: &Repo<'_>, args: &[&str], call: &Call, input: &[u8]) -> bool {
+    let (_, log) = traced_with(repo, args, &call.inject(What::Kill), Some(input));
+    log.contains("killed by SIGKILL")
+}
+
+fn worth_while(log: &str, pages: usize) -> Vec<Call> {
     let lines = log.lines().filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let all = lines.enumerate().map(|(at, line)| {
