@@ -34,7 +34,8 @@
 //! # The life of one task
 //!
 //! 1. `open` ([`ops::open`]): [`domain::contract`] parses and seals the document, [`domain::policy`] narrows it, [`git::worktree`] makes the folder to work in.
-//! 2. Someone works there. We are not asked and run nothing.
+//! 2. Someone works there. Either we are not asked and run nothing; or a worker comes over [`mcp`], and every call of it goes through [`ops::gate`]:
+//!    parsed and authorized on what is really there ([`tools`]), charged ([`domain::budget`]), journaled ([`domain::call`]), and only then carried out.
 //! 3. `submit` ([`ops::submit`]): [`git::capture`] (or [`git::patch_intake`], for a patch) makes a tree, [`git::limits`] holds it to the scope,
 //! 4. and [`git::bound`] writes the patch with its manifest ([`domain::patch`]): a candidate, which never changes again.
 //! 5. `verify` ([`ops::verify`]): [`verifier::observe()`] works out per requirement which key a record must have; what no record has is run in a

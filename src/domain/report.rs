@@ -23,6 +23,8 @@ pub struct TaskObject {
     pub schema: String,
     /// The task.
     pub task_id: String,
+    /// `edit`, `repair` or `explore`.
+    pub kind: String,
     /// Its state.
     pub state: TaskState,
     /// The sealed contract.

@@ -78,9 +78,9 @@ impl<'s> Door<'s> {
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
     pub fn call(&mut self, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
-        let held = self.session.write(Some(&self.task)).and_then(|task| {
+        let held = self.session.write_until(Some(&self.task), line.wants_to_stop).and_then(|task| {
             task.require_active()?;
-            Ok(task.until(line.wants_to_stop))
+            Ok(task)
         });
         match held {
             Ok(mut task) => self.enter(&mut task, tool, arguments, line),

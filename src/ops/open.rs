@@ -182,6 +182,7 @@ fn object(
     TaskObject {
         schema: "git-tender/task/v1".to_owned(),
         task_id: task.to_owned(),
+        kind: opened.contract.kind.as_str().to_owned(),
         state,
         contract: opened.seal.clone(),
         base: opened.base.clone(),

@@ -164,6 +164,14 @@ impl Session {
         self.enter(view, claim, |id| super::recover::before_writing(self, id))
     }
 
+    /// The same for a call that may be called off: while it waits for the lock, and from then on.
+    pub fn write_until<'s>(&'s self, named: Option<&str>, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
+        let (_, view) = self.find(named)?;
+        let claim = Claim::acquire_unless(&self.layout, &view.id, &|| stop())?;
+        let task = self.enter(view, claim, |id| super::recover::before_writing(self, id))?;
+        Ok(TaskWrite { stop: Some(stop), ..task })
+    }
+
     /// A task for a person's decision: it may not be known what became of an effect.
     pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.find(named)?;
@@ -252,14 +260,6 @@ pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIt
         "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
         call,
     )
-}
-
-impl<'s> TaskWrite<'s> {
-    /// From now on it ends early where `stop` says so.
-    #[must_use]
-    pub fn until(self, stop: Stop<'s>) -> Self {
-        Self { stop: Some(stop), ..self }
-    }
 }
 
 impl TaskWrite<'_> {

@@ -1,5 +1,7 @@
 //! Results for people, in plain words. Styles are escape codes that the output strips where they are not wanted.
 
+use crate::domain::call::Counts;
+use crate::domain::contract::Kind;
 use crate::domain::entry::Entry;
 use crate::domain::evidence::Evidence;
 use crate::domain::outside::plain;
@@ -169,7 +171,12 @@ pub fn task(task: &TaskObject) -> String {
     if task.state == TaskState::Open {
         let _ = writeln!(
             out,
-            "  next      make the change in the worktree, then: git tender ship {}",
+            "  next      {}, then: git tender ship {}",
+            if task.kind == Kind::Explore.as_str() {
+                format!("let a worker explore over git tender mcp {}", task.task_id)
+            } else {
+                "make the change in the worktree".to_owned()
+            },
             task.task_id
         );
     }
@@ -377,6 +384,14 @@ pub fn report(report: &Report) -> String {
             done.paths.len()
         );
         place(&mut out, done);
+    }
+    if let Some(calls) = &report.calls {
+        let Counts { made, succeeded, failed, denied, cut_off } = calls;
+        let _ = writeln!(
+            out,
+            "{} {made}: {succeeded} succeeded, {failed} failed, {denied} denied, {cut_off} cut off",
+            styled(BOLD, "calls of the worker")
+        );
     }
     if !report.risks.is_empty() {
         let _ = writeln!(out, "{}", styled(BOLD, "risks"));

@@ -29,6 +29,12 @@ impl Claim {
         Ok(Self::of(layout, task, LockGuard::acquire(&layout.task_lock(task))?))
     }
 
+    /// The same for who may be called off while waiting.
+    pub fn acquire_unless(layout: &Layout, task: &str, called_off: &dyn Fn() -> bool) -> Result<Self> {
+        let lock = LockGuard::acquire_unless(&layout.task_lock(task), PATIENCE, called_off)?;
+        Ok(Self::of(layout, task, lock))
+    }
+
     /// Asks whoever holds the task's lock to stop, and takes it then. A holder that cannot stop is waited for, at most [`PATIENCE`].
     pub fn acquire_stopping(layout: &Layout, task: &str) -> Result<Self> {
         let path = layout.task_lock(task);

@@ -30,6 +30,11 @@ impl LockGuard {
 
     /// Waits for the lock for a given time.
     pub fn acquire_within(path: &Path, patience: Duration) -> Result<Self> {
+        Self::acquire_unless(path, patience, &|| false)
+    }
+
+    /// The same, but ends with `cancelled` once whoever waits is called off.
+    pub fn acquire_unless(path: &Path, patience: Duration, called_off: &dyn Fn() -> bool) -> Result<Self> {
         let end = Instant::now() + patience;
         let mut pause = Duration::from_millis(2);
         loop {
@@ -38,6 +43,10 @@ impl LockGuard {
             }
             if Instant::now() >= end {
                 return Err(busy(path, patience));
+            }
+            if called_off() {
+                return Err(Failure::new(Code::Cancelled, "it was called off while it waited for a lock")
+                    .subject(path.display().to_string()));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(50));
