@@ -10,6 +10,9 @@
 //! one section follow each other down the file, and no two hunks touch the same line. Several sections that change the text of one file are
 //! one change; anything else that names a path twice is refused.
 //!
+//! A blob that a diff names as the one it was made from has to be there, else it is a `version.conflict`; one that it names as its result has to
+//! come out, where the first one held.
+//!
 //! All of it is pure: bytes in, bytes out.
 
 mod blocks;
@@ -39,6 +42,8 @@ pub struct FilePatch {
     pub kind: Kind,
     /// The blob that the patch was made from, where it names one: lower-case hex, perhaps abbreviated.
     pub preimage: Option<String>,
+    /// The blob that the patch leads to, likewise.
+    pub postimage: Option<String>,
 }
 
 /// What happens to a file.
@@ -296,6 +301,7 @@ fn brought_together(files: Vec<FilePatch>) -> Result<Vec<FilePatch>> {
             if together[at].preimage != file.preimage {
                 together[at].preimage = None;
             }
+            together[at].postimage = None;
             continue;
         }
         for path in [Some(&file.path), file.move_to()].into_iter().flatten() {

@@ -47,7 +47,7 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
         let creates = hunk.only_inserts();
         let hunks = vec![hunk.checked()?];
         let kind = Kind::Update { hunks, move_to: None, executable: None, creates };
-        files.push(FilePatch { path, kind, preimage: None });
+        files.push(FilePatch { path, kind, preimage: None, postimage: None });
         outside = at;
     }
     Ok(files)

@@ -4,16 +4,32 @@
 //! that it takes the place of, else as its neighbour above, else as the one below. Context always stays as the file has it. The missing newline at
 //! the end of a file follows the patch where its form can say it, and else stays as it is.
 
-use super::matcher::{FileLine, Place, Tier, file_lines, place};
+use super::matcher::{FileLine, LineIndex, Place, Tier, file_lines, place};
 use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
-use crate::domain::digest::ObjectFormat;
-use crate::error::{Failure, Result, Retry};
-use crate::tools::text;
+use crate::domain::digest::{ObjectFormat, ObjectId};
+use crate::error::{Code, Failure, Result, Retry};
+use crate::tools::text::{self, Encoding};
 
 pub(super) fn apply(
     patch: &FilePatch,
     present: Option<&[u8]>,
     format: ObjectFormat,
+) -> Result<Option<Vec<u8>>> {
+    let made_from_this = match present {
+        Some(bytes) => made_from(patch, bytes, format)?,
+        None => false,
+    };
+    let new = changed(patch, present, made_from_this)?;
+    if let (Some(id), Some(bytes), true) = (&patch.postimage, &new, made_from_this) {
+        leads_to(patch, id, &format.blob_id(bytes)?)?;
+    }
+    Ok(new)
+}
+
+fn changed(
+    patch: &FilePatch,
+    present: Option<&[u8]>,
+    fixed: bool,
 ) -> Result<Option<Vec<u8>>> {
     match (&patch.kind, present) {
         (Kind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
@@ -28,7 +44,7 @@ pub(super) fn apply(
             .detail("missing", true)
             .retry(Retry::Reread)),
         (Kind::Delete { hunks }, Some(bytes)) => {
-            let left = if hunks.is_empty() { Vec::new() } else { edited(patch, hunks, bytes, format)? };
+            let left = if hunks.is_empty() { Vec::new() } else { edited(patch, hunks, bytes, fixed)? };
             if left.is_empty() || text::decode(&left).is_some_and(|(_, left)| left.is_empty()) {
                 return Ok(None);
             }
@@ -36,17 +52,44 @@ pub(super) fn apply(
             Err(invalid(message).retry(Retry::Reread))
         }
         (Kind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
-        (Kind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, format).map(Some),
+        (Kind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, fixed).map(Some),
     }
 }
 
-fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>> {
-    let Some((encoding, content)) = text::decode(bytes) else {
+/// Whether the file is the one that the patch names as its own beginning. Refused where it names another one.
+fn made_from(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<bool> {
+    let Some(id) = &patch.preimage else { return Ok(false) };
+    let actual = format.blob_id(bytes)?;
+    if actual.as_str().starts_with(id.as_str()) {
+        return Ok(true);
+    }
+    // Git names what it stores, which may have other line ends than the disk.
+    let stored: Vec<u8> = String::from_utf8_lossy(bytes).replace("\r\n", "\n").into_bytes();
+    if format.blob_id(&stored)?.as_str().starts_with(id.as_str()) {
+        return Ok(false);
+    }
+    let none: [&str; 0] = [];
+    let message = format!("nothing was changed: the patch was made for another version of {}", patch.path);
+    Err(Failure::new(Code::VersionConflict, message).expected(id, actual).retry(Retry::Reread).remedy(
+        "Read the file again, then send a patch against what is there, or leave the index line out.",
+        none,
+    ))
+}
+
+fn leads_to(patch: &FilePatch, id: &str, found: &ObjectId) -> Result<()> {
+    if found.as_str().starts_with(id) {
+        return Ok(());
+    }
+    let message = format!(
+        "the patch does not lead to the version of {} that its index line names: it was cut off or changed; leave that line out if that was meant",
+        patch.path
+    );
+    Err(invalid(message).expected(id, found))
+}
+
+fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {
+    let Some((encoding, content)) = decoded(hunks, bytes) else {
         return Err(invalid(format!("{} holds NUL bytes: it cannot be edited as text", patch.path)));
-    };
-    let fixed = match &patch.preimage {
-        Some(id) => format.blob_id(bytes)?.as_str().starts_with(id.as_str()),
-        None => false,
     };
     let file = file_lines(&content);
     let places = places(hunks, &file, fixed)?;
@@ -57,15 +100,27 @@ fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], format: ObjectFormat)
     text::encode(encoding, &new)
 }
 
+/// The text of a file. Its byte order mark is part of the first line only where the patch shows it there, as git's diffs do.
+fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
+    let (encoding, content) = text::decode(bytes)?;
+    let shown = hunks.iter().flat_map(Hunk::old).any(|line| line.text.starts_with('\u{feff}'));
+    Some(match encoding {
+        Encoding::Utf8Bom if shown => (Encoding::Utf8, format!("\u{feff}{content}")),
+        _ => (encoding, content),
+    })
+}
+
 /// Each hunk's place, in the order of the file, and none over another.
 fn places(hunks: &[Hunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, Place)>> {
     let mut places: Vec<(usize, Place)> = Vec::with_capacity(hunks.len());
     let (mut above, mut failures) = (0, Vec::new());
+    // For a few hunks it costs more than it saves.
+    let index = (hunks.len() > 8).then(|| LineIndex::of(file));
     for (number, hunk) in hunks.iter().enumerate() {
         if hunk.first {
             above = 0;
         }
-        match place(hunk, file, above, fixed) {
+        match place(hunk, file, index.as_ref(), (above, fixed)) {
             Ok(found) => {
                 above = found.at + found.count;
                 places.push((number, found));

@@ -80,7 +80,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
         Header::Delete(name) => (name, Kind::Delete { hunks: Vec::new() }),
         Header::Update(name) => (name, updated(text, at, number)?),
     };
-    Ok(FilePatch { path: RepoPath::new(name)?, kind, preimage: None })
+    Ok(FilePatch { path: RepoPath::new(name)?, kind, preimage: None, postimage: None })
 }
 
 fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {

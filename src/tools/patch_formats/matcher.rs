@@ -8,6 +8,7 @@
 
 use super::{Ends, Hunk, Line, invalid};
 use crate::error::{Failure, Result, Retry};
+use std::collections::HashMap;
 
 /// That many places are listed where a hunk matches more than once.
 const LISTED: usize = 1000;
@@ -82,13 +83,18 @@ pub(super) struct Place {
 }
 
 /// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the patch was made from.
-pub(super) fn place(hunk: &Hunk, file: &[FileLine<'_>], above: usize, fixed: bool) -> Result<Place> {
+pub(super) fn place(
+    hunk: &Hunk,
+    file: &[FileLine<'_>],
+    index: Option<&LineIndex<'_>>,
+    (above, fixed): (usize, bool),
+) -> Result<Place> {
     let old: Vec<&Line> = hunk.old().collect();
     let lower = if hunk.anchors.is_empty() { 0 } else { below_anchors(hunk, file, above)? };
     let found = match hunk.old_start.filter(|_| fixed) {
         Some(start) => at_its_number(hunk, &old, file, start)?,
         None if old.is_empty() => insertion(hunk, file)?,
-        None => anywhere(hunk, &old, file, lower)?,
+        None => anywhere(hunk, &old, (file, index), lower)?,
     };
     if found.at >= above {
         return Ok(found);
@@ -130,9 +136,21 @@ fn insertion(hunk: &Hunk, file: &[FileLine<'_>]) -> Result<Place> {
     Err(about(hunk, message))
 }
 
-fn anywhere(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], lower: usize) -> Result<Place> {
+fn anywhere(
+    hunk: &Hunk,
+    old: &[&Line],
+    (file, index): (&[FileLine<'_>], Option<&LineIndex<'_>>),
+    lower: usize,
+) -> Result<Place> {
+    let few = index.and_then(|index| index.candidates(old, file.len()));
     for tier in Tier::ALL {
-        let mut found = matches(hunk, old, file, tier, lower);
+        let mut found = match &few {
+            Some(few) => {
+                let fits = |at: &usize| *at >= lower && matches_at(hunk, old, file, tier, *at);
+                few.iter().copied().filter(fits).collect()
+            }
+            None => matches(hunk, old, file, tier, lower),
+        };
         found.retain(|at| may_stand(hunk, file, *at, old.len()));
         match found.as_slice() {
             [] => {}
@@ -149,6 +167,48 @@ fn may_stand(hunk: &Hunk, file: &[FileLine<'_>], at: usize, count: usize) -> boo
     !reaches_end || at + count == file.len()
 }
 
+/// Where each line of a file stands, by its text without white space at the end: for many hunks, so that not each of them walks through all.
+#[derive(Debug)]
+pub(super) struct LineIndex<'a>(HashMap<&'a str, Vec<usize>>);
+
+impl<'a> LineIndex<'a> {
+    /// Of a file's lines.
+    pub fn of(file: &[FileLine<'a>]) -> Self {
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, line) in file.iter().enumerate() {
+            places.entry(Tier::Trailing.key(line.text, "").0).or_default().push(at);
+        }
+        Self(places)
+    }
+
+    /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that one pass is less work.
+    fn candidates(&self, old: &[&Line], lines: usize) -> Option<Vec<usize>> {
+        let places = |line: &Line| {
+            let key = Tier::Trailing.key(line.parts().0, "").0;
+            self.0.get(key).map(Vec::as_slice).unwrap_or_default()
+        };
+        let (offset, rarest) =
+            old.iter().map(|line| places(line)).enumerate().min_by_key(|(_, found)| found.len())?;
+        if rarest.len().saturating_mul(old.len()) > lines {
+            return None;
+        }
+        Some(rarest.iter().filter_map(|at| at.checked_sub(offset)).collect())
+    }
+}
+
+fn matches_at(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, at: usize) -> bool {
+    let Some(there) = file.get(at..at + old.len()) else { return false };
+    old.iter().zip(there).all(|(line, found)| {
+        let (text, ending) = line.parts();
+        tier.key(text, ending) == tier.key(found.text, ending_of(hunk, found))
+    })
+}
+
+/// A form that says nothing of the end of the file does not say that a newline is there.
+fn ending_of<'a>(hunk: &Hunk, line: &FileLine<'a>) -> &'a str {
+    if hunk.ends == Ends::AsInFile && line.ending.is_empty() { "\n" } else { line.ending }
+}
+
 /// Knuth, Morris and Pratt: every place from `lower` on, in one pass and in order. `old` is not empty.
 fn matches(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, lower: usize) -> Vec<usize> {
     let wanted: Vec<(&str, &str)> = old
@@ -161,9 +221,7 @@ fn matches(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, lower:
     let fallback = fallbacks(&wanted);
     let (mut matched, mut found) = (0, Vec::new());
     for (at, line) in file.iter().enumerate().skip(lower) {
-        // A form that says nothing of the end of the file does not say that a newline is there.
-        let ending = if hunk.ends == Ends::AsInFile && line.ending.is_empty() { "\n" } else { line.ending };
-        let key = tier.key(line.text, ending);
+        let key = tier.key(line.text, ending_of(hunk, line));
         while matched > 0 && (matched == wanted.len() || wanted[matched] != key) {
             matched = fallback[matched - 1];
         }
@@ -279,6 +337,21 @@ fn no_match(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], places: std::ops:
         .detail("nearest", at + 1)
 }
 
+/// Where no line is the same: the line that has the longest beginning and end in common with the first one that is looked for.
+fn most_alike(old: &[&Line], file: &[FileLine<'_>], from: usize) -> Option<usize> {
+    let wanted = old.first()?.parts().0.trim();
+    let alike = |line: &str| {
+        let line = line.trim();
+        let same = |(a, b): &(u8, u8)| a == b;
+        let begin = wanted.bytes().zip(line.bytes()).take_while(same).count();
+        let most = wanted.len().min(line.len()) - begin;
+        begin + wanted.bytes().rev().zip(line.bytes().rev()).take(most).take_while(same).count()
+    };
+    let most = (EFFORT / wanted.len().max(1)).max(1);
+    let scored = file.iter().enumerate().skip(from).take(most).map(|(at, line)| (alike(line.text), at));
+    scored.max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at))).filter(|(score, _)| *score > 0).map(|(_, at)| at)
+}
+
 fn clipped(line: &str) -> String {
     let mut clipped: String = line.chars().take(200).collect();
     if clipped.len() < line.len() {
@@ -306,9 +379,7 @@ fn nearest(
     };
     let fixed = places.len() == 1;
     let (best, _, std::cmp::Reverse(at)) = places.map(score).max()?;
-    if best == 0 && !fixed {
-        return None;
-    }
+    let at = if best == 0 && !fixed { most_alike(old, file, at)? } else { at };
     let differs = (0..old.len()).find(|number| same(at, *number).is_none());
     Some((at, differs))
 }

@@ -81,7 +81,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
         let message = "the file's header is there, but its change is missing: the patch was cut off";
         return Err(broken(start + 1, message).detail("truncated", true));
     }
-    let Head { old, new, executable, preimage, .. } = head;
+    let Head { old, new, executable, preimage, postimage, .. } = head;
     let kind = match (&old, &new) {
         (None, _) => Kind::Add { text: whole_file(start, &hunks)?, executable: executable == Some(true) },
         (Some(_), None) => Kind::Delete { hunks },
@@ -92,7 +92,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
         }
     };
     let Some(path) = old.or(new) else { return Err(broken(start + 1, "a file without a name")) };
-    Ok(FilePatch { path, kind, preimage })
+    Ok(FilePatch { path, kind, preimage, postimage })
 }
 
 fn whole_file(start: usize, hunks: &[Hunk]) -> Result<String> {
@@ -124,6 +124,7 @@ fn hunk(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
         Some(end) => end,
         None => recounted(text, *at),
     };
+    let start = *at;
     for number in *at..end {
         let line = text.line(number);
         let rest = line.get(1..).unwrap_or_default();
@@ -142,7 +143,28 @@ fn hunk(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
         }
     }
     *at = end;
-    Ok(hunk)
+    match numbers.filter(|_| rest_is_empty(text, end)) {
+        Some((_, old, new)) => not_cut_off(&hunk, start, old, new).map(|()| hunk),
+        None => Ok(hunk),
+    }
+}
+
+/// Nothing follows but empty lines.
+fn rest_is_empty(text: &Text<'_>, from: usize) -> bool {
+    (from..text.len()).all(|at| text.line(at).trim().is_empty())
+}
+
+/// A hunk that ends the text and has fewer lines than its header says is most likely what was left of a longer one: half a change.
+fn not_cut_off(hunk: &Hunk, at: usize, old: usize, new: usize) -> Result<()> {
+    let count = |side: fn(Op) -> bool| hunk.lines.iter().filter(|line| side(line.op)).count();
+    let (has_old, has_new) = (count(Op::is_old), count(Op::is_new));
+    if has_old >= old && has_new >= new {
+        return Ok(());
+    }
+    let message = format!(
+        "the header of the last hunk says {old} old and {new} new lines, and {has_old} and {has_new} follow: the patch was cut off, or counted wrongly (a header `@@ @@` says no numbers)"
+    );
+    Err(broken(at, message).detail("truncated", true).expected([old, new], [has_old, has_new]))
 }
 
 /// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that follow.

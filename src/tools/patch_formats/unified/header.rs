@@ -22,6 +22,8 @@ pub(super) struct Head {
     pub executable: Option<bool>,
     /// The blob before, perhaps abbreviated.
     pub preimage: Option<String>,
+    /// The blob after, perhaps abbreviated.
+    pub postimage: Option<String>,
     /// `---` and `+++` stand there, and hunks have to follow.
     has_dashes: bool,
 }
@@ -40,7 +42,7 @@ struct Said<'a> {
     deleted_file: Option<bool>,
     rename_from: Option<Vec<u8>>,
     rename_to: Option<Vec<u8>>,
-    preimage: Option<String>,
+    ids: (Option<String>, Option<String>),
     dashes: Option<[Option<Vec<u8>>; 2]>,
 }
 
@@ -105,7 +107,7 @@ impl<'a> Said<'a> {
         } else if let Some(rest) = after("rename to ") {
             self.rename_to = Some(renamed(rest)?);
         } else if let Some(rest) = after("index ") {
-            self.preimage = preimage(rest, at)?;
+            self.ids = ids(rest, at)?;
         } else if after("copy from ").or(after("copy to ")).is_some() {
             return Err(broken(at + 1, "copies cannot be made; add the file with its content"));
         } else {
@@ -153,7 +155,8 @@ impl<'a> Said<'a> {
                 .new_file
                 .or(self.new_mode)
                 .filter(|mode| creates || self.old_mode != Some(*mode)),
-            preimage: self.preimage.filter(|_| !creates),
+            preimage: self.ids.0.filter(|_| !creates),
+            postimage: self.ids.1.filter(|_| !deletes),
             has_dashes: self.dashes.is_some(),
         })
     }
@@ -167,7 +170,13 @@ impl<'a> Said<'a> {
             _ => return Err(broken(start + 1, "a rename needs both `rename from` and `rename to`")),
         }
         match (&self.dashes, twice) {
-            (Some([Some(before), Some(after)]), _) => Ok(without_prefixes(before, after)),
+            (Some([Some(before), Some(after)]), twice) => {
+                let (before, after) = without_prefixes(before, after);
+                if before == after && twice.is_some_and(|twice| !before.ends_with(&twice) && !twice.ends_with(&before)) {
+                    return Err(broken(start + 1, "the names behind `diff --git` and behind `---` differ"));
+                }
+                Ok((before, after))
+            }
             (Some([one, other]), twice) => {
                 let (name, prefix) = match (one, other) {
                     (Some(name), _) => (name, "a/"),
@@ -223,11 +232,14 @@ fn executable(rest: &str, at: usize) -> Result<bool> {
     }
 }
 
-/// The first id of an index line. One that is none says nothing; the mode behind it has to be a file's.
-fn preimage(rest: &str, at: usize) -> Result<Option<String>> {
+/// Both ids of an index line. One that is none says nothing; the mode behind them has to be a file's.
+fn ids(rest: &str, at: usize) -> Result<(Option<String>, Option<String>)> {
     let (ids, mode) = rest.trim_end().split_once(' ').unwrap_or((rest.trim_end(), "100644"));
     executable(mode, at)?;
-    let Some((old, _)) = ids.split_once("..") else { return Ok(None) };
-    let is_id = (7..=64).contains(&old.len()) && old.bytes().all(|b| b.is_ascii_hexdigit());
-    Ok((is_id && old.bytes().any(|b| b != b'0')).then(|| old.to_ascii_lowercase()))
+    let Some((old, new)) = ids.split_once("..") else { return Ok((None, None)) };
+    let id = |text: &str| {
+        let is_id = (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        (is_id && text.bytes().any(|b| b != b'0')).then(|| text.to_ascii_lowercase())
+    };
+    Ok((id(old), id(new)))
 }
