@@ -3,6 +3,7 @@
 use super::digest::{FileState, ObjectId, Sha256};
 use super::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// What happens to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,4 +87,21 @@ pub struct Candidate {
     pub artifact_bytes: u64,
     /// The manifest: sorted by path bytes.
     pub changes: Vec<Change>,
+}
+
+/// Whether each change adds a name that another one of them spells differently: one of both would be lost on a file system that ignores case or
+/// the form of Unicode.
+#[must_use]
+pub fn clashes(changes: &[Change]) -> Vec<bool> {
+    let mut spelled: HashMap<Vec<u8>, RepoPath> = HashMap::new();
+    let clashes = |change: &Change| {
+        if change.new.is_none() {
+            return false;
+        }
+        let names = change.path.ancestors().into_iter().chain([change.path.clone()]);
+        let different =
+            names.filter(|name| spelled.entry(name.fold_key()).or_insert_with(|| name.clone()) != name);
+        different.count() > 0 && change.old.is_none()
+    };
+    changes.iter().map(clashes).collect()
 }

@@ -26,6 +26,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         cut_output,
         tripped,
         unverified_findings,
+        later_work,
     ] {
         rule(known, &mut risks);
     }
@@ -50,6 +51,15 @@ fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
         let text = "nobody saw the delivery end: a person said that it took place".to_owned();
         add(risks, &delivered.action, text);
     }
+}
+
+/// What a worker changed after the candidate that was delivered lies in the worktree alone.
+fn later_work(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let captured = known.view.candidates.iter().map(|candidate| candidate.seq).max();
+    let (Some(delivered), true) = (&known.view.delivered, known.view.worked > captured) else { return };
+    let text =
+        "the worker changed files after the candidate that was delivered: they are only in its worktree";
+    add(risks, &delivered.action, text.to_owned());
 }
 
 fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {

@@ -15,7 +15,7 @@ use crate::domain::delivery::{
     Reason, plan,
 };
 use crate::domain::digest::{FileState, Mode, Sha256};
-use crate::domain::patch::{Change, manifest_sha256};
+use crate::domain::patch::{Change, clashes, manifest_sha256};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use rustix::fs::FileType;
@@ -221,7 +221,7 @@ impl<'a> Worktree<'a> {
             changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
         let mut places = Places::new(&self.top, &deleted);
         let mut facts = Vec::with_capacity(edits.len());
-        for (edit, change) in edits.iter().zip(changes) {
+        for ((edit, change), clash) in edits.iter().zip(changes).zip(clashes(changes)) {
             let kind = match &edit.seen.file {
                 None => LiveKind::Missing,
                 Some(present) => LiveKind::File(LiveFile {
@@ -239,7 +239,7 @@ impl<'a> Worktree<'a> {
                 kind,
                 parent: edit.seen.parent.clone(),
                 nested_repository: false,
-                collision: change.old.is_none() && places.collides(&edit.path)?,
+                collision: clash || change.old.is_none() && places.collides(&edit.path)?,
                 index: IndexState::Absent,
                 outside_sparse: false,
                 mergeable: false,
@@ -322,7 +322,9 @@ fn in_the_way(conflicts: &[Conflict]) -> Failure {
             }
             _ => (Code::VersionConflict, "it is not what it was just now"),
         };
-        Failure::new(code, format!("{path} cannot be written: {why}")).subject(path.to_string())
+        Failure::new(code, format!("{path} cannot be written: {why}"))
+            .subject(path.to_string())
+            .remedy("Nothing was changed. Look at what is there, or choose another name.", [""; 0])
     };
     let failures = conflicts.iter().map(one).collect();
     Failure::first_of(failures).unwrap_or_else(|| Failure::internal("a refusal without a conflict"))

@@ -16,7 +16,7 @@ pub(super) use index::states;
 
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::digest::{Mode, ObjectId, Sha256};
-use crate::domain::patch::Change;
+use crate::domain::patch::{Change, clashes};
 use crate::domain::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -186,10 +186,10 @@ pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
     let mut places = Places::new(&top, &deleted);
     let seen = terms.changes.iter().map(|c| places.look(&c.path)).collect::<Result<Vec<_>>>()?;
     let mut collisions = Vec::with_capacity(seen.len());
-    for change in terms.changes {
+    for (change, clash) in terms.changes.iter().zip(clashes(terms.changes)) {
         let collides = change.old.is_none()
             && (index.collides(&change.path, &deleted) || places.collides(&change.path)?);
-        collisions.push(collides);
+        collisions.push(clash || collides);
     }
     let files: Vec<Option<LiveBytes>> = seen.iter().map(|s| s.file.as_ref().map(|f| f.1.clone())).collect();
     let matches = content::matches(terms, &files)?;

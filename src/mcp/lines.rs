@@ -121,6 +121,11 @@ pub fn read(mut input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
     lines
 }
 
+/// A request's id, where a line that cannot be read shows it.
+pub(super) fn id_of(line: &[u8]) -> Option<Value> {
+    id_at_start(line).or_else(|| id_at_end(line))
+}
+
 /// A request's id among the members of the outermost object, as far as these bytes go.
 fn id_at_start(head: &[u8]) -> Option<Value> {
     let (mut at, mut depth) = (0, 0_usize);

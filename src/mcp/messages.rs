@@ -3,7 +3,8 @@
 //! A call keeps its name and arguments beside the typed request, as they came: what a worker may call with which arguments is the gate's
 //! business, which writes each refusal down, and never a matter of what the protocol's types can hold.
 
-use super::lines::LONGEST;
+use super::lines::{LONGEST, id_of};
+use crate::domain::document::Node;
 use rmcp::model::{ClientRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde_json::{Map, Value, json};
@@ -44,7 +45,9 @@ pub fn hear(line: &[u8]) -> Heard {
         Ok(Value::Array(_)) => return invalid(None, "one message a line; a list of messages is not taken"),
         Ok(_) => return invalid(None, "a message is a JSON object"),
         Err(error) => {
-            return Heard::Refused(refusal(None, PARSE_ERROR, &format!("this line is not JSON: {error}")));
+            // Whoever waits for an answer under an id that can be seen gets one.
+            let text = format!("this line is not JSON that can be read: {error}");
+            return Heard::Refused(refusal(id_of(line), PARSE_ERROR, &text));
         }
     };
     let id = match message.get("id") {
@@ -53,6 +56,10 @@ pub fn hear(line: &[u8]) -> Heard {
         Some(id) if id.is_i64() => Some(id.clone()),
         Some(_) => return invalid(None, "an id is a text or a whole number"),
     };
+    // Of two values under one key everybody may read another one.
+    if let Some(key) = serde_json::from_slice::<Node>(line).ok().as_ref().and_then(Node::doubled_key) {
+        return invalid(id, &format!("the key {key:?} stands twice in one object"));
+    }
     let asks = message.contains_key("method") && id.is_some();
     let called = match message.get("method").and_then(Value::as_str) {
         Some("tools/call") if asks => Some(lift_call(&mut message)),
@@ -166,6 +173,10 @@ mod tests {
     fn what_is_no_message_is_answered() {
         assert_eq!(refused("garbage"), (Value::Null, -32700));
         assert_eq!(refused("{\"id\":1"), (Value::Null, -32700));
+        let surrogate = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"\ud800"}}"#;
+        assert_eq!(refused(surrogate), (json!(9), -32700));
+        let twice = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"a","name":"b"}}"#;
+        assert_eq!(refused(twice), (json!(9), -32600));
         assert_eq!(refused("\u{0}"), (Value::Null, -32700));
         assert_eq!(refused("[]"), (Value::Null, -32600));
         assert_eq!(refused("5"), (Value::Null, -32600));

@@ -12,7 +12,7 @@ use crate::domain::patch::Change;
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::task::Record;
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
 use crate::git::apply::recover::{Recovered, Unfinished};
 use crate::git::apply::{self, Delivery};
@@ -96,8 +96,17 @@ pub fn apply(
     // What somebody else did to it meanwhile is no success, and no failure without effect either.
     let confirmed =
         Worktree::open(&session.repository, ground.worktree).and_then(|now| now.confirm(&ready.changes));
-    confirmed.map_err(Unapplied::Unknown)?;
+    confirmed.map_err(|failure| Unapplied::Unknown(unconfirmed(&failure)))?;
     Ok(Applied { changes: ready.changes })
+}
+
+/// It was written, and then could not be found as it was written: whatever the reason, nobody may take it for refused.
+fn unconfirmed(why: &Failure) -> Failure {
+    let text = format!("the patch was written, but it is not known what is there now: {}", why.message());
+    Failure::new(Code::OutcomeUnknown, text)
+        .subject(why.subject_text().unwrap_or_default())
+        .detail("because", why)
+        .remedy("Read the files again before anything else is done with them.", [""; 0])
 }
 
 /// The blobs that whoever made the changes knows of from then on.

@@ -33,6 +33,8 @@ pub struct Door<'s> {
     session: &'s Session,
     task: String,
     worker: String,
+    /// What was read of the task so far, so that a call costs its own rows and not those of all calls before it.
+    known: TaskView,
 }
 
 /// What goes on beside a call.
@@ -60,7 +62,7 @@ impl<'s> Door<'s> {
     pub fn open(session: &'s Session, named: Option<&str>) -> Result<Self> {
         let (_, view) = session.view(named)?;
         view.require_active()?;
-        Ok(Self { session, task: view.id, worker: fresh_id("w") })
+        Ok(Self { session, task: view.id.clone(), worker: fresh_id("w"), known: view })
     }
 
     /// The task's id.
@@ -78,13 +80,41 @@ impl<'s> Door<'s> {
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
     pub fn call(&mut self, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
-        let held = self.session.write_until(Some(&self.task), line.wants_to_stop).and_then(|task| {
-            task.require_active()?;
-            Ok(task)
-        });
-        match held {
-            Ok(mut task) => self.enter(&mut task, tool, arguments, line),
-            Err(failure) => Answer { result: Err(failure), warning: None, action: None },
+        match self.session.write_until(self.known.clone(), line.wants_to_stop) {
+            Ok(mut task) => {
+                let answer = match task.require_active() {
+                    Ok(()) => self.enter(&mut task, tool, arguments, line),
+                    Err(failure) => Answer { result: Err(failure), warning: None, action: None },
+                };
+                self.known = task.view;
+                answer
+            }
+            Err(failure) => self.turned_away(tool, arguments, failure),
+        }
+    }
+
+    /// The lock was not free in time: what could not even be looked at is written down and charged as well, planned and denied at once.
+    fn turned_away(&self, tool: &str, arguments: &Value, failure: Failure) -> Answer {
+        let written = (|| {
+            let mut ledger = Ledger::create(&self.session.layout)?;
+            let mut view = self.known.clone();
+            catch_up(&ledger, &mut view)?;
+            view.require_active()?;
+            let (session, basis) = (self.session, view.basis());
+            let mut action = RunningAction::new(session.actor, Some(&self.task), tool, arguments, basis)
+                .by(&session.origin);
+            let (id, worker) = (action.id().to_owned(), self.worker.clone());
+            let denied = failure.clone();
+            let failure = ledger.atomically(|ledger| {
+                let charged = has_call_left(ledger, &mut view)?;
+                action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
+                Ok(action.deny(ledger, denied))
+            })?;
+            Ok::<_, Failure>((failure, id))
+        })();
+        match written {
+            Ok((failure, id)) => Answer { result: Err(failure), warning: None, action: Some(id) },
+            Err(_) => Answer { result: Err(failure), warning: None, action: None },
         }
     }
 

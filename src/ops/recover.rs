@@ -227,7 +227,7 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
             }
         }
         (None, None) => {
-            let text = "it was cut off before it changed anything".to_owned();
+            let text = "it was cut off and had no effect of its own".to_owned();
             resumed.safe_to_retry(&mut ledger, &Record::Done { text })?;
         }
         (Some(unfinished), None) if last.tool == crate::tools::apply_patch::NAME => {

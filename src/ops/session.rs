@@ -165,8 +165,9 @@ impl Session {
     }
 
     /// The same for a call that may be called off: while it waits for the lock, and from then on.
-    pub fn write_until<'s>(&'s self, named: Option<&str>, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
-        let (_, view) = self.find(named)?;
+    /// `known` is what was read of the task before: only what came since is read.
+    pub fn write_until<'s>(&'s self, known: TaskView, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
+        let view = known;
         let claim = Claim::acquire_unless(&self.layout, &view.id, &|| stop())?;
         let task = self.enter(view, claim, |id| super::recover::before_writing(self, id))?;
         Ok(TaskWrite { stop: Some(stop), ..task })
@@ -216,7 +217,8 @@ impl Session {
         self.restore_folder(&found)?;
         settle(&found.id)?;
         let ledger = Ledger::create(&self.layout)?;
-        let mut view = load(&ledger, &found.id)?.ok_or_else(|| no_such_task(&found.id))?;
+        let mut view = found;
+        catch_up(&ledger, &mut view)?;
         super::budget::attach(&ledger, &mut view)?;
         Ok(TaskWrite { session: self, ledger, view, claim, stop: None, _delivery: None })
     }

@@ -7,6 +7,7 @@
 //! Which version is meant: the one named in `expected`; else the one that this worker last read or wrote; else whatever is there.
 
 use super::patch_formats::{self, FilePatch, Kind};
+use super::place::refuse_too_long;
 use crate::domain::digest::{FileState, ObjectFormat, ObjectId};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
@@ -91,7 +92,19 @@ pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
         }
     }
     all_or(failures)?;
+    all_or(within_each_other(&edits))?;
     worktree.prepare(edits)
+}
+
+/// Where one new file would have to be a directory for another one.
+fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
+    let new: BTreeMap<&RepoPath, ()> =
+        edits.iter().filter(|edit| edit.new.is_some()).map(|edit| (&edit.path, ())).collect();
+    let above = |path: &&RepoPath| {
+        let file = path.ancestors().into_iter().find(|above| new.contains_key(above))?;
+        Some(refused(format!("{file} cannot be a file, since {path} is to lie in it"), path))
+    };
+    new.keys().filter_map(above).collect()
 }
 
 /// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there now.
@@ -120,6 +133,8 @@ fn ask(arguments: &Arguments, ground: Ground<'_>) -> Result<Asked> {
     let refused = touched.iter().filter_map(|path| (ground.may_write)(path).err());
     let unreadable = touched.iter().chain(&only_expected).filter_map(|path| (ground.may_read)(path).err());
     all_or(refused.chain(unreadable).collect())?;
+    let long = touched.iter().filter_map(|path| refuse_too_long(path, Code::PatchInvalid).err());
+    all_or(long.collect())?;
     let paths = touched.into_iter().chain(only_expected).cloned().collect();
     Ok(Asked { files, expected, paths })
 }

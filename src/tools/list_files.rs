@@ -66,6 +66,10 @@ pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
         }
         Ok(total < MOST_COUNTED)
     })?;
+    // Whether one that may not be read is there is nobody's business.
+    if path.is_some() && total == 0 {
+        return Err(no_folder(path));
+    }
     let shown = path.map(ToString::to_string).unwrap_or_default();
     let truncated = !complete || total > files.len() as u64;
     Ok(Answer { origin: Origin::new("listing", shown.clone()), path: shown, files, total, truncated })
@@ -96,7 +100,10 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
     Ok(!enough)
 }
 
-fn no_folder(path: Option<&RepoPath>) -> Failure {
+/// There is no such directory, or none with files that may be read.
+#[must_use]
+pub fn no_folder(path: Option<&RepoPath>) -> Failure {
     let shown = path.map(|path| display(path.as_bytes())).unwrap_or_default();
-    Failure::new(Code::NotFound, format!("the worktree has no directory {shown}")).subject(shown)
+    Failure::new(Code::NotFound, format!("the worktree has no directory {shown} with files that may be read"))
+        .subject(shown)
 }

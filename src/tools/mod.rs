@@ -74,10 +74,13 @@ impl Call {
 
 fn read<T: DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T> {
     let object = match arguments {
-        Value::Null => Value::Object(Map::new()),
-        other => other.clone(),
+        Value::Null => Ok(Value::Object(Map::new())),
+        Value::Object(_) => Ok(arguments.clone()),
+        // A list would be taken for the fields in their order.
+        _ => Err("they are no object".to_owned()),
     };
-    serde_json::from_value(object).map_err(|e| {
+    let read = object.and_then(|object| serde_json::from_value(object).map_err(|e| e.to_string()));
+    read.map_err(|e| {
         let expected = spec::specs().into_iter().find(|spec| spec.name == tool).map(|spec| spec.input);
         Failure::new(Code::ArgumentsInvalid, format!("the arguments of {tool} do not fit: {e}"))
             .subject(tool)

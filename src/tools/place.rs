@@ -17,6 +17,11 @@ use std::path::Path;
 /// The largest file that a tool reads, in bytes: its ids are taken of all of it.
 pub const LARGEST: u64 = 64 << 20;
 
+/// The longest path within the worktree, in bytes.
+const LONGEST_PATH: usize = 2_000;
+/// The longest name of a file or directory, in bytes.
+const LONGEST_NAME: usize = 255;
+
 /// A worktree with what may be read there.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -31,7 +36,8 @@ pub struct Place<'a> {
 impl Place<'_> {
     /// Checks a path as a worker wrote it. A leading `./` says nothing and is let through.
     pub fn path(text: &str) -> Result<RepoPath> {
-        RepoPath::new(text.strip_prefix("./").unwrap_or(text))
+        let path = RepoPath::new(text.strip_prefix("./").unwrap_or(text))?;
+        refuse_too_long(&path, Code::ArgumentsInvalid).map(|()| path)
     }
 
     /// Checks the path of a directory: `None` is the top.
@@ -130,6 +136,21 @@ impl Place<'_> {
     pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
         self.format.blob_id(bytes)
     }
+}
+
+/// Refuses what no file system takes, or only far from its top: slots of verifiers lie deeper than the worktree.
+pub fn refuse_too_long(path: &RepoPath, code: Code) -> Result<()> {
+    let longest = path.components().map(<[u8]>::len).max().unwrap_or(0);
+    let (what, most, actual) = match path.as_bytes().len() {
+        length if length > LONGEST_PATH => ("the path", LONGEST_PATH, length),
+        _ if longest > LONGEST_NAME => ("a name in the path", LONGEST_NAME, longest),
+        _ => return Ok(()),
+    };
+    let shown: String = path.to_string().chars().take(80).collect();
+    Err(Failure::new(code, format!("{what} {shown}… has {actual} bytes; at most {most} can be written"))
+        .subject(shown)
+        .expected(most, actual)
+        .remedy("Choose a shorter name.", [""; 0]))
 }
 
 /// Refuses a path outside of what may be read; `None` is everything.

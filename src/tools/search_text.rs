@@ -1,6 +1,6 @@
 //! `search_text`: lines of the worktree's text files that a regular expression matches, within bounds that the answer names.
 
-use super::list_files::each_file;
+use super::list_files::{each_file, no_folder};
 use super::place::{LARGEST, Place};
 use super::text;
 use crate::domain::call::Origin;
@@ -89,6 +89,7 @@ pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Resu
     if let Some(file) = path
         && let Some((file_handle, _)) = opened_file(place, file)?
     {
+        place.require_readable(file)?;
         read_into(&mut answer, file_handle, file, regex)?;
         return Ok(answer);
     }
@@ -106,6 +107,9 @@ pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Resu
         Ok(answer.hits.len() < MOST_HITS && read < MOST_READ)
     })?;
     answer.truncated |= !complete;
+    if path.is_some() && answer.files + answer.skipped == 0 {
+        return Err(no_folder(path));
+    }
     Ok(answer)
 }
 

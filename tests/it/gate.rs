@@ -386,3 +386,90 @@ fn a_check_that_fails_the_same_way_is_stopped() {
     repo.json(&["resume", "t1"]).ok();
     next.call("read_file", json!({"path": "docs/b.md"})).ok();
 }
+
+#[test]
+fn a_file_that_may_not_be_read_is_not_searched_either() {
+    let lab = Lab::new();
+    let (repo, task) = opened(&lab, &contract().set("readScope", json!(["docs/"])));
+    task.write("docs-evil/x.md", "secret\n");
+    let mut client = Client::open(&repo, "t1");
+    for path in ["src/a.txt", "docs-evil/x.md"] {
+        client.call("search_text", json!({"pattern": ".", "path": path})).fails("scope.violation");
+    }
+    // Nor is it told whether a directory is there.
+    for path in ["docs-evil", "nowhere"] {
+        let listed = client.call("list_files", json!({ "path": path }));
+        assert!(
+            listed.fails("not_found")["message"].as_str().is_some_and(|text| text.contains("may be read"))
+        );
+        client.call("search_text", json!({"pattern": ".", "path": path})).fails("not_found");
+    }
+}
+
+#[test]
+fn arguments_are_an_object_and_names_fit_a_file_system() {
+    let lab = Lab::new();
+    let (repo, task) = opened(&lab, &contract());
+    let mut client = Client::open(&repo, "t1");
+    client.call("read_file", json!(["docs/b.md", null, null])).fails("arguments.invalid");
+    client.call("list_files", json!([])).fails("arguments.invalid");
+    client.call("task_status", json!("x")).fails("arguments.invalid");
+    client.call("apply_patch", add(&format!("docs/{}", "n".repeat(300)))).fails("patch.invalid");
+    client.call("apply_patch", add(&format!("docs/{}z", "y/".repeat(2_500)))).fails("patch.invalid");
+    client.call("read_file", json!({"path": "n".repeat(300)})).fails("arguments.invalid");
+    let both = "*** Begin Patch\n*** Add File: docs/n\n+x\n*** Add File: docs/n/x\n+x\n*** End Patch\n";
+    client.call("apply_patch", json!({ "patch": both })).fails("patch.invalid");
+    let alike = "*** Begin Patch\n*** Add File: docs/n1\n+x\n*** Add File: docs/N1\n+x\n*** End Patch\n";
+    client.call("apply_patch", json!({ "patch": alike })).fails("patch.invalid");
+    assert!(!task.exists("docs/n") && !task.exists("docs/n1"));
+    assert_eq!(budget(&repo, "t1", "toolCalls")["used"], 8);
+}
+
+/// A call that cannot even be looked at in time is written down and charged as well.
+#[test]
+fn a_call_that_is_called_off_while_it_waits_for_the_lock_is_in_the_ledger() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let (started, go) = (lab.path("started"), lab.path("go"));
+    let script = format!(
+        "echo >> {}\nwhile [ ! -e {} ]; do sleep 0.02; done\ncase_ok a\nfinish",
+        started.display(),
+        go.display()
+    );
+    Verifier::new("unit").script(&script).commit(&repo);
+    let task = repo.open(&contract().allowed(&["unit"]));
+    task.write("docs/b.md", "x\n");
+    let (mut a, mut b) = (Client::open(&repo, "t1"), Client::open(&repo, "t1"));
+    let check = a.begin("run_check", json!({"id": "unit"}));
+    crate::cancel::wait_for(&started);
+    let read = b.begin("read_file", json!({"path": "docs/b.md"}));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    b.cancel(read);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while calls(&repo, "t1").len() < 2 {
+        assert!(std::time::Instant::now() < end, "the call that waits is not written down");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    std::fs::write(&go, "").expect("written");
+    assert_eq!(a.reply(check).ok()["verdict"], "passed");
+    let calls = calls(&repo, "t1");
+    assert_eq!(
+        calls[1],
+        ("read_file".to_owned(), vec!["planned".to_owned(), "denied".to_owned()], "cancelled".to_owned())
+    );
+    assert_eq!(budget(&repo, "t1", "toolCalls")["used"], 2);
+}
+
+#[test]
+fn what_came_after_the_candidate_is_a_risk_of_its_delivery() {
+    let lab = Lab::new();
+    let (repo, task) = opened(&lab, &contract());
+    task.write("docs/b.md", "one\n");
+    let mut client = Client::open(&repo, "t1");
+    assert_eq!(client.call("finish", json!({})).ok()["done"], true);
+    client.call("apply_patch", replace("docs/b.md", "one", "two")).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    assert_eq!(repo.text("docs/b.md"), "one\n");
+    let risks = report(&repo, "t1")["risks"].to_string();
+    assert!(risks.contains("after the candidate that was delivered"), "{risks}");
+}

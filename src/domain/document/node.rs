@@ -36,6 +36,22 @@ impl Node {
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// A key that an object in it has twice, if there is one.
+    #[must_use]
+    pub fn doubled_key(&self) -> Option<&str> {
+        match self {
+            Self::List(items) => items.iter().find_map(Node::doubled_key),
+            Self::Object(entries) => {
+                let mut seen = std::collections::HashSet::new();
+                let doubled = entries.iter().find(|(key, _)| !seen.insert(key.as_str()));
+                doubled
+                    .map(|(key, _)| key.as_str())
+                    .or_else(|| entries.iter().find_map(|(_, value)| value.doubled_key()))
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of value and, where it is short, the value itself, for a message.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -159,7 +159,7 @@ fn what_changes_right_after_the_write_is_no_success() {
     })));
     let failure = place.apply(&patch("0", "1", "n")).expect_err("not as written");
     fault::hook(None);
-    assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));
+    assert_eq!((failure.code(), failure.subject_text()), (Code::OutcomeUnknown, Some("a")));
     assert_eq!(place.states().last(), Some(&ActionState::OutcomeUnknown));
     // The next command looks, and finds that it had taken place.
     drop(place.session.write(None).expect("settles"));

@@ -99,7 +99,7 @@ fn steps(view: &TaskView) -> Vec<Step> {
     }
     for call in view.calls.iter() {
         let text = match call.state {
-            ActionState::SafeToRetry => format!("{} was cut off; it changed nothing", call.tool),
+            ActionState::SafeToRetry => format!("{} was cut off; it had no effect of its own", call.tool),
             ActionState::Succeeded if !call.changed.is_empty() => {
                 let paths: Vec<String> = call.changed.iter().map(ToString::to_string).collect();
                 format!("{} changed {}", call.tool, paths.join(", "))

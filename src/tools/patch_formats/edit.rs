@@ -26,11 +26,7 @@ pub(super) fn apply(
     Ok(new)
 }
 
-fn changed(
-    patch: &FilePatch,
-    present: Option<&[u8]>,
-    fixed: bool,
-) -> Result<Option<Vec<u8>>> {
+fn changed(patch: &FilePatch, present: Option<&[u8]>, fixed: bool) -> Result<Option<Vec<u8>>> {
     match (&patch.kind, present) {
         (Kind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
         (Kind::Add { .. }, Some(_)) => {

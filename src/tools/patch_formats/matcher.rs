@@ -349,7 +349,10 @@ fn most_alike(old: &[&Line], file: &[FileLine<'_>], from: usize) -> Option<usize
     };
     let most = (EFFORT / wanted.len().max(1)).max(1);
     let scored = file.iter().enumerate().skip(from).take(most).map(|(at, line)| (alike(line.text), at));
-    scored.max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at))).filter(|(score, _)| *score > 0).map(|(_, at)| at)
+    scored
+        .max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at)))
+        .filter(|(score, _)| *score > 0)
+        .map(|(_, at)| at)
 }
 
 fn clipped(line: &str) -> String {

@@ -7,7 +7,6 @@ use crate::tools::patch_formats::Kind;
 fn a_git_diff() {
     let patch = "\
 diff --git a/src/x.rs b/src/x.rs
-index 1234567..89abcde 100644
 --- a/src/x.rs
 +++ b/src/x.rs
 @@ -1,3 +1,3 @@ fn main()
@@ -41,7 +40,6 @@ deleted file mode 100644
     );
     let kinds = parse(patch).expect("a patch");
     assert!(matches!(kinds[1].kind, Kind::Add { executable: true, .. }));
-    assert_eq!(kinds[0].preimage.as_deref(), Some("1234567"));
 }
 
 #[test]
@@ -91,11 +89,37 @@ fn positions_count_where_the_blob_is_named() {
     let body = "@@ -3 +3 @@\n-x\n+y\n";
     let id = ObjectFormat::Sha1.blob_id(b"x\nx\nx\n").expect("an id");
     let named =
-        format!("diff --git a/f b/f\nindex {}..89abcde 100644\n--- a/f\n+++ b/f\n{body}", &id.as_str()[..9]);
+        format!("diff --git a/f b/f\nindex {}..0000000 100644\n--- a/f\n+++ b/f\n{body}", &id.as_str()[..9]);
     gives(&[("f", "x\nx\nx\n")], &named, &[("f", "x\nx\ny\n")]);
-    let other = named.replace(&id.as_str()[..9], "123456789");
-    let failure = refused(&[("f", "x\nx\nx\n")], &other, "matches 3 times");
+    let unnamed = named.replace(&id.as_str()[..9], "0000000");
+    let failure = refused(&[("f", "x\nx\nx\n")], &unnamed, "matches 3 times");
     assert_eq!(failure.details()["lines"], serde_json::json!([1, 2, 3]));
+    // Another version is no place to guess in, whatever would match there.
+    for body in [body, "@@ -1 +0,0 @@\n-x\n"] {
+        let other = named.replace(&id.as_str()[..9], "123456789").replace("@@ -3 +3 @@\n-x\n+y\n", body);
+        let failure = patched(&files(&[("f", "x\n")]), &other).expect_err("another blob");
+        assert_eq!(
+            (failure.code(), &failure.details()["expected"]),
+            (Code::VersionConflict, &serde_json::json!("123456789"))
+        );
+    }
+    let gone = "diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n";
+    gives(&[("f", "")], gone, &[]);
+    assert_eq!(
+        patched(&files(&[("f", "x\n")]), gone).expect_err("it is not empty").code(),
+        Code::VersionConflict
+    );
+    // What git stores with other line ends than the disk has is the same version.
+    gives(
+        &[("f", "x\r\nx\r\nz\r\n")],
+        &format!(
+            "diff --git a/f b/f\nindex {}..0000000 100644\n--- a/f\n+++ b/f\n@@ -3 +3 @@\n-z\n+y\n",
+            ObjectFormat::Sha1.blob_id(b"x\nx\nz\n").expect("an id")
+        ),
+        &[("f", "x\r\nx\r\ny\r\n")],
+    );
+    let wrong_end = named.replace("0000000", "89abcde");
+    refused(&[("f", "x\nx\nx\n")], &wrong_end, "does not lead to the version");
     // Not even by one line: what the patch was made from is known.
     let shifted = named.replace("@@ -3 +3 @@", "@@ -4 +4 @@");
     refused(&[("f", "x\nx\nx\n")], &shifted, "matches nowhere");
@@ -243,4 +267,41 @@ fn encodings_stay() {
         .expect_err("no such byte");
     assert!(snow.message().contains("U+2603"), "{snow}");
     apply(b"caf\xe9\n\0").expect_err("binary");
+}
+
+#[test]
+fn a_byte_order_mark_is_part_of_the_first_line_where_the_patch_shows_it() {
+    let marked = "\u{feff}one\ntwo\n";
+    let shown = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-\u{feff}one\n+\u{feff}uno\n two\n";
+    gives(&[("f", marked)], shown, &[("f", "\u{feff}uno\ntwo\n")]);
+    let unshown = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-one\n+uno\n two\n";
+    gives(&[("f", marked)], unshown, &[("f", "\u{feff}uno\ntwo\n")]);
+    let dropped = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-\u{feff}one\n+one\n two\n";
+    gives(&[("f", marked)], dropped, &[("f", "one\ntwo\n")]);
+    let added = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-one\n+\u{feff}one\n two\n";
+    gives(&[("f", "one\ntwo\n")], added, &[("f", marked)]);
+    gives(&[("f", marked)], &envelope("@@\n-\u{feff}one\n+\u{feff}uno\n"), &[("f", "\u{feff}uno\ntwo\n")]);
+}
+
+#[test]
+fn many_hunks_are_placed_as_few_are() {
+    let lines = |changed: bool| -> String {
+        (0..3_000)
+            .map(|n| if changed && n % 100 == 50 { format!("new {n}\n") } else { format!("{}\n", n % 700) })
+            .collect()
+    };
+    let hunks: String = (0..30)
+        .map(|n| {
+            let at = n * 100 + 50;
+            format!("@@\n {}\n-{}\n+new {at}\n {}\n", (at - 1) % 700, at % 700, (at + 1) % 700)
+        })
+        .collect();
+    // Each is there several times: with the numbers of the lines gone, none may be placed.
+    refused(&[("f", &lines(false))], &envelope(&hunks), "matches");
+    let unique: String = (0..3_000).map(|n| format!("line {n}\n")).collect();
+    let hunks: String = (0..30).map(|n| format!("@@\n-line {}\n+new {n}\n", n * 100)).collect();
+    let after: String = (0..3_000)
+        .map(|n| if n % 100 == 0 { format!("new {}\n", n / 100) } else { format!("line {n}\n") })
+        .collect();
+    gives(&[("f", &unique)], &envelope(&hunks), &[("f", &after)]);
 }

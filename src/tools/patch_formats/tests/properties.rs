@@ -37,7 +37,8 @@ fn diff(old: &str, new: &str, radius: usize, index: bool) -> String {
     let diff = TextDiff::from_lines(old, new);
     let hunks = diff.unified_diff().context_radius(radius).to_string();
     let id = ObjectFormat::Sha1.blob_id(old.as_bytes()).expect("an id");
-    let index = if index { format!("index {id}..1234567 100644\n") } else { String::new() };
+    let after = ObjectFormat::Sha1.blob_id(new.as_bytes()).expect("an id");
+    let index = if index { format!("index {id}..{after} 100644\n") } else { String::new() };
     format!("diff --git a/f b/f\n{index}--- a/f\n+++ b/f\n{hunks}")
 }
 

@@ -36,6 +36,16 @@ fn a_patch_that_was_cut_off() {
     ] {
         assert_eq!(refused(&[("f", "a\n")], patch, "").details()["truncated"], true, "{patch}");
     }
+    let whole = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
+    gives(&[("f", "one\ntwo\nthree\n")], whole, &[("f", "one\nzwei\nthree\n")]);
+    gives(&[("f", "one\ntwo\nthree\n")], whole.trim_end(), &[("f", "one\nzwei\nthree\n")]);
+    let body = whole.find("@@ -1,3 +1,3 @@\n").expect("a header") + 16;
+    for end in body..whole.len() - " three\n".len() {
+        let cut = patched(&files(&[("f", "one\ntwo\nthree\n")]), &whole[..end]);
+        assert_eq!(cut.expect_err("half a change").code(), Code::PatchInvalid, "{:?}", &whole[..end]);
+    }
+    let new = "--- /dev/null\n+++ b/n\n@@ -0,0 +1,3 @@\n+one\n+tw";
+    assert_eq!(refused(&[], new, "cut off").details()["truncated"], true);
 }
 
 #[test]
@@ -198,4 +208,16 @@ fn a_hunk_that_repeats_itself_costs_no_more_than_its_length() {
         .chain(["-y\n".to_owned()])
         .collect();
     refused(&[("f", &file)], &envelope(&body), "matches nowhere");
+}
+
+#[test]
+fn a_near_miss_names_the_place() {
+    let failure = refused(
+        &[("f", "alpha\nthe second line\ngamma\n")],
+        &envelope("@@\n-the secnd line\n+x\n"),
+        "nearest is line 2",
+    );
+    assert_eq!(failure.details()["line"], 2);
+    assert_eq!(failure.details()["actual"], "the second line");
+    refused(&[("f", "a\n")], "diff --git a/f b/f\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "differ");
 }

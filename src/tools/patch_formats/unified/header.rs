@@ -172,7 +172,9 @@ impl<'a> Said<'a> {
         match (&self.dashes, twice) {
             (Some([Some(before), Some(after)]), twice) => {
                 let (before, after) = without_prefixes(before, after);
-                if before == after && twice.is_some_and(|twice| !before.ends_with(&twice) && !twice.ends_with(&before)) {
+                if before == after
+                    && twice.is_some_and(|twice| !before.ends_with(&twice) && !twice.ends_with(&before))
+                {
                     return Err(broken(start + 1, "the names behind `diff --git` and behind `---` differ"));
                 }
                 Ok((before, after))
