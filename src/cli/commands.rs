@@ -177,7 +177,7 @@ fn agent(format: Format, args: &AgentArgs) -> Result<u8> {
         args::AgentClient::Codex => Client::Codex,
         args::AgentClient::Claude => Client::Claude,
     };
-    let object = ops::agent::agent(what, target, args.task.as_deref());
+    let object = ops::agent::agent(what, target, args.task.as_deref())?;
     show(format, &object, || object.text.clone())?;
     if format == Format::Text {
         output::write_err(&object.told());

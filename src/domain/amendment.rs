@@ -4,7 +4,7 @@
 
 use super::contract::Contract;
 use super::evidence::Observation;
-use super::outside::accept;
+use super::outside::{accept, plain};
 use super::patch::Candidate;
 use super::record::Opened;
 use crate::error::{Code, Failure, Result};
@@ -25,6 +25,9 @@ pub struct Proposal {
     pub change: Map<String, Value>,
     /// Why, in the worker's words.
     pub reason: String,
+    /// The version of the contract that it was made for.
+    #[serde(default)]
+    pub version: u32,
 }
 
 /// A wish that a person agreed to, with everything that follows from it.
@@ -57,7 +60,8 @@ impl Proposal {
             return Err(refused(&format!("has {length} bytes; at most {LONGEST_CHANGE} are taken"))
                 .expected(LONGEST_CHANGE, length));
         }
-        let proposal = Self { change: change.clone(), reason: accept("reason", reason, LONGEST_REASON)? };
+        let reason = accept("reason", reason, LONGEST_REASON)?;
+        let proposal = Self { change: change.clone(), reason, version: 0 };
         let fixed = change.keys().filter_map(|field| FIXED.iter().find(|fixed| *fixed == field));
         if let Some(failure) = Failure::first_of(fixed.map(|field| cannot_change(field)).collect()) {
             return Err(failure);
@@ -81,6 +85,19 @@ impl Proposal {
         merged.push(b'\n');
         let contract = Contract::parse(&merged)?;
         Ok((merged, contract))
+    }
+
+    /// Field by field what is there now and what takes its place, whole: nobody agrees to what was not shown. One line each, in words that
+    /// cannot act on a terminal.
+    pub fn differences(&self, document: &[u8]) -> Result<Vec<String>> {
+        let unreadable =
+            |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
+        let fields: Map<String, Value> = serde_json::from_slice(document).map_err(unreadable)?;
+        let difference = |(field, new): (&String, &Value)| {
+            let old = fields.get(field).map_or_else(|| "not set".to_owned(), Value::to_string);
+            format!("{field}: {} -> {}", plain(&old, usize::MAX), plain(&new.to_string(), usize::MAX))
+        };
+        Ok(self.change.iter().map(difference).collect())
     }
 
     /// The names of the fields, for a sentence.

@@ -231,12 +231,15 @@ impl AmendmentObject {
             (Some(_), None) => "refused".to_owned(),
             (None, None) => "nobody has decided yet".to_owned(),
         };
-        let (change, reason) = (plain(&self.change.to_string(), SHOWN), plain(&self.reason, SHOWN));
-        vec![
-            format!("amendment {}, proposed by the worker: {change}", self.id),
-            format!("  its reason: {reason}"),
-            format!("  {said}"),
-        ]
+        // Whole, field by field: what was cut off might be what matters.
+        let changes = self.change.as_object().into_iter().flatten();
+        let changes =
+            changes.map(|(field, new)| format!("  {field} -> {}", plain(&new.to_string(), usize::MAX)));
+        let mut lines = vec![format!("amendment {}, proposed by the worker", self.id)];
+        lines.extend(changes);
+        lines.push(format!("  its reason: {}", plain(&self.reason, SHOWN)));
+        lines.push(format!("  {said}"));
+        lines
     }
 }
 

@@ -53,12 +53,28 @@ pub fn plain(text: &str, most: usize) -> String {
     out
 }
 
+/// A text of several lines for a terminal: lines and indentation stay, and what could act is spelled out as in [`plain`].
+#[must_use]
+pub fn readable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.replace("\r\n", "\n").chars() {
+        match character {
+            '\n' | '\t' => out.push(character),
+            _ if acts(character) => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+            }
+            _ => out.push(character),
+        }
+    }
+    out
+}
+
 /// Control characters, and those that are not seen but change what is.
 fn acts(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
-            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
         )
 }
 
@@ -73,6 +89,7 @@ mod tests {
         assert_eq!(shown, "a\\u{1b}[2Jb\\u{d}\\u{7}\\n\\u{202e}c\\u{9b}d");
         assert!(!shown.chars().any(char::is_control));
         assert_eq!(plain("  äöü 漢字 ", 100), "äöü 漢字");
+        assert_eq!(readable(" a\r\n\tb\r\u{1b}[2K"), " a\n\tb\\u{d}\\u{1b}[2K");
         assert_eq!(plain(&"x".repeat(50), 3), "xxx…");
         assert_eq!(plain("xxx", 3), "xxx");
     }

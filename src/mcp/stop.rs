@@ -11,7 +11,11 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// How long it may take to end after a signal.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Why a server ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +88,9 @@ impl Stop {
         }
         let number = u8::try_from(number.load(Ordering::SeqCst)).unwrap_or_default();
         self.ask(Reason::Signal(number));
+        // A client that reads nothing keeps whoever writes to it from ever coming to an end; the ledger can take that.
+        std::thread::sleep(LONGEST_END);
+        std::process::exit(128 + i32::from(number));
     }
 }
 

@@ -1,12 +1,21 @@
 //! `agent`: the snippet for a coding agent's client. Needs no repository, reads nothing, installs nothing.
 
+use crate::domain::document::is_id;
+use crate::error::{Code, Failure, Result};
 use crate::render::agent::{AgentSnippet, Client, Described, Snippet, snippet};
 use crate::tools::specs;
 
 /// Makes a snippet, with the tools of this version.
-#[must_use]
-pub fn agent(what: Snippet, target: Client, task: Option<&str>) -> AgentSnippet {
+///
+/// # Errors
+/// `arguments.invalid` for what can be no task's id: it would stand in text that others run and read.
+pub fn agent(what: Snippet, target: Client, task: Option<&str>) -> Result<AgentSnippet> {
+    if let Some(task) = task.filter(|task| !is_id(task)) {
+        return Err(Failure::new(Code::ArgumentsInvalid, format!("{task:?} can be no task's id"))
+            .subject("TASK")
+            .expected("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", task));
+    }
     let tools = specs();
     let described: Vec<Described<'_>> = tools.iter().map(|spec| (spec.name, spec.description)).collect();
-    snippet(what, target, task, &described)
+    Ok(snippet(what, target, task, &described))
 }

@@ -3,11 +3,13 @@
 //! The new version is held to everything that `open` holds a contract to: the policy of the base commit and the parent's limits. The base, the
 //! worktree and the live tree stay what they are.
 
-use super::session::{TaskWrite, redacted};
+use super::session::{TaskWrite, load, redacted};
 use super::{budget, open, publish, verify};
 use crate::domain::amendment::{Amended, Proposal};
+use crate::domain::budget::Limits as Budget;
 use crate::domain::contract::Contract;
 use crate::domain::evidence::Observation;
+use crate::domain::family;
 use crate::domain::patch::Candidate;
 use crate::domain::task::{Opened, Record, Recorded, Seal};
 use crate::error::{Code, Failure, Result};
@@ -23,7 +25,22 @@ pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) 
         let why = "`change` holds a value that must be seen nowhere, such as a token of the environment";
         return Err(Failure::new(Code::ArgumentsInvalid, why).subject("change"));
     }
-    Proposal::new(&document(task)?, change, &redacted(task.session, reason))
+    let version = task.view.opened()?.seal.version;
+    let proposal = Proposal::new(&document(task)?, change, &redacted(task.session, reason))?;
+    Ok(Proposal { version, ..proposal })
+}
+
+/// What a wish would change in the contract that is in force now, as lines for whoever decides.
+pub fn differences(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Vec<String>> {
+    let mut lines = proposal.differences(&document(task)?)?;
+    let now = task.view.opened()?.seal.version;
+    if proposal.version != 0 && proposal.version != now {
+        lines.push(format!(
+            "it was proposed for version {} of the contract; version {now} is in force",
+            proposal.version
+        ));
+    }
+    Ok(lines)
 }
 
 /// The document of the contract's present version, as it was given.
@@ -46,6 +63,7 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let (document, contract) = proposal.merged(&document(task)?)?;
     let terms = open::terms(session, &contract, &old.base)?;
     let author = publish::before_opening(&session.repository, &contract)?;
+    parts_stay_within(task, &contract, &terms.effective.limits)?;
     let opened = Opened {
         seal: Seal { version: old.seal.version + 1, sha256: Contract::seal(&document) },
         contract,
@@ -57,6 +75,22 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
         ..old
     };
     Ok(Version { document, opened })
+}
+
+/// A part of the task may do nothing that the task itself may not do any more.
+fn parts_stay_within(task: &TaskWrite<'_>, contract: &Contract, limits: &Budget) -> Result<()> {
+    let mut found = Vec::new();
+    for id in budget::children(&task.ledger, &task.view.id)? {
+        let Some(part) = load(&task.ledger, &id)?.filter(|part| !part.has_ended()) else { continue };
+        let beyond = family::beyond(&part.opened()?.contract, contract, limits);
+        found.extend(beyond.into_iter().map(|failure| {
+            failure.detail("task", &id).remedy(
+                "End that part first, or amend it: it would go beyond what is left of the whole.",
+                ["git", "tender", "cancel", &id],
+            )
+        }));
+    }
+    Failure::first_of(found).map_or(Ok(()), Err)
 }
 
 /// What an accepted amendment came to.

@@ -127,7 +127,10 @@ fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
                 .subject(view.id.clone())
                 .remedy("See what is known of it.", ["git", "tender", "report", &view.id]))
         }
-        (named, _) => {
+        (named, open) => {
+            if open.is_empty() {
+                view.require_active()?;
+            }
             let shown: Vec<Value> = open.iter().map(Asks::object).collect();
             let ids: Vec<&str> = open.iter().map(Asks::id).collect();
             Err(Failure::new(
@@ -207,10 +210,13 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
     let to = wish.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let is_persons = ("an amendment of the contract is a person's to decide", to.as_str(), text);
-    let change = plain(&Value::Object(wish.value.change.clone()).to_string(), SHOWN);
+    let changes = amend::differences(task, &wish.value)?;
     let why = plain(&wish.value.reason, SHOWN);
-    let told =
-        format!("The worker of {} wishes to change its contract: {change}\nIts reason: {why}", task.view.id);
+    let told = format!(
+        "The worker of {} wishes to change its contract:\n  {}\nIts reason: {why}",
+        task.view.id,
+        changes.join("\n  ")
+    );
     if word == Word::No {
         confirm(task, &mut action, is_persons, &format!("{told}\nRefuse it?"))?;
         task.finish(action, &Record::Answered(Reply { to, text: text.to_owned() }))?;
@@ -231,7 +237,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };
     task.finish(action, &accepted.record)?;
-    Ok(("amended", accepted.notes))
+    Ok(("amended", accepted.notes.into_iter().chain(changes).collect()))
 }
 
 impl Answered {
@@ -248,7 +254,7 @@ impl Answered {
             ));
         }
         for note in &self.notes {
-            out.push_str(&format!("  {}\n", plain(note, SHOWN)));
+            out.push_str(&format!("  {}\n", plain(note, usize::MAX)));
         }
         out
     }

@@ -94,9 +94,11 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
     Ok(Some(Reference::File { blob: place.blob(&bytes)?, path, lines }))
 }
 
-/// The bytes of a file as the worker has it, else as the base has it.
+/// The bytes of a file as the worker has it, else as the base has it; in an exploration always those of the base.
 fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
-    if place.open(path)?.is_some() {
+    // An exploration changes nothing: what it finds is there in what it started from.
+    let explores = task.view.opened()?.contract.kind == Kind::Explore;
+    if place.open(path)?.is_some() && !explores {
         return place.bytes(path).map(Some);
     }
     let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;

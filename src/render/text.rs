@@ -4,7 +4,7 @@ use crate::domain::call::Counts;
 use crate::domain::contract::Kind;
 use crate::domain::entry::Entry;
 use crate::domain::evidence::Evidence;
-use crate::domain::outside::plain;
+use crate::domain::outside::{plain, readable};
 use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
@@ -40,15 +40,18 @@ fn word(value: &impl Serialize) -> String {
 /// A failure: what, where, expected and actual, and the next command.
 #[must_use]
 pub fn failure(failure: &Failure) -> String {
-    let mut out =
-        format!("{} {}\n", styled(BAD, &format!("error[{}]:", failure.code().as_str())), failure.message());
+    let mut out = format!(
+        "{} {}\n",
+        styled(BAD, &format!("error[{}]:", failure.code().as_str())),
+        readable(failure.message())
+    );
     details(&mut out, failure);
     for other in failure.others() {
         let _ = writeln!(
             out,
             "{} {}",
             styled(BAD, &format!("also[{}]:", other.code().as_str())),
-            other.message()
+            readable(other.message())
         );
         details(&mut out, other);
     }
@@ -266,7 +269,9 @@ fn requirement(out: &mut String, row: &Row) {
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-    let reason = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    // What a verifier's output named is the candidate's own words.
+    let reason =
+        row.reason.as_ref().map(|reason| format!(": {}", plain(reason, usize::MAX))).unwrap_or_default();
     let _ = writeln!(
         out,
         "  {} {}{notes}{reason}",
@@ -278,10 +283,11 @@ fn requirement(out: &mut String, row: &Row) {
     }
 }
 
-/// A record of evidence: what ran and came out, then the logs as they are.
+/// A record of evidence: what ran and came out, then the logs, in words that cannot act on a terminal.
 #[must_use]
 pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
-    let reason = record.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason =
+        record.reason.as_ref().map(|reason| format!(": {}", plain(reason, usize::MAX))).unwrap_or_default();
     let mut out = format!(
         "{} for task {}, candidate {}: {}{reason}\n",
         record.requirement,
@@ -294,19 +300,20 @@ pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
         let _ = writeln!(out, "  command   {}", shell_line(&record.identity.argv));
     }
     if let Some(said) = &record.attestation {
-        let _ = writeln!(out, "  {} says: {}", said.person, said.message);
+        let _ = writeln!(out, "  {} says: {}", said.person, readable(&said.message));
     }
     let _ = writeln!(out, "  made      {} to {} [{}]", record.started_at, record.finished_at, record.run);
     for finding in &record.findings {
         let place = finding.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
-        let _ = writeln!(out, "  {}: {place}{}", finding.level, finding.message);
+        let said = format!("{}: {place}{}", finding.level, finding.message);
+        let _ = writeln!(out, "  {}", plain(&said, usize::MAX));
     }
     for (name, log) in logs {
         let _ = writeln!(
             out,
             "{}\n{}",
             styled(BOLD, &format!("--- {name}")),
-            String::from_utf8_lossy(log).trim_end()
+            readable(String::from_utf8_lossy(log).trim_end())
         );
     }
     out
@@ -347,7 +354,7 @@ pub fn report(report: &Report) -> String {
         styled(BOLD, &report.task_id),
         styled(state_style(report.state), &word(&report.state))
     );
-    let _ = writeln!(out, "  goal      {}", report.goal);
+    let _ = writeln!(out, "  goal      {}", plain(&report.goal, usize::MAX));
     let _ = writeln!(
         out,
         "  contract  version {}, sha256 {}",
@@ -385,6 +392,12 @@ pub fn report(report: &Report) -> String {
         );
         place(&mut out, done);
     }
+    around(&mut out, report);
+    out
+}
+
+/// What to know beside the result: the worker's calls, risks and limits.
+fn around(out: &mut String, report: &Report) {
     if let Some(calls) = &report.calls {
         let Counts { made, succeeded, failed, denied, cut_off } = calls;
         let _ = writeln!(
@@ -396,13 +409,17 @@ pub fn report(report: &Report) -> String {
     if !report.risks.is_empty() {
         let _ = writeln!(out, "{}", styled(BOLD, "risks"));
         for risk in &report.risks {
-            let _ = writeln!(out, "  {} {}", risk.text, styled(DIM, &format!("[{}]", risk.reference)));
+            let _ = writeln!(
+                out,
+                "  {} {}",
+                plain(&risk.text, usize::MAX),
+                styled(DIM, &format!("[{}]", risk.reference))
+            );
         }
     }
     for limit in &report.limits {
         let _ = writeln!(out, "  limit: {}", plain(limit, crate::domain::inquiry::SHOWN));
     }
-    out
 }
 
 /// What the worker asked, wished and found. Its words are no one's whom we trust.

@@ -10,7 +10,7 @@
 )]
 
 #[path = "../it/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the harness of tests/it; a part of it is used here")]
+#[expect(dead_code, reason = "the harness of tests/it; a part of it is used here")]
 mod support;
 
 mod clients;

@@ -92,3 +92,12 @@ fn an_unknown_client_is_told_which_there_are() {
     place.json(&["agent", "mcp"]).fails("arguments.invalid");
     place.json(&["agent", "everything", "--target", "codex"]).fails("arguments.invalid");
 }
+
+#[test]
+fn what_can_be_no_tasks_id_is_in_no_snippet() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for odd in ["", "../t1", "-x", "a b", "t1\nrm", "t1\u{1b}[2J", "`x`"] {
+        repo.json(&["agent", "mcp", "--target", "claude", "--", odd]).fails("arguments.invalid");
+    }
+}

@@ -242,3 +242,54 @@ fn an_allowed_tool_is_allowed_once_a_person_agreed() {
     repo.json(&["answer", "t1", "yes"]).ok();
     worker.ok("read_file", json!({"path": "docs/a.md"}));
 }
+
+/// Nobody agrees to what was not shown: a long field cannot hide the others, and what a whole field loses stands beside what it gets.
+#[test]
+fn whoever_agrees_is_shown_all_of_it_and_what_it_replaces() {
+    let lab = Lab::new();
+    let (repo, _, worker) = verified(&lab, plain().set("budget", json!({"wallSeconds": 60})));
+    worker
+        .propose(json!({"goal": "\u{1b}[2J".repeat(200), "writeScope": ["**"], "budget": {"toolCalls": 61}}));
+    let answered = repo.tender(&["answer", "t1", "yes"]).ok().text();
+    for line in [r#"writeScope: ["docs/"] -> ["**"]"#, r#"budget: {"wallSeconds":60} -> {"toolCalls":61}"#] {
+        assert!(answered.contains(line), "{line}: {answered}");
+    }
+    let shown = repo.tender(&["report", "t1"]).ok().text();
+    assert!(shown.contains(r#"writeScope -> ["**"]"#), "{shown}");
+    assert!(!answered.contains('\u{1b}') && !shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn a_wish_for_an_older_version_says_so() {
+    let lab = Lab::new();
+    let (repo, _, worker) = verified(&lab, plain());
+    let first = worker.propose(json!({"writeScope": ["docs/", "src/"]}));
+    let second = worker.propose(json!({"writeScope": ["docs/b.md"]}));
+    repo.json(&["answer", "t1", &second, "yes"]).ok();
+    let answered = repo.json(&["answer", "t1", &first, "yes"]).ok().json;
+    let notes = answered["notes"].to_string();
+    assert!(
+        notes.contains("was proposed for version 1") && notes.contains("version 2 is in force"),
+        "{notes}"
+    );
+    assert!(notes.contains(r#"[\"docs/b.md\"] -> [\"docs/\",\"src/\"]"#), "{notes}");
+}
+
+#[test]
+fn a_task_cannot_lose_what_one_of_its_parts_still_has() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.approve_without_terminal();
+    repo.open(&Contract::new("t1").scope(&["docs/", "src/"]));
+    repo.open(&Contract::new("t2").scope(&["src/"]).set("parent", json!("t1")));
+    let worker = Worker::of(&repo, "t1");
+    let wish = worker.propose(json!({"writeScope": ["docs/"]}));
+    let refused = repo.json(&["answer", "t1", &wish, "yes"]);
+    assert_eq!(refused.fails("contract.invalid")["details"]["task"], "t2");
+    assert_eq!(report(&repo)["contract"]["version"], 1);
+    repo.json(&["cancel", "t2"]).ok();
+    repo.json(&["answer", "t1", &wish, "yes"]).ok();
+    assert_eq!(report(&repo)["contract"]["version"], 2);
+    repo.json(&["cancel", "t1"]).ok();
+    repo.json(&["answer", "t1", &wish, "yes"]).fails("cancelled");
+}

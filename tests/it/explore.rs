@@ -196,3 +196,17 @@ fn what_an_exploration_cannot_be_is_refused_at_open() {
     let file = explore().file(&lab);
     repo.json(&["open", path_text(&file)]).ok();
 }
+
+/// What a worker planted in its worktree proves nothing: findings of an exploration rest on what it started from.
+#[test]
+fn a_finding_rests_on_the_base_and_not_on_what_was_planted() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let task = repo.open(&explore());
+    let worker = Worker::of(&repo, "t1");
+    task.write("docs/proof.md", "planted\n");
+    worker.refused("note_finding", json!({"text": "x", "refs": ["docs/proof.md:1"]}), "not_found");
+    task.write("docs/a.md", format!("{LINES}one more\n"));
+    let beyond = format!("docs/a.md:{}", LINES.lines().count() + 1);
+    worker.refused("note_finding", json!({"text": "x", "refs": [beyond]}), "not_found");
+}

@@ -698,3 +698,27 @@ fn the_live_tree_and_the_worktree_do_not_matter_to_a_verifier() {
     repo.write("src/a.txt", "dirty live\n");
     assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");
 }
+
+/// The name of a test is the candidate's own word: it can paint nothing over the verdict.
+#[test]
+fn what_a_log_names_cannot_act_on_a_terminal() {
+    let lab = Lab::new();
+    let script =
+        "printf 'test a\\r\\033[2K  passed (1 ran) ... FAILED\\n'\nprintf '\\033[2Jraw\\n'\nbad=1\nfinish";
+    let repo = lab.repo("app").with(&Verifier::new("unit").script(script));
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "x\n"));
+    repo.tender(&["verify", "t1"]).exits(1);
+    let rows = repo.json(&["report", "t1"]).ok().json;
+    assert!(
+        rows["requirements"][0]["reason"].as_str().is_some_and(|reason| reason.contains('\u{1b}')),
+        "{rows:#}"
+    );
+    let evidence = rows["requirements"][0]["evidence"].as_str().expect("evidence").to_owned();
+    for command in
+        [["report", "t1"], ["verify", "t1"], ["deliver", "t1"], ["ship", "t1"], ["show", &evidence]]
+    {
+        let shown = repo.tender(&command).all();
+        assert!(!shown.contains(['\u{1b}', '\r']), "{command:?}: {shown:?}");
+        assert!(shown.contains("\\u{1b}[2K"), "{command:?}: {shown:?}");
+    }
+}

@@ -5,6 +5,7 @@ use super::of_view;
 use crate::domain::action::ActionState;
 use crate::domain::finding::FindingObject;
 use crate::domain::inquiry::{AmendmentObject, QuestionObject};
+use crate::domain::outside::plain;
 use crate::domain::patch::Candidate;
 use crate::domain::task::{TaskState, TaskView};
 use crate::domain::verdict::{Row, Verdict};
@@ -123,11 +124,11 @@ impl Brief {
     #[must_use]
     pub fn text(&self) -> String {
         use std::fmt::Write;
-        let mut out = format!("task {}: {}\n", self.task_id, self.goal);
+        let mut out = format!("task {}: {}\n", self.task_id, plain(&self.goal, usize::MAX));
         let _ = writeln!(out, "  worktree  {}\n  may write {}", self.worktree, self.write_scope.join(", "));
         for row in &self.open {
-            let _ =
-                writeln!(out, "  open      {}: {}", row.id, row.reason.as_deref().unwrap_or("not shown yet"));
+            let reason = plain(row.reason.as_deref().unwrap_or("not shown yet"), usize::MAX);
+            let _ = writeln!(out, "  open      {}: {reason}", row.id);
         }
         for step in &self.done {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
