@@ -73,7 +73,11 @@ impl<'s> Door<'s> {
 
     /// The tools that the task's contract allows.
     pub fn tools(&self) -> Result<Vec<Spec>> {
-        let (_, view) = self.session.view(Some(&self.task))?;
+        let mut view = self.known.clone();
+        // Somebody may have agreed to other tools meanwhile.
+        if let Some(ledger) = self.session.ledger()? {
+            catch_up(&ledger, &mut view)?;
+        }
         let allowed = allowed(&view)?;
         Ok(specs().into_iter().filter(|spec| allowed.iter().any(|name| name == spec.name)).collect())
     }

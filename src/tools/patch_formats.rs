@@ -1,10 +1,10 @@
 //! The forms in which workers write a change, read into one: which files, and for each the lines to find and what takes their place.
 //!
-//! Three forms are told apart by the text itself, at the first line that belongs to one of them: a unified diff ([`unified`]), the
-//! envelope `*** Begin Patch` ([`envelope`]), and search/replace blocks ([`blocks`]). Prose and fences around them are left out; a second form
+//! Three forms are told apart by the text itself, at the first line that belongs to one of them: a unified diff (`unified`), the
+//! envelope `*** Begin Patch` (`envelope`), and search/replace blocks (`blocks`). Prose and fences around them are left out; a second form
 //! in the same text is refused.
 //!
-//! Where a hunk goes is decided by its lines, never by a guess ([`matcher`]): each is looked for in the file *as it was read*, not in what
+//! Where a hunk goes is decided by its lines, never by a guess (`matcher`): each is looked for in the file *as it was read*, not in what
 //! earlier hunks made of it, and must be found exactly once there. Line numbers choose nothing, except where a diff names
 //! exactly the blob that the file has now: then its positions are what they were, and the lines there must be the hunk's. The hunks of
 //! one section follow each other down the file, and no two hunks touch the same line. Several sections that change the text of one file are
