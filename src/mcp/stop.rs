@@ -70,11 +70,17 @@ impl Stop {
             register(signal, &number, &tell).map_err(failed)?;
         }
         let stop = self.clone();
-        std::thread::spawn(move || stop.wait(&wake, &output, &number));
+        std::thread::spawn(move || {
+            let number = stop.wait(&wake, &output, &number);
+            // A client that reads nothing keeps whoever writes to it from ever coming to an end; the ledger can take that.
+            std::thread::sleep(LONGEST_END);
+            std::process::exit(128 + i32::from(number));
+        });
         Ok(())
     }
 
-    fn wait(&self, mut wake: &UnixStream, output: &File, number: &AtomicUsize) {
+    /// Until a signal has come, whose number it gives.
+    fn wait(&self, mut wake: &UnixStream, output: &File, number: &AtomicUsize) -> u8 {
         let mut fds = [
             PollFd::new(wake, PollFlags::IN),
             // Nothing is asked for: what comes is an error or a hang-up.
@@ -88,9 +94,7 @@ impl Stop {
         }
         let number = u8::try_from(number.load(Ordering::SeqCst)).unwrap_or_default();
         self.ask(Reason::Signal(number));
-        // A client that reads nothing keeps whoever writes to it from ever coming to an end; the ledger can take that.
-        std::thread::sleep(LONGEST_END);
-        std::process::exit(128 + i32::from(number));
+        number
     }
 }
 
@@ -125,7 +129,7 @@ mod tests {
         let stop = Stop::new();
         let watching = stop.clone();
         let thread = std::thread::spawn(move || {
-            watching.wait(&wake, &File::from(std::os::fd::OwnedFd::from(writer)), &AtomicUsize::new(15));
+            watching.wait(&wake, &File::from(std::os::fd::OwnedFd::from(writer)), &AtomicUsize::new(15))
         });
         assert_eq!(stop.reason(), None);
         drop(reader);
@@ -133,6 +137,6 @@ mod tests {
         runtime.block_on(stop.asked());
         assert_eq!(stop.reason(), Some(Reason::Gone));
         drop(tell);
-        thread.join().expect("ends");
+        assert_eq!(thread.join().expect("ends"), 15);
     }
 }

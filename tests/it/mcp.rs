@@ -4,6 +4,9 @@ use crate::cancel::wait_for;
 use crate::support::mcp::Client;
 use crate::support::{Contract, Lab, Out, Repo, Verifier};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 fn served(lab: &Lab) -> Repo<'_> {
     let repo = lab.repo("app");
@@ -343,4 +346,46 @@ fn a_worker_is_no_person_whatever_the_repository_says() {
     assert!(calls.iter().all(|entry| entry["actor"] == "agent"), "{calls:#?}");
     let id = client.request("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}));
     assert!(client.answer(id)["result"].is_object(), "a second handshake does no harm");
+}
+
+/// Its answers fill the pipe, and whoever writes them never comes to an end by itself.
+#[test]
+fn a_signal_ends_a_server_whose_client_reads_nothing() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let task = repo.open(&Contract::new("t1").set("allowedTools", json!(["list_files"])));
+    for n in 0..1_000 {
+        task.write(format!("many/{n:06}"), "");
+    }
+    let mut command = lab.command(crate::support::lab::TENDER, &repo.path);
+    command.args(["mcp", "t1"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("starts");
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let list = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "list_files", "arguments": {}}});
+    let said = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        list(2),
+        list(3),
+    ];
+    let mut input = child.stdin.take().expect("piped");
+    said.iter().for_each(|message| writeln!(input, "{message}").expect("written"));
+    let end = Instant::now() + Duration::from_secs(60);
+    while calls(&repo).len() < 2 {
+        assert!(Instant::now() < end, "the calls do not run");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let signal = std::process::Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
+    assert!(signal.expect("runs").success());
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("waits") {
+            break status;
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            panic!("the server does not end");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(status.code(), Some(143));
 }
