@@ -325,6 +325,12 @@ impl Failure {
         self
     }
 
+    /// The next step where it is no command.
+    #[must_use]
+    pub fn advice(self, text: impl Into<String>) -> Self {
+        self.remedy(text, std::iter::empty::<String>())
+    }
+
     /// Points at a ledger action or a stored log.
     #[must_use]
     pub fn reference(mut self, reference: impl Into<String>) -> Self {

@@ -44,10 +44,7 @@ pub fn plain(text: &str, most: usize) -> String {
         match character {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            _ if acts(character) => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-            }
-            _ => out.push(character),
+            _ => spell(&mut out, character),
         }
     }
     out
@@ -60,13 +57,18 @@ pub fn readable(text: &str) -> String {
     for character in text.replace("\r\n", "\n").chars() {
         match character {
             '\n' | '\t' => out.push(character),
-            _ if acts(character) => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-            }
-            _ => out.push(character),
+            _ => spell(&mut out, character),
         }
     }
     out
+}
+
+fn spell(out: &mut String, character: char) {
+    if acts(character) {
+        let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+    } else {
+        out.push(character);
+    }
 }
 
 /// Control characters, and those that are not seen but change what is.

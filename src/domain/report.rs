@@ -373,7 +373,9 @@ impl Report {
     }
 }
 
-fn word(value: &impl Serialize) -> String {
+/// The word that a value is in objects, such as `needs_confirmation`.
+#[must_use]
+pub fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
         _ => String::new(),

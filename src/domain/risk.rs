@@ -55,8 +55,7 @@ fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
 
 /// What a worker changed after the candidate that was delivered lies in the worktree alone.
 fn later_work(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let captured = known.view.candidates.iter().map(|candidate| candidate.seq).max();
-    let (Some(delivered), true) = (&known.view.delivered, known.view.worked > captured) else { return };
+    let (Some(delivered), true) = (&known.view.delivered, known.view.is_being_worked_on()) else { return };
     let text =
         "the worker changed files after the candidate that was delivered: they are only in its worktree";
     add(risks, &delivered.action, text.to_owned());

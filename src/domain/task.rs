@@ -390,7 +390,8 @@ impl TaskView {
     }
 
     /// True where a worker has begun, and what it did is in no candidate yet.
-    fn is_being_worked_on(&self) -> bool {
+    #[must_use]
+    pub fn is_being_worked_on(&self) -> bool {
         let captured = self.candidates.iter().map(|candidate| candidate.seq).max();
         self.worked > captured
     }

@@ -280,8 +280,7 @@ pub fn as_version_conflict(failure: Failure) -> Failure {
 
 /// The next step after a conflict.
 fn again(failure: Failure) -> Failure {
-    let none: [&str; 0] = [];
-    failure.retry(Retry::Reread).remedy("Read the file again, then decide anew.", none)
+    failure.retry(Retry::Reread).advice("Read the file again, then decide anew.")
 }
 
 /// The refusal of a path whose bytes are not the worktree's alone.
@@ -324,7 +323,7 @@ fn in_the_way(conflicts: &[Conflict]) -> Failure {
         };
         Failure::new(code, format!("{path} cannot be written: {why}"))
             .subject(path.to_string())
-            .remedy("Nothing was changed. Look at what is there, or choose another name.", [""; 0])
+            .advice("Nothing was changed. Look at what is there, or choose another name.")
     };
     let failures = conflicts.iter().map(one).collect();
     Failure::first_of(failures).unwrap_or_else(|| Failure::internal("a refusal without a conflict"))

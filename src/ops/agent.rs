@@ -15,7 +15,6 @@ pub fn agent(what: Snippet, target: Client, task: Option<&str>) -> Result<AgentS
             .subject("TASK")
             .expected("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", task));
     }
-    let tools = specs();
-    let described: Vec<Described<'_>> = tools.iter().map(|spec| (spec.name, spec.description)).collect();
+    let described: Vec<Described<'_>> = specs().iter().map(|spec| (spec.name, spec.description)).collect();
     Ok(snippet(what, target, task, &described))
 }

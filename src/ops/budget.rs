@@ -5,7 +5,7 @@
 //! known to a slice.
 
 use super::Session;
-use super::session::{RunningAction, TaskWrite, load};
+use super::session::{RunningAction, TaskWrite, load, milliseconds};
 use crate::domain::action::Actor;
 use crate::domain::budget::{Cost, Member, Reservation, Standing, standing};
 use crate::domain::task::{Record, TaskView};
@@ -237,7 +237,7 @@ impl Meter<'_> {
     /// What the run took so far. Ending it takes the harness time too, which is not charged beyond what was reserved.
     #[must_use]
     pub fn cost(&self) -> Cost {
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = milliseconds(self.started.elapsed());
         let milliseconds = match self.bound {
             Bound::Left => elapsed.min(self.reserved.get().milliseconds),
             Bound::None => elapsed,
@@ -261,7 +261,7 @@ impl Meter<'_> {
                 return Some(Halt::Unwanted(failure));
             }
         }
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = milliseconds(self.started.elapsed());
         let used = Cost { milliseconds: elapsed, output_bytes: self.printed.get() };
         let reserved = self.reserved.get();
         if used.at_most(reserved) == used && used.milliseconds < reserved.milliseconds {

@@ -5,7 +5,7 @@
 
 use super::Session;
 use super::rebase::Moving;
-use super::session::{RunningAction, TaskWrite};
+use super::session::RunningAction;
 use crate::domain::call::{Called, Effect, Seen};
 use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::patch::Change;
@@ -68,16 +68,15 @@ impl Unapplied {
     }
 }
 
-/// Applies a patch in the task's worktree, under an action that was dispatched. All of it or nothing; what comes back was read again.
+/// Applies a patch in a task's worktree, under an action that was dispatched. All of it or nothing; what comes back was read again.
 pub fn apply(
-    task: &mut TaskWrite<'_>,
-    action: &RunningAction,
+    session: &Session,
+    (ledger, action): (&mut Ledger, &RunningAction),
+    worktree: &Path,
     arguments: &Arguments,
     allowed: Allowed<'_>,
 ) -> std::result::Result<Applied, Unapplied> {
-    let session = task.session;
-    let top = task.view.opened().map_err(Unapplied::Unchanged)?.worktree.clone();
-    let ground = allowed.ground(&session.repository, Path::new(&top));
+    let ground = allowed.ground(&session.repository, worktree);
     let ready = apply_patch::prepare(arguments, ground).map_err(Unapplied::Unchanged)?;
     let id = action.id().to_owned();
     let delivery = Delivery {
@@ -86,7 +85,7 @@ pub fn apply(
         outcome: Outcome::Applied,
         repository: &session.repository,
     };
-    let mut journal = Moving { ledger: &mut task.ledger, action, open: false, done: WRITTEN };
+    let mut journal = Moving { ledger, action, open: false, done: WRITTEN };
     let written = session
         .with_keeper(|keeper| apply::execute(ready.cleared, ready.materials, delivery, &mut journal, keeper));
     if let Err(failure) = written {
@@ -106,7 +105,7 @@ fn unconfirmed(why: &Failure) -> Failure {
     Failure::new(Code::OutcomeUnknown, text)
         .subject(why.subject_text().unwrap_or_default())
         .detail("because", why)
-        .remedy("Read the files again before anything else is done with them.", [""; 0])
+        .advice("Read the files again before anything else is done with them.")
 }
 
 /// The blobs that whoever made the changes knows of from then on.

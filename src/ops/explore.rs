@@ -73,10 +73,7 @@ fn nothing(reference: &str, why: &str) -> Failure {
     Failure::new(Code::NotFound, format!("the reference {shown:?} leads nowhere: {why}"))
         .subject(shown.clone())
         .expected(forms, shown)
-        .remedy(
-            "Name what is there, or leave it out: a finding without references is marked as unverified.",
-            [""; 0],
-        )
+        .advice("Name what is there, or leave it out: a finding without references is marked as unverified.")
 }
 
 /// A file that may be read, or some of its lines; `None` where there is no such file.

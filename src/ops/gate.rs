@@ -14,7 +14,7 @@ mod run;
 pub(super) use authorize::place;
 pub(super) use reference::require_own;
 
-use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id};
+use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds};
 use super::{budget, hooks, report};
 use crate::domain::budget::Key;
 use crate::domain::call::{Arrived, Called};
@@ -79,7 +79,7 @@ impl<'s> Door<'s> {
             catch_up(&ledger, &mut view)?;
         }
         let allowed = allowed(&view)?;
-        Ok(specs().into_iter().filter(|spec| allowed.iter().any(|name| name == spec.name)).collect())
+        Ok(specs().iter().filter(|spec| allowed.iter().any(|name| name == spec.name)).cloned().collect())
     }
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
@@ -175,24 +175,23 @@ impl<'s> Door<'s> {
         let event = hooks::Event { tool, action: action.id(), arguments };
         let admitted = require_tool(&task.view, tool)
             .and_then(|()| Call::parse(tool, arguments))
-            .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|()| call))
+            .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|noted| (call, noted)))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, charged).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));
-        let call = match admitted {
+        let (call, noted) = match admitted {
             Ok(call) => call,
             Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
         let started = Instant::now();
-        match run::run(task, &action, &call, (&self.worker, line)) {
+        match run::run(task, &action, &call, noted, (&self.worker, line)) {
             Ok(outcome) => {
-                let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
                 let called = Called {
                     worker: self.worker.clone(),
                     result: Sha256::of_json(outcome.novelty.as_ref().unwrap_or(&outcome.value)),
-                    milliseconds: if outcome.charged_otherwise { 0 } else { elapsed },
+                    milliseconds: if outcome.charged_otherwise { 0 } else { milliseconds(started.elapsed()) },
                     origin: outcome.origin,
                     seen: outcome.seen,
                     effect: outcome.effect,
@@ -230,7 +229,7 @@ fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
     .subject(tool)
     .expected(&allowed, tool)
     .detail("allowed", &allowed)
-    .remedy("Use a tool that is allowed, or propose an amendment of allowedTools.", [""; 0]))
+    .advice("Use a tool that is allowed, or propose an amendment of allowedTools."))
 }
 
 fn has_call_left(ledger: &Ledger, view: &mut TaskView) -> Result<bool> {
@@ -280,6 +279,6 @@ fn counts(result: &Result<Value>) -> bool {
 
 /// The brief report as a tool's answer.
 fn status(task: &TaskWrite<'_>) -> Result<Value> {
-    let brief = report::brief(task.session, Some(&task.view.id))?;
+    let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
     serde_json::to_value(brief).map_err(|e| Failure::internal(format!("a report cannot be written: {e}")))
 }

@@ -5,7 +5,7 @@
 //! candidate decides what guards it. A guard that says no, does not answer, or cannot be started blocks the call. An observer
 //! hears durations and counts, never contents, and whatever becomes of it changes nothing.
 
-use super::session::{Session, TaskWrite, load, secrets};
+use super::session::{Session, TaskWrite, load, milliseconds, secrets};
 use crate::domain::hook::{Hook, Kind, Layer, Moment};
 use crate::domain::outside::plain;
 use crate::domain::repo_path::RepoPath;
@@ -278,9 +278,5 @@ fn blocked(hook: &Hook, why: &str) -> Failure {
     )
     .subject(command)
     .detail("command", &hook.command)
-    .remedy("What it says is the repository's rule: do it another way, or ask the user.", [""; 0])
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    .advice("What it says is the repository's rule: do it another way, or ask the user.")
 }

@@ -2,7 +2,7 @@
 
 mod brief;
 
-pub use brief::{Brief, brief};
+pub use brief::{Brief, brief, brief_of_view};
 
 use super::Session;
 use super::session::load;

@@ -14,6 +14,7 @@ use crate::store::lock::LockGuard;
 use crate::store::{Blobs, Claim, Layout, Ledger};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use super::running::{RunningAction, fresh_id, random_hex};
 
@@ -354,6 +355,12 @@ impl std::fmt::Debug for TaskWrite<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskWrite").field("task", &self.view.id).finish_non_exhaustive()
     }
+}
+
+/// A duration as the ledger counts it.
+#[must_use]
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Folds a task's rows; `None` where it has none that opened it.

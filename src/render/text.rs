@@ -34,7 +34,7 @@ fn styled(style: Style, text: &str) -> String {
 
 /// The text of a serialized word (`needs_confirmation` → `needs confirmation`).
 fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default()
+    crate::domain::report::word(value).replace('_', " ")
 }
 
 /// A failure: what, where, expected and actual, and the next command.

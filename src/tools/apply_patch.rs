@@ -177,12 +177,11 @@ impl Expected {
             Self::Named(id) => ("is not the version that the call names", Some(id.clone())),
             Self::Nothing => ("is there, and the call says that nothing is", None),
         };
-        let none: [&str; 0] = [];
         let failure = Failure::new(Code::VersionConflict, format!("nothing was changed: {path} {since}"))
             .subject(path.to_string())
             .expected(expected, state.map(|state| &state.git_blob))
             .retry(Retry::Reread)
-            .remedy("Read the file again, then send a patch against what is there.", none);
+            .advice("Read the file again, then send a patch against what is there.");
         Some(failure)
     }
 }
@@ -247,11 +246,10 @@ fn edits_of(
 }
 
 fn refused(message: String, path: &RepoPath) -> Failure {
-    let none: [&str; 0] = [];
     Failure::new(Code::PatchInvalid, message)
         .subject(path.to_string())
         .retry(Retry::Reread)
-        .remedy("Nothing was changed. Look at what is there, then send a corrected patch.", none)
+        .advice("Nothing was changed. Look at what is there, then send a corrected patch.")
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Call {
             "run_command" => {
                 return Err(Failure::new(Code::NotSupported, "named commands are not in this version")
                     .subject(tool)
-                    .remedy("Use run_check for what the contract lets you check.", [""; 0]));
+                    .advice("Use run_check for what the contract lets you check."));
             }
             _ => return Err(Failure::internal(format!("the tool {tool} has no reader"))),
         })
@@ -81,10 +81,10 @@ fn read<T: DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T> {
     };
     let read = object.and_then(|object| serde_json::from_value(object).map_err(|e| e.to_string()));
     read.map_err(|e| {
-        let expected = spec::specs().into_iter().find(|spec| spec.name == tool).map(|spec| spec.input);
+        let expected = specs().iter().find(|spec| spec.name == tool).map(|spec| &spec.input);
         Failure::new(Code::ArgumentsInvalid, format!("the arguments of {tool} do not fit: {e}"))
             .subject(tool)
             .detail("schema", expected)
-            .remedy("Call it again with the arguments of its schema, and nothing else.", [""; 0])
+            .advice("Call it again with the arguments of its schema, and nothing else.")
     })
 }

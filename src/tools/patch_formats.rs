@@ -328,10 +328,8 @@ fn named_twice(path: &RepoPath) -> Failure {
 
 /// What a worker can do about a patch that does not fit.
 fn invalid(message: impl Into<String>) -> Failure {
-    let none: [&str; 0] = [];
-    Failure::new(Code::PatchInvalid, message).remedy(
+    Failure::new(Code::PatchInvalid, message).advice(
         "Nothing was changed. Read the file again where the message names one, then send a corrected patch.",
-        none,
     )
 }
 

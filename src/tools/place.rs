@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The largest file that a tool reads, in bytes: its ids are taken of all of it.
-pub const LARGEST: u64 = 64 << 20;
+/// The largest file that a tool reads is the largest that can be edited: its ids are taken of all of it.
+pub use crate::git::edit::LARGEST;
 
 /// The longest path within the worktree, in bytes.
 const LONGEST_PATH: usize = 2_000;
@@ -127,7 +127,7 @@ impl Place<'_> {
             )
             .subject(path.to_string())
             .expected(LARGEST, size)
-            .remedy("Search in smaller files, or have a verifier look at it.", [""; 0]));
+            .advice("Search in smaller files, or have a verifier look at it."));
         }
         Ok(bytes)
     }
@@ -150,7 +150,7 @@ pub fn refuse_too_long(path: &RepoPath, code: Code) -> Result<()> {
     Err(Failure::new(code, format!("{what} {shown}… has {actual} bytes; at most {most} can be written"))
         .subject(shown)
         .expected(most, actual)
-        .remedy("Choose a shorter name.", [""; 0]))
+        .advice("Choose a shorter name."))
 }
 
 /// Refuses a path outside of what may be read; `None` is everything.
@@ -160,7 +160,7 @@ pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
             Err(Failure::new(Code::ScopeViolation, format!("{path} is outside of what this task may read"))
                 .subject(path.to_string())
                 .expected(scope.patterns(), path)
-                .remedy("Read within the scope, or propose an amendment of readScope.", [""; 0]))
+                .advice("Read within the scope, or propose an amendment of readScope."))
         }
         _ => Ok(()),
     }
@@ -171,7 +171,7 @@ pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
 pub fn missing(path: &RepoPath) -> Failure {
     Failure::new(Code::NotFound, format!("the worktree has no file {path}"))
         .subject(path.to_string())
-        .remedy("List the files that are there.", [""; 0])
+        .advice("List the files that are there.")
 }
 
 fn link(path: &RepoPath) -> Failure {

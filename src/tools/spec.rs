@@ -7,6 +7,7 @@ use super::{apply_patch, list_files, read_file, search_text};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// A tool as a client sees it.
 #[derive(Debug, Clone)]
@@ -29,12 +30,11 @@ pub struct Spec {
     pub idempotent: bool,
 }
 
-/// All tools of this version.
+/// All tools of this version. Their schemas are made once, not with every call.
 #[must_use]
-pub fn specs() -> Vec<Spec> {
-    let mut all = looking();
-    all.extend(working());
-    all
+pub fn specs() -> &'static [Spec] {
+    static ALL: LazyLock<Vec<Spec>> = LazyLock::new(|| [looking(), working()].concat());
+    &ALL
 }
 
 fn looking() -> Vec<Spec> {

@@ -96,7 +96,7 @@ fn no_such_character(character: char) -> Failure {
         u32::from(character)
     );
     Failure::new(Code::PatchInvalid, message)
-        .remedy("Nothing was changed. Write it with the characters that the file can hold.", [""; 0])
+        .advice("Nothing was changed. Write it with the characters that the file can hold.")
         .detail("encoding", Encoding::Latin1)
         .detail("character", character.to_string())
 }

@@ -5,11 +5,10 @@
 //! already answered, so that a request that an agent sends twice gets the same answer twice. After the last turn the model
 //! says that it is done.
 
-use crate::support::http::Request;
+use crate::support::http::{Listener, Request};
 use serde_json::{Value, json};
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 /// Which of the two is spoken.
@@ -73,47 +72,29 @@ struct Shared {
     asides: Mutex<Vec<Option<Aside>>>,
     /// Every request that asked the model something, with a body that is an object.
     requests: Mutex<Vec<Value>>,
-    stop: AtomicBool,
 }
 
 /// The model; it ends with this value.
 pub struct StandIn {
     shared: Arc<Shared>,
-    port: u16,
-    thread: Option<std::thread::JoinHandle<()>>,
+    listener: Listener,
 }
 
 impl StandIn {
     pub fn start(api: Api, script: Vec<Turn>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
-        let port = listener.local_addr().expect("bound").port();
         let (calls, asides) = script.into_iter().map(|turn| (turn.calls, turn.before)).unzip();
-        let shared = Arc::new(Shared {
-            api,
-            script: calls,
-            asides: Mutex::new(asides),
-            requests: Mutex::default(),
-            stop: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { api, script: calls, asides: Mutex::new(asides), requests: Mutex::default() });
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if theirs.stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let shared = Arc::clone(&theirs);
-                // An agent that goes away in the middle is its own affair.
-                std::thread::spawn(move || drop(shared.serve(&stream)));
-            }
-        });
-        Self { shared, port, thread: Some(thread) }
+        let listener = Listener::start(move |stream| theirs.serve(stream));
+        Self { shared, listener }
     }
 
     /// What the agent is told as the address of its provider.
     pub fn url(&self) -> String {
         match self.shared.api {
-            Api::Responses => format!("http://127.0.0.1:{}/v1", self.port),
-            Api::Messages => format!("http://127.0.0.1:{}", self.port),
+            Api::Responses => format!("http://127.0.0.1:{}/v1", self.listener.port),
+            Api::Messages => format!("http://127.0.0.1:{}", self.listener.port),
         }
     }
 
@@ -158,16 +139,6 @@ impl StandIn {
         names.sort();
         names.dedup();
         names
-    }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -429,19 +429,10 @@ fn arguments_are_an_object_and_names_fit_a_file_system() {
 #[test]
 fn a_call_that_is_called_off_while_it_waits_for_the_lock_is_in_the_ledger() {
     let lab = Lab::new();
-    let repo = lab.repo("app");
-    let (started, go) = (lab.path("started"), lab.path("go"));
-    let script = format!(
-        "echo >> {}\nwhile [ ! -e {} ]; do sleep 0.02; done\ncase_ok a\nfinish",
-        started.display(),
-        go.display()
-    );
-    Verifier::new("unit").script(&script).commit(&repo);
-    let task = repo.open(&contract().allowed(&["unit"]));
-    task.write("docs/b.md", "x\n");
+    let repo = crate::mcp::waiting(&lab);
     let (mut a, mut b) = (Client::open(&repo, "t1"), Client::open(&repo, "t1"));
     let check = a.begin("run_check", json!({"id": "unit"}));
-    crate::cancel::wait_for(&started);
+    crate::cancel::wait_for(&lab.path("started"));
     // One that is called off before the server came to it never runs; on a slow machine that takes a while.
     let written = [300, 1_000, 3_000, 9_000].into_iter().any(|delay| {
         let read = b.begin("read_file", json!({"path": "docs/b.md"}));
@@ -454,7 +445,7 @@ fn a_call_that_is_called_off_while_it_waits_for_the_lock_is_in_the_ledger() {
         calls(&repo, "t1").len() == 2
     });
     assert!(written, "the call that waits is not written down");
-    std::fs::write(&go, "").expect("written");
+    std::fs::write(lab.path("go"), "").expect("written");
     assert_eq!(a.reply(check).ok()["verdict"], "passed");
     let calls = calls(&repo, "t1");
     assert_eq!(

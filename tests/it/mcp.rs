@@ -15,7 +15,7 @@ fn served(lab: &Lab) -> Repo<'_> {
 }
 
 /// A repository whose verifier says `started` and then waits for `go`.
-fn waiting(lab: &Lab) -> Repo<'_> {
+pub fn waiting(lab: &Lab) -> Repo<'_> {
     let repo = lab.repo("app");
     let (started, go) = (lab.path("started"), lab.path("go"));
     let script = format!(

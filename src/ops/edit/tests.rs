@@ -73,7 +73,8 @@ impl Place {
         let mut task = self.session.write(None)?;
         let mut action = task.begin(apply_patch::NAME, &arguments)?;
         let allowed = Allowed { read: &|_| Ok(()), write: &|_| Ok(()), known: &|_| None };
-        match apply(&mut task, &action, &arguments, allowed) {
+        let ledger = (&mut task.ledger, &action);
+        match apply(&self.session, ledger, &self.worktree, &arguments, allowed) {
             Ok(applied) => {
                 let done = Record::Done { text: "the patch was applied".to_owned() };
                 task.finish(action, &done).map(|()| applied)

@@ -5,6 +5,7 @@
 use super::super::session::TaskWrite;
 use super::super::{amend, edit, explore, inquiry};
 use super::reference;
+use crate::domain::call::Effect;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::task::TaskView;
 use crate::error::{Code, Failure, Result};
@@ -13,34 +14,46 @@ use crate::tools::place::{Place, require_readable};
 use crate::tools::read_file::Target;
 use crate::tools::{Call, apply_patch, requests};
 
-/// Refuses a call on something that the task may not reach.
-pub fn authorize(task: &TaskWrite<'_>, call: &Call, worker: &str) -> Result<()> {
+/// Refuses a call on something that the task may not reach. What only has to be checked to be noted comes back as it will stand in the ledger.
+pub fn authorize(task: &TaskWrite<'_>, call: &Call, worker: &str) -> Result<Option<Effect>> {
     let place = place(task)?;
+    let noted = match call {
+        Call::NoteFinding(note) => {
+            Some(Effect::Noted(explore::note(task, &note.text, &note.refs, note.kind)?))
+        }
+        Call::RequestInput(asked) => Some(Effect::Asked(inquiry::ask(task, &asked.question)?)),
+        Call::ProposeAmendment(wish) => {
+            Some(Effect::Proposed(amend::propose(task, &wish.change, &wish.reason)?))
+        }
+        _ => reachable(task, &place, call, worker).map(|()| None)?,
+    };
+    Ok(noted)
+}
+
+fn reachable(task: &TaskWrite<'_>, place: &Place<'_>, call: &Call, worker: &str) -> Result<()> {
     match call {
         Call::ReadFile(arguments) => {
             arguments.range()?;
             match arguments.target()? {
-                Target::File(path) => readable(&place, &path),
+                Target::File(path) => readable(place, &path),
                 Target::Stored(digest) => reference::require_own(task, &digest),
             }
         }
-        Call::ListFiles(arguments) => beneath(&place, arguments.path.as_deref()).map(drop),
+        Call::ListFiles(arguments) => beneath(place, arguments.path.as_deref()).map(drop),
         Call::SearchText(arguments) => {
             arguments.regex()?;
-            beneath(&place, arguments.path.as_deref()).map(drop)
+            beneath(place, arguments.path.as_deref()).map(drop)
         }
         Call::ApplyPatch(arguments) => with_reach(&task.view, worker, |allowed| {
             apply_patch::authorize(arguments, allowed.ground(&task.session.repository, place.top))
         })?,
         Call::RunCheck(arguments) => check(task, arguments),
-        Call::NoteFinding(note) => explore::note(task, &note.text, &note.refs, note.kind).map(drop),
-        Call::RequestInput(asked) => inquiry::ask(task, &asked.question).map(drop),
-        Call::ProposeAmendment(wish) => amend::propose(task, &wish.change, &wish.reason).map(drop),
         Call::Finish => task.view.require_answered(),
-        Call::TaskStatus => Ok(()),
+        Call::NoteFinding(_) | Call::RequestInput(_) | Call::ProposeAmendment(_) | Call::TaskStatus => Ok(()),
     }
 }
 
+/// The worktree as the task's tools reach it.
 pub fn place<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
     let opened = task.view.opened()?;
     Ok(Place {
@@ -96,5 +109,5 @@ fn check(task: &TaskWrite<'_>, arguments: &requests::RunCheck) -> Result<()> {
         .expected(&lists.allowed, id)
         .detail("allowed", &lists.allowed)
         .detail("forbidden", &lists.forbidden)
-        .remedy("Run one that is allowed. What does not run is reported as not run.", [""; 0]))
+        .advice("Run one that is allowed. What does not run is reported as not run."))
 }

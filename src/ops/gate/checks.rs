@@ -11,7 +11,7 @@ use crate::domain::digest::Sha256;
 use crate::domain::evidence::{Attempt, Evidence, shown};
 use crate::domain::first_error::{self, Kind};
 use crate::domain::patch::Candidate;
-use crate::domain::report::VerificationObject;
+use crate::domain::report::{VerificationObject, word};
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
 use crate::tools::requests::{Checked, Finished, FirstErrorIn, Log, Run};
@@ -27,7 +27,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
     let answer = Checked {
         candidate: candidate.candidate,
-        verdict: word(worst.unwrap_or(Verdict::NotRun)),
+        verdict: word(&worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(object).collect(),
         runs: runs(task, &rows)?,
     };
@@ -43,7 +43,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
     for row in rows.iter().filter(|row| row.required && row.verdict != Verdict::Passed) {
         let waits = row.verdict == Verdict::NeedsConfirmation;
         let reason = row.reason.as_deref().unwrap_or("no reason was recorded");
-        why.push(format!("{} is {}: {reason}", row.id, word(row.verdict)));
+        why.push(format!("{} is {}: {reason}", row.id, word(&row.verdict)));
         done &= waits;
     }
     if candidate.changes.is_empty() && task.view.opened()?.contract.kind != contract::Kind::Explore {
@@ -59,7 +59,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
     let answer = Finished {
         done,
         why,
-        state: word(task.view.state(&verification.requirements)),
+        state: word(&task.view.state(&verification.requirements)),
         candidate: candidate.candidate,
         requirements: rows.iter().map(object).collect(),
         changes: candidate.changes.iter().map(object).collect(),
@@ -163,8 +163,4 @@ fn severity(verdict: Verdict) -> u8 {
         Verdict::Failed => 4,
         Verdict::Error => 5,
     }
-}
-
-fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ pub fn require_own(task: &TaskWrite<'_>, digest: &Sha256) -> Result<()> {
     let shown = format!("sha256:{digest}");
     Err(Failure::new(Code::NotFound, format!("{shown} is no log or record of the task {}", task.view.id))
         .subject(shown)
-        .remedy("Use a reference that an answer of this task gave.", [""; 0]))
+        .advice("Use a reference that an answer of this task gave."))
 }
 
 fn names(evidence: &Evidence, digest: &Sha256) -> bool {

@@ -1,7 +1,7 @@
 //! Carries a call out that the gate has let through, and makes the worker's answer of what came of it.
 
+use super::super::edit;
 use super::super::session::{RunningAction, TaskWrite};
-use super::super::{amend, edit, explore, inquiry};
 use super::{Line, authorize, checks};
 use crate::domain::call::{Effect, Origin, Seen};
 use crate::error::{Failure, Result};
@@ -11,6 +11,7 @@ use crate::tools::requests::{Asked, Noted, Proposed};
 use crate::tools::{Call, apply_patch, list_files, read_file, search_text};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What came of a call.
 #[derive(Debug)]
@@ -70,11 +71,12 @@ impl Outcome {
     }
 }
 
-/// Runs one call.
+/// Runs one call. `noted`: what [`authorize::authorize`] made of one that only leaves a note.
 pub fn run(
     task: &mut TaskWrite<'_>,
     action: &RunningAction,
     call: &Call,
+    noted: Option<Effect>,
     (worker, line): (&str, &Line<'_>),
 ) -> std::result::Result<Outcome, Stopped> {
     Ok(match call {
@@ -101,20 +103,21 @@ pub fn run(
             }
             Outcome { novelty: Some(novelty), ..Outcome::of(&value)? }
         }
-        Call::NoteFinding(note) => {
-            let finding = explore::note(task, &note.text, &note.refs, note.kind)?;
-            let answer = Noted { id: action.id().to_owned(), verified: finding.is_verified() };
-            Outcome::of(&answer)?.bringing(Effect::Noted(finding))
-        }
-        Call::RequestInput(asked) => {
-            let question = inquiry::ask(task, &asked.question)?;
-            Outcome::of(&Asked::of(action.id()))?.bringing(Effect::Asked(question))
-        }
-        Call::ProposeAmendment(wish) => {
-            let proposal = amend::propose(task, &wish.change, &wish.reason)?;
-            Outcome::of(&Proposed::of(action.id()))?.bringing(Effect::Proposed(proposal))
+        Call::NoteFinding(_) | Call::RequestInput(_) | Call::ProposeAmendment(_) => {
+            let effect = noted.ok_or_else(|| Failure::internal("what is to be noted was not looked at"))?;
+            told(action.id(), &effect)?.bringing(effect)
         }
     })
+}
+
+/// The answer to a call whose whole effect is that it stands in the ledger.
+fn told(id: &str, effect: &Effect) -> Result<Outcome> {
+    match effect {
+        Effect::Noted(finding) => Outcome::of(&Noted { id: id.to_owned(), verified: finding.is_verified() }),
+        Effect::Asked(_) => Outcome::of(&Asked::of(id)),
+        Effect::Proposed(_) => Outcome::of(&Proposed::of(id)),
+        Effect::Patched { .. } => Err(Failure::internal("a patch was to be noted only")),
+    }
 }
 
 fn apply(
@@ -123,9 +126,10 @@ fn apply(
     arguments: &apply_patch::Arguments,
     worker: &str,
 ) -> std::result::Result<Outcome, Stopped> {
-    let view = task.view.clone();
-    let applied = match authorize::with_reach(&view, worker, |allowed| {
-        edit::apply(task, action, arguments, allowed)
+    let TaskWrite { session, ledger, view, .. } = task;
+    let worktree = Path::new(&view.opened()?.worktree);
+    let applied = match authorize::with_reach(view, worker, |allowed| {
+        edit::apply(session, (ledger, action), worktree, arguments, allowed)
     })? {
         Ok(applied) => applied,
         Err(edit::Unapplied::Unchanged(failure)) => return Err(Stopped::WithoutEffect(failure)),

@@ -7,9 +7,11 @@ use crate::domain::finding::FindingObject;
 use crate::domain::inquiry::{AmendmentObject, QuestionObject};
 use crate::domain::outside::plain;
 use crate::domain::patch::Candidate;
+use crate::domain::report::word;
 use crate::domain::task::{TaskState, TaskView};
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
+use crate::store::Ledger;
 use serde::Serialize;
 
 /// What `report --brief` shows: enough to go on after a context was cut.
@@ -51,7 +53,12 @@ struct Step {
 /// The brief report of a task.
 pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
     let (ledger, view) = session.view(named)?;
-    let report = of_view(session, &ledger, &view)?;
+    brief_of_view(session, &ledger, &view)
+}
+
+/// The brief report of a task that is known already.
+pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Brief> {
+    let report = of_view(session, ledger, view)?;
     let opened = view.opened()?;
     let open = report
         .requirements
@@ -69,7 +76,7 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
         allowed_tools: opened.contract.allowed_tools.clone(),
         candidate: report.candidate,
         open,
-        done: steps(&view),
+        done: steps(view),
         questions: report.questions,
         amendments: report.amendments,
         findings: report.findings,
@@ -92,10 +99,7 @@ fn steps(view: &TaskView) -> Vec<Step> {
         );
     }
     for run in &view.evidence {
-        let outcome = serde_json::to_value(run.value.outcome)
-            .ok()
-            .and_then(|v| v.as_str().map(str::to_owned))
-            .unwrap_or_default();
+        let outcome = word(&run.value.outcome);
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
     for call in view.calls.iter() {

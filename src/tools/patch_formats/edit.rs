@@ -64,12 +64,11 @@ fn made_from(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<bo
     if format.blob_id(&stored)?.as_str().starts_with(id.as_str()) {
         return Ok(false);
     }
-    let none: [&str; 0] = [];
     let message = format!("nothing was changed: the patch was made for another version of {}", patch.path);
-    Err(Failure::new(Code::VersionConflict, message).expected(id, actual).retry(Retry::Reread).remedy(
-        "Read the file again, then send a patch against what is there, or leave the index line out.",
-        none,
-    ))
+    Err(Failure::new(Code::VersionConflict, message)
+        .expected(id, actual)
+        .retry(Retry::Reread)
+        .advice("Read the file again, then send a patch against what is there, or leave the index line out."))
 }
 
 fn leads_to(patch: &FilePatch, id: &str, found: &ObjectId) -> Result<()> {

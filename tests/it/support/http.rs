@@ -31,7 +31,6 @@ struct Shared {
     mode: Mutex<Mode>,
     /// Pushes that reached the repository.
     pushes: Mutex<usize>,
-    stop: AtomicBool,
     backend: PathBuf,
     root: PathBuf,
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
@@ -40,8 +39,7 @@ struct Shared {
 /// The server; it ends with this value.
 pub struct Http {
     shared: Arc<Shared>,
-    port: u16,
-    thread: Option<std::thread::JoinHandle<()>>,
+    listener: Listener,
 }
 
 impl Http {
@@ -49,39 +47,27 @@ impl Http {
     pub fn start(lab: &Lab) -> Option<Self> {
         git_program(lab, "git-remote-http")?;
         let backend = git_program(lab, "git-http-backend")?;
-        let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
-        let port = listener.local_addr().expect("bound").port();
         let model = lab.command("git", &lab.path(""));
         let environment = model.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
         let shared = Arc::new(Shared {
             mode: Mutex::new(Mode::Normal),
             pushes: Mutex::new(0),
-            stop: AtomicBool::new(false),
             backend,
             root: lab.path("served"),
             environment,
         });
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if theirs.stop.load(Ordering::SeqCst) {
-                    return;
-                }
-                let shared = Arc::clone(&theirs);
-                // A client that goes away in the middle is its own affair.
-                std::thread::spawn(move || drop(shared.serve(&stream)));
-            }
-        });
-        Some(Self { shared, port, thread: Some(thread) })
+        let listener = Listener::start(move |stream| theirs.serve(stream));
+        Some(Self { shared, listener })
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/app.git", self.port)
+        format!("http://127.0.0.1:{}/app.git", self.listener.port)
     }
 
     /// The address with a name and a password in it.
     pub fn url_with(&self, user: &str) -> String {
-        format!("http://{user}@127.0.0.1:{}/app.git", self.port)
+        format!("http://{user}@127.0.0.1:{}/app.git", self.listener.port)
     }
 
     pub fn mode(&self, mode: Mode) {
@@ -94,9 +80,36 @@ impl Http {
     }
 }
 
-impl Drop for Http {
+/// A port on loopback and the thread that takes its connections; both end with this value.
+pub struct Listener {
+    pub port: u16,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Serves each connection in a thread of its own. A client that goes away in the middle is its own affair.
+    pub fn start(serve: impl Fn(&TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
+        let port = listener.local_addr().expect("bound").port();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (serve, stopped) = (Arc::new(serve), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                let serve = Arc::clone(&serve);
+                std::thread::spawn(move || drop(serve(&stream)));
+            }
+        });
+        Self { port, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Listener {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
+        self.stop.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
