@@ -66,6 +66,14 @@ pub struct Entry {
     pub owner: (u32, u32),
 }
 
+/// An object that stays in being, whatever becomes of its names.
+#[derive(Debug)]
+pub struct Held {
+    /// Which one it is.
+    pub inode: Inode,
+    _open: OwnedFd,
+}
+
 impl Top {
     /// Opens the top. Links on the way to it are the user's own business.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -220,6 +228,32 @@ impl Folder {
         fault::reach("moved")
     }
 
+    /// Gives whatever lies under a name a name that only we use, and that is free. Unlike [`Folder::move_to`] this is one step everywhere: a
+    /// save to `name` in the middle of it could not be told from what was there before.
+    pub fn take_away(&self, name: &[u8], other: &Folder, ours: &[u8]) -> io::Result<()> {
+        fault::reach("take")?;
+        match rename(self, name, other, ours, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if other.entry(ours)?.is_some() => {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::renameat(&self.file, name, &other.file, ours)?;
+            }
+            other => other?,
+        }
+        fault::reach("taken")
+    }
+
+    /// Keeps the object under a name in being, so that its inode number names no other one meanwhile. `None` where there is none.
+    pub fn hold(&self, name: &[u8]) -> io::Result<Option<Held>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.file, name, flags, Mode::empty()) {
+            Ok(fd) => Ok(Some(Held { inode: Entry::of(&rustix::fs::fstat(&fd)?).inode, _open: fd })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
     /// A move to a free name in two steps. A directory has one name only; it can be moved onto nothing but an empty directory.
     fn link_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
         if self.entry(name)?.is_some_and(|e| e.kind == FileType::Directory) {
@@ -294,6 +328,8 @@ pub(super) mod fault {
         Ok(())
     }
 
+    pub(in crate::git) fn pass(_point: &str) {}
+
     pub(super) fn without_flags() -> bool {
         false
     }
@@ -345,12 +381,17 @@ pub(crate) mod fault {
         HOOK.with(|h| *h.borrow_mut() = hook);
     }
 
-    pub(crate) fn reach(point: &str) -> std::io::Result<()> {
+    /// A place where nothing can fail, but somebody else may do something.
+    pub(crate) fn pass(point: &str) {
         let taken = HOOK.with(|h| h.borrow_mut().take());
         if let Some(mut taken) = taken {
             taken(point);
             HOOK.with(|h| *h.borrow_mut() = Some(taken));
         }
+    }
+
+    pub(crate) fn reach(point: &str) -> std::io::Result<()> {
+        pass(point);
         SEEN.set(SEEN.get() + 1);
         match PLAN.get() {
             Some((at, what)) if at == SEEN.get() => match what {

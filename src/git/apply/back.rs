@@ -3,7 +3,7 @@
 //! Going back meets a user who may have gone on working. Three things can be at a path: our object untouched, which makes room again; nothing; or
 //! something of the user's, which is later than anything we hold and stays. What we hold then is stored and named, never just dropped.
 
-use super::look::{Wait, ask, look, only_folders, ours};
+use super::look::{Wait, ask, content, look, only_folders, ours};
 use super::step::{Names, aside};
 use super::{Run, failed};
 use crate::domain::delivery::Step;
@@ -12,7 +12,7 @@ use crate::domain::receipt::{Inode, Note, Raw};
 use crate::domain::recovery::Act;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::fsops::Folder;
+use crate::git::fsops::{Folder, Held};
 use crate::git::lease::Asked;
 use rustix::fs::FileType;
 use std::io::{self, ErrorKind, Read};
@@ -53,7 +53,7 @@ impl Run<'_> {
         match (spare, live, temporary) {
             (None, ..) => Ok(()),
             (_, None, _) => names.room.move_to(&aside, &names.folder, names.name()).map_err(fail),
-            (_, _, None) => names.room.move_to(&aside, &names.room, names.temporary).map_err(fail),
+            (_, _, None) => names.room.take_away(&aside, &names.room, names.temporary).map_err(fail),
             _ => self.dispose(at, &names.room, &aside, Stored::No),
         }
     }
@@ -63,7 +63,7 @@ impl Run<'_> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         match self.step(at).step {
             Step::Replace => self.exchange_back(at, names),
-            Step::Create => match names.folder.move_to(names.name(), &names.room, names.temporary) {
+            Step::Create => match names.folder.take_away(names.name(), &names.room, names.temporary) {
                 Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
                 Err(e) => Err(fail(e)),
                 Ok(()) if self.is_pristine(at, names)? => Ok(()),
@@ -97,20 +97,18 @@ impl Run<'_> {
     /// path, and the one before it, which they replaced themselves, is what remains.
     fn exchange_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
-        let inode = |name: &[u8]| -> Result<Option<Inode>> {
-            Ok(names.folder.entry(name).map_err(fail)?.map(|e| e.inode))
-        };
-        let held = inode(names.temporary)?;
         for tries in 0..PATIENCE {
             step_aside(tries);
+            let former = Former::of(&names.folder, names.temporary).map_err(fail)?;
             if self.path_is_pristine(at, names)? {
                 match self.exchange(at, names) {
                     Ok(()) if self.is_pristine(at, names)? => return Ok(()),
-                    Ok(()) => self.return_the_later(at, names, held)?,
+                    Ok(()) => self.return_the_later(at, names, former)?,
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => self.tidy(at)?,
                     Err(e) => return Err(fail(e)),
                 }
-            } else if inode(names.name())?.is_none() {
+            } else if names.folder.entry(names.name()).map_err(fail)?.is_none() {
                 match names.folder.move_to(names.temporary, &names.folder, names.name()) {
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                     other => return other.map_err(fail),
@@ -123,20 +121,23 @@ impl Run<'_> {
         Err(fail(ErrorKind::ResourceBusy.into()))
     }
 
-    /// An exchange brought out something later than what was staged: it goes to the path again.
-    fn return_the_later(&mut self, at: usize, names: &Names<'_>, held: Option<Inode>) -> Result<()> {
+    /// An exchange put `former` at the path and brought out something later: that goes to the path again. What comes out then is what was put there,
+    /// or a save that is later still and goes to the path in its turn.
+    fn return_the_later(&mut self, at: usize, names: &Names<'_>, mut former: Former) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
             step_aside(tries);
+            let later = Former::of(&names.folder, names.temporary).map_err(fail)?;
             match self.exchange(at, names) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => return self.tidy(at),
                 Err(e) => return Err(fail(e)),
             }
-            let out = names.folder.entry(names.temporary).map_err(fail)?;
-            if out.map(|e| e.inode) == held {
+            if former.is_still(&names.folder, names.temporary).map_err(fail)? {
                 return Ok(());
             }
+            former = later;
         }
         Err(fail(ErrorKind::ResourceBusy.into()))
     }
@@ -329,6 +330,25 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// An object as it was before it went to the path for a moment.
+struct Former {
+    held: Option<Held>,
+    content: Option<Raw>,
+}
+
+impl Former {
+    fn of(folder: &Folder, name: &[u8]) -> io::Result<Self> {
+        Ok(Self { held: folder.hold(name)?, content: content(folder, name)? })
+    }
+
+    /// True where the object is under that name again, and nobody saved into it while it was at the path, or is about to.
+    fn is_still(&self, folder: &Folder, name: &[u8]) -> io::Result<bool> {
+        let same = folder.entry(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
+        let unchanged = |content| Ok::<_, io::Error>(look(folder, name, content, Wait::Little)?.is_same());
+        Ok(same && self.content.as_ref().map_or(Ok(true), unchanged)?)
     }
 }
 

@@ -7,9 +7,10 @@ use crate::domain::patch::Change;
 use crate::domain::receipt::{PlannedStep, Raw};
 use crate::domain::recovery::{Live, Sight, Temporary};
 use crate::error::Result;
-use crate::git::fsops::{Entry, Folder, Top};
+use crate::git::fsops::{Entry, Folder, Top, fault};
 use crate::git::lease::{self, Asked};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use sha2::Digest;
 use std::fs::File;
 use std::io::{self, Read};
@@ -52,7 +53,23 @@ impl Wait {
 
 /// Compares what lies under a name with what should.
 pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
+    match compare(folder, name, expected, wait) {
+        // It made way for something else between one call and the next.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Look::Other(Reason::Missing)),
+        Err(e) if changed_its_type(&e) => Ok(Look::Other(Reason::TypeChanged)),
+        other => other,
+    }
+}
+
+/// A link where a file is opened, a file where a directory is, no link where a target is read.
+fn changed_its_type(e: &io::Error) -> bool {
+    matches!(Errno::from_io_error(e), Some(Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO))
+}
+
+fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
+    fault::pass("look");
     let Some(entry) = folder.entry(name)? else { return Ok(Look::Other(Reason::Missing)) };
+    fault::pass("looked");
     match (expected, entry.kind) {
         (Raw::File { sha256, permissions }, FileType::RegularFile) => {
             if permissions.is_some_and(|p| p != entry.permissions) {
@@ -70,6 +87,18 @@ pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> 
         }
         _ => Ok(Look::Other(Reason::TypeChanged)),
     }
+}
+
+/// What a file or a link holds now, whatever its permissions; `None` for anything else.
+pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
+    Ok(match folder.entry(name)?.map(|entry| entry.kind) {
+        Some(FileType::RegularFile) => {
+            fault::pass("content");
+            Some(Raw::File { sha256: digest(&folder.open(name)?)?, permissions: None })
+        }
+        Some(FileType::Symlink) => Some(Raw::Link { sha256: Sha256::of(&folder.target(name)?) }),
+        _ => None,
+    })
 }
 
 /// The lease is asked for before the bytes are read and kept while they are: a writer either has the file open by now and is

@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     }
 
     fn remove(&mut self, names: &Names<'_>) -> std::result::Result<(), Halt> {
-        match names.folder.move_to(names.name(), &names.room, names.temporary) {
+        match names.folder.take_away(names.name(), &names.room, names.temporary) {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
             other => Ok(other.map_err(|e| failed("delete", names.path, &e))?),
         }
@@ -102,12 +102,15 @@ impl<'a> Run<'a> {
         }
         match self.exchange(at, names) {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
+            // Saved while the path was absent.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Halt::Conflict(Reason::Edited)),
             other => Ok(other.map_err(|e| failed("replace", names.path, &e))?),
         }
     }
 
     /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that cannot overwrite; the path is absent
-    /// for a moment, which the receipt says, but a save that falls into it is not lost.
+    /// for a moment, which the receipt says, but a save that falls into it is not lost: it stays (`AlreadyExists`), and [`Run::tidy`]
+    /// puts the three names in order.
     pub(super) fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
         match names.folder.exchange(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}
@@ -115,9 +118,9 @@ impl<'a> Run<'a> {
         }
         self.note(at, Note::NotExchanged);
         let (folder, aside) = (&names.folder, aside(names.temporary));
-        folder.move_to(names.name(), folder, &aside)?;
+        folder.take_away(names.name(), folder, &aside)?;
         folder.move_to(names.temporary, folder, names.name())?;
-        folder.move_to(&aside, folder, names.temporary)
+        folder.take_away(&aside, folder, names.temporary)
     }
 
     /// Looks at what came out. `None`: as expected.

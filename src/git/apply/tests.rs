@@ -1,6 +1,7 @@
 //! Deliveries into real trees: what is written, what is kept, and what is left after a crash, a failure or a race at any place.
 
 mod crash;
+mod interleave;
 mod race;
 mod staged;
 pub(crate) mod world;

@@ -1,0 +1,151 @@
+//! Saves at every combination of places of a delivery, tried one after the other: what a free race meets once in many thousand rounds is met
+//! here each time. After each the path holds the last save, whatever came before it.
+
+use super::world::{Tree, World};
+use crate::domain::patch::Change;
+use crate::error::Code;
+use crate::git::fsops::fault;
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Style {
+    ByRename,
+    InPlace,
+    /// First by rename, then in place, in turn.
+    Mixed,
+    /// First by rename, then away with it, in turn.
+    Removing,
+}
+
+/// Counts the places that a delivery passes, and saves at the chosen ones.
+struct Editor {
+    path: PathBuf,
+    /// Another path that is saved once, before anything is written.
+    spoil: Option<PathBuf>,
+    style: Style,
+    at: Vec<usize>,
+    passed: usize,
+    last: Option<Vec<u8>>,
+}
+
+impl Editor {
+    fn pass(&mut self) {
+        if let Some(spoil) = self.spoil.take() {
+            std::fs::write(spoil, "mine\n").expect("writes");
+        }
+        if self.at.contains(&self.passed) {
+            self.save();
+        }
+        self.passed += 1;
+    }
+
+    fn save(&mut self) {
+        let text = format!("the user's save at place {}\n", self.passed).into_bytes();
+        let odd = self.at.iter().position(|at| *at == self.passed).is_some_and(|n| n % 2 == 1);
+        if self.style == Style::Removing && odd {
+            let _ = std::fs::remove_file(&self.path);
+            self.last = None;
+            return;
+        }
+        let by_rename = self.style == Style::ByRename || (self.style != Style::InPlace && !odd);
+        if by_rename {
+            let swap = self.path.with_extension("swap");
+            std::fs::File::create(&swap).and_then(|mut file| file.write_all(&text)).expect("writes");
+            std::fs::rename(swap, &self.path).expect("renames");
+        } else {
+            std::fs::File::create(&self.path).and_then(|mut file| file.write_all(&text)).expect("writes");
+        }
+        self.last = Some(text);
+    }
+}
+
+/// One delivery with saves at these places. Returns how many places it passed.
+fn deliver(world: &World, base: &Tree, changes: &[Change], path: &str, style: Style, at: &[usize]) -> usize {
+    world.reset(base);
+    let ready = world.prepare(changes).expect("no conflict yet");
+    let spoil = changes.iter().find(|change| change.path.as_bytes() == b"z").map(|_| world.path("z"));
+    let spoiled = spoil.is_some();
+    let editor = Editor { path: world.path(path), spoil, style, at: at.to_vec(), passed: 0, last: None };
+    let editor = Rc::new(RefCell::new(editor));
+    let hook = Rc::clone(&editor);
+    fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
+    let result = world.execute(ready);
+    fault::hook(None);
+    let shown = format!("{path} {style:?} {at:?} {result:?}");
+    if let Err(failure) = &result {
+        assert_eq!(failure.code(), Code::DeliveryConflict, "{shown}");
+        assert_eq!(world.journal_ends(), "taken_back", "{shown}");
+    }
+    assert!(!spoiled || result.is_err(), "{shown}");
+    let mut now = world.tree();
+    let editor = editor.borrow();
+    if let Some(last) = &editor.last {
+        let there = now.get(path).map(|(_, bytes)| String::from_utf8_lossy(bytes));
+        assert_eq!(there, Some(String::from_utf8_lossy(last)), "{shown}");
+    }
+    if spoiled {
+        assert_eq!(now.remove("z").expect("there").1, b"mine\n", "{shown}");
+        assert!(!at.is_empty() || now.get(path) == base.get(path), "{shown}");
+    }
+    let strange: Vec<&String> =
+        now.keys().filter(|name| *name != path && !base.contains_key(*name)).collect();
+    assert!(strange.is_empty(), "{strange:?} {shown}");
+    editor.passed
+}
+
+/// All choices of up to `saves` places. A save changes what the delivery does next, so each choice says anew how many there are.
+fn explore(world: &World, base: &Tree, changes: &[Change], path: &str, style: Style, saves: usize) -> usize {
+    let (mut tried, mut open) = (0, vec![Vec::new()]);
+    while let Some(at) = open.pop() {
+        let passed = deliver(world, base, changes, path, style, &at);
+        tried += 1;
+        if at.len() < saves {
+            let first = at.last().map_or(0, |last| last + 1);
+            open.extend((first..passed).map(|next| [at.as_slice(), &[next]].concat()));
+        }
+    }
+    tried
+}
+
+/// Each kind of change alone, with up to `saves` saves; and in a delivery that another path keeps from being completed, so that all of it is taken
+/// back, with one. `TENDER_INTERLEAVED_SAVES` when this is built is the number for all of them; 3 takes ten minutes.
+fn explore_all(plain: bool, saves: usize) {
+    let chosen = std::option_env!("TENDER_INTERLEAVED_SAVES").and_then(|n| n.parse().ok());
+    let world = World::new(&[("gone", "base\n"), ("t", "base\n"), ("z", "base\n")]);
+    let base = world.tree();
+    let delivered: [(&str, fn(&super::world::Editor)); 3] = [
+        ("t", |w| w.write("t", "delivered\n")),
+        ("new", |w| w.write("new", "delivered\n")),
+        ("gone", |w| w.remove("gone")),
+    ];
+    for (path, edit) in delivered {
+        for spoiled in [false, true] {
+            let saves = chosen.unwrap_or(if spoiled { 1 } else { saves });
+            let changes = world.candidate(|w| {
+                edit(w);
+                if spoiled {
+                    w.write("z", "delivered\n");
+                }
+            });
+            for style in [Style::ByRename, Style::InPlace, Style::Mixed, Style::Removing] {
+                fault::plain_file_system(plain);
+                let tried = explore(&world, &base, &changes, path, style, saves);
+                fault::plain_file_system(false);
+                assert!(tried > 15, "{path} {style:?}: only {tried} orders");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_order_of_saves_loses_the_last() {
+    explore_all(false, 3);
+}
+
+#[test]
+fn no_order_of_saves_loses_the_last_where_names_cannot_be_exchanged() {
+    explore_all(true, 2);
+}
