@@ -161,4 +161,4 @@ pub fn resume(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

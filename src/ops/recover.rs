@@ -81,9 +81,11 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             None => None,
         };
         let may = free && (lock.is_some() || task.is_none());
-        recovery.actions.push(match may {
+        let reconciled = match may {
             false => busy(),
             true => match reconcile(session, &action) {
+                Ok(None) => continue,
+                Ok(Some(reconciled)) => reconciled,
                 Err(failure) if failure.code() == Code::DecisionRequired => {
                     Reconciled { outcome: "needs_human_decision", notes: choices(&failure), ..busy() }
                 }
@@ -93,9 +95,9 @@ pub fn recover(session: &Session) -> Result<Recovery> {
                     failed.get_or_insert(failure);
                     Reconciled { outcome: "failed", notes, ..busy() }
                 }
-                Ok(reconciled) => reconciled,
             },
-        });
+        };
+        recovery.actions.push(reconciled);
     }
     match failed {
         None => Ok(recovery),
@@ -198,7 +200,8 @@ pub fn is_live(tool: &str) -> bool {
     matches!(tool, "deliver" | "undo")
 }
 
-fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
+/// The caller holds the locks of the action. `None` where whoever had them before has ended it meanwhile: the list of the unfinished was read without them.
+fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;
     let no_rows = || {
@@ -206,10 +209,13 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
         Failure::new(Code::StoreCorrupt, message).subject(action)
     };
     let last = entries.last().ok_or_else(no_rows)?.clone();
+    if last.state.is_final() {
+        return Ok(None);
+    }
     if publish::planned(&entries).is_some() {
         let (reconciled, _) = publish::settle(session, action)?;
         tell(session, &reconciled);
-        return Ok(reconciled);
+        return Ok(Some(reconciled));
     }
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled::new(&last);
@@ -247,7 +253,7 @@ fn reconcile(session: &Session, action: &str) -> Result<Reconciled> {
         }
     }
     tell(session, &reconciled);
-    Ok(reconciled)
+    Ok(Some(reconciled))
 }
 
 /// A delivery, or its reversal, that was brought to its end here ends its task as any other.
@@ -378,5 +384,23 @@ impl Recovery {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::edit::tests::Place;
+
+    /// The list of the unfinished is read before the locks are had.
+    #[test]
+    fn an_action_that_its_owner_ended_meanwhile_is_left_alone() {
+        let place = Place::new();
+        let rows = || place.session.ledger().expect("opens").expect("there").entries(None).expect("reads");
+        let before = rows();
+        let ended = before.last().expect("the task was opened");
+        assert!(ended.state.is_final());
+        assert!(reconcile(&place.session, &ended.action).expect("no failure").is_none());
+        assert_eq!(rows().len(), before.len());
     }
 }

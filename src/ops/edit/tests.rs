@@ -26,14 +26,14 @@ impl Person for Nobody {
 }
 
 /// A repository with an open task.
-struct Place {
-    session: Session,
+pub(in crate::ops) struct Place {
+    pub(in crate::ops) session: Session,
     worktree: PathBuf,
     _dir: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(in crate::ops) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let top = dir.path().join("repo");
         std::fs::create_dir(&top).expect("made");

@@ -34,7 +34,7 @@ struct Editor {
 impl Editor {
     fn pass(&mut self) {
         if let Some(spoil) = self.spoil.take() {
-            std::fs::write(spoil, "mine\n").expect("writes");
+            std::fs::File::create(spoil).and_then(|mut file| file.write_all(b"mine\n")).expect("writes");
         }
         if self.at.contains(&self.passed) {
             self.save();
@@ -113,10 +113,11 @@ fn explore(world: &World, base: &Tree, changes: &[Change], path: &str, style: St
 /// Each kind of change alone, with up to `saves` saves; and in a delivery that another path keeps from being completed, so that all of it is taken
 /// back, with one. `TENDER_INTERLEAVED_SAVES` when this is built is the number for all of them; 3 takes ten minutes.
 fn explore_all(plain: bool, saves: usize) {
+    type Edit = fn(&super::world::Editor);
     let chosen = std::option_env!("TENDER_INTERLEAVED_SAVES").and_then(|n| n.parse().ok());
     let world = World::new(&[("gone", "base\n"), ("t", "base\n"), ("z", "base\n")]);
     let base = world.tree();
-    let delivered: [(&str, fn(&super::world::Editor)); 3] = [
+    let delivered: [(&str, Edit); 3] = [
         ("t", |w| w.write("t", "delivered\n")),
         ("new", |w| w.write("new", "delivered\n")),
         ("gone", |w| w.remove("gone")),
