@@ -7,6 +7,7 @@ use super::amendment::{Amended, Proposal};
 use super::outside::{Origin, accept, plain};
 use super::task::{Recorded, TaskView};
 use crate::error::{Code, Failure, Result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,9 +43,22 @@ pub struct Reply {
     pub text: String,
 }
 
+/// What the worker's client gave back when it was asked to put a question to its user. It may help the worker; a person's answer it is not, for nobody can
+/// tell who typed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint {
+    /// The action that asked.
+    pub to: String,
+    /// The words.
+    pub text: String,
+    /// The client, as it calls itself.
+    pub through: String,
+}
+
 /// Everything that was asked of a person, in the order of the ledger, each with its answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Inquiries {
+    hints: Vec<Recorded<Hint>>,
     questions: Vec<(Recorded<Question>, Option<Recorded<Reply>>)>,
     proposals: Vec<(Recorded<Proposal>, Option<Recorded<Decided>>)>,
 }
@@ -62,6 +76,11 @@ impl Inquiries {
     /// Takes a question in.
     pub fn asked(&mut self, question: Recorded<Question>) {
         self.questions.push((question, None));
+    }
+
+    /// Takes in what a client gave back for a question.
+    pub fn hinted(&mut self, hint: Recorded<Hint>) {
+        self.hints.push(hint);
     }
 
     /// Takes a wish in.
@@ -94,6 +113,12 @@ impl Inquiries {
         }
     }
 
+    /// What was given back for a question through clients, the oldest first.
+    #[must_use]
+    pub fn hints(&self, to: &str) -> Vec<HintObject> {
+        self.hints.iter().filter(|hint| hint.value.to == to).map(HintObject::new).collect()
+    }
+
     /// The questions that nobody has answered.
     pub fn open_questions(&self) -> impl Iterator<Item = &Recorded<Question>> {
         self.questions.iter().filter(|(_, answer)| answer.is_none()).map(|(asked, _)| asked)
@@ -107,7 +132,10 @@ impl Inquiries {
     /// The questions as a report shows them.
     #[must_use]
     pub fn question_objects(&self) -> Vec<QuestionObject> {
-        self.questions.iter().map(|(asked, answer)| QuestionObject::new(asked, answer.as_ref())).collect()
+        let object = |(asked, answer): &(Recorded<Question>, Option<Recorded<Reply>>)| {
+            QuestionObject::new(asked, answer.as_ref(), self.hints(&asked.action))
+        };
+        self.questions.iter().map(object).collect()
     }
 
     /// The wishes as a report shows them.
@@ -133,6 +161,31 @@ pub struct QuestionObject {
     pub asked_at: String,
     /// What a person said; `None` while it is open.
     pub answer: Option<AnswerObject>,
+    /// What came back through the worker's client. The task waits all the same.
+    pub hints: Vec<HintObject>,
+}
+
+/// What came back through the worker's client, in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HintObject {
+    /// The words.
+    pub text: String,
+    /// The client, as it calls itself.
+    pub through: String,
+    /// Who says so.
+    pub origin: Origin,
+    /// True: the words are nobody's whom the harness trusts.
+    pub untrusted: bool,
+    /// When, RFC 3339.
+    pub at: String,
+}
+
+impl HintObject {
+    fn new(hint: &Recorded<Hint>) -> Self {
+        let Hint { text, through, .. } = hint.value.clone();
+        Self { text, through, origin: Origin::Client, untrusted: true, at: hint.at.clone() }
+    }
 }
 
 /// A person's answer, in a report.
@@ -151,7 +204,7 @@ pub struct AnswerObject {
 }
 
 impl QuestionObject {
-    fn new(asked: &Recorded<Question>, answer: Option<&Recorded<Reply>>) -> Self {
+    fn new(asked: &Recorded<Question>, answer: Option<&Recorded<Reply>>, hints: Vec<HintObject>) -> Self {
         Self {
             id: asked.action.clone(),
             text: asked.value.text.clone(),
@@ -164,6 +217,7 @@ impl QuestionObject {
                 answered_at: reply.at.clone(),
                 reference: reply.action.clone(),
             }),
+            hints,
         }
     }
 
@@ -172,6 +226,10 @@ impl QuestionObject {
     pub fn lines(&self) -> Vec<String> {
         let mut lines =
             vec![format!("question {}, in the worker's words: {}", self.id, plain(&self.text, SHOWN))];
+        for hint in &self.hints {
+            let (through, text) = (plain(&hint.through, SHOWN), plain(&hint.text, SHOWN));
+            lines.push(format!("  said through the client {through}, perhaps by a person: {text}"));
+        }
         match &self.answer {
             Some(answer) => lines.push(format!("  answered: {}", plain(&answer.text, SHOWN))),
             None => lines.push("  not answered yet; the task waits for it".to_owned()),

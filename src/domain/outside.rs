@@ -6,13 +6,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 /// Where a text came from. Only [`Origin::Person`] is somebody whose word counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// Whoever works on the task.
     Worker,
     /// A person.
     Person,
+    /// Whoever answers for the user in the program that the worker runs in: perhaps a person, perhaps the worker.
+    Client,
 }
 
 /// Takes a text of at most `most` characters that says something. `field` is the argument that it came in.

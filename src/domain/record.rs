@@ -11,7 +11,7 @@ use super::delivery::IndexState;
 use super::digest::{ObjectId, Sha256};
 use super::evidence::{Evidence, Observation};
 use super::hook::Hook;
-use super::inquiry::Reply;
+use super::inquiry::{Hint, Reply};
 use super::patch::Candidate;
 use super::policy::Effective;
 use super::publication::{Identity, Publication, Publishing};
@@ -228,6 +228,8 @@ pub enum Record {
     },
     /// A person answered a question, or refused an amendment.
     Answered(Reply),
+    /// A worker's client gave something back for a question.
+    Hinted(Hint),
     /// A person agreed to an amendment: the task has another version of its contract.
     Amended(Box<Amended>),
     /// A person added to the budget.

@@ -217,6 +217,7 @@ impl TaskView {
             }
             Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
             Record::Answered(reply) => self.inquiries.answered(recorded(entry, reply)),
+            Record::Hinted(hint) => self.inquiries.hinted(recorded(entry, hint)),
             Record::Amended(amended) => {
                 self.inquiries.amended(&recorded(entry, &*amended));
                 self.take_amendment(entry, *amended);

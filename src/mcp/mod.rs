@@ -10,6 +10,7 @@
 //! - nothing is written to the output but messages of the protocol.
 
 mod answers;
+mod elicit;
 mod lines;
 mod messages;
 mod server;
@@ -26,6 +27,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use stop::{Reason, Stop};
+use wire::InputEnd;
 
 /// The two ends of a connection.
 #[derive(Debug)]
@@ -56,9 +58,10 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     stop.watch(channel.output.try_clone().map_err(failed)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
     let (give, jobs) = mpsc::channel();
-    let server = Server::new(give, shelf.clone(), instructions);
+    let input_ended = InputEnd::default();
+    let server = Server::new(give, shelf.clone(), instructions, input_ended.clone());
     let ending = stop.clone();
-    let protocol = std::thread::spawn(move || runtime.block_on(speak(server, channel, ending)));
+    let protocol = std::thread::spawn(move || runtime.block_on(speak(server, channel, ending, input_ended)));
     let broken = work(&mut door, &jobs, &stop, &shelf);
     let spoken =
         protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
@@ -72,8 +75,8 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
 }
 
 /// The protocol's side, until the connection has ended. The line to the worker ends with it.
-async fn speak(server: Server, channel: Channel, stop: Stop) -> Result<()> {
-    let wire = wire::Wire::new(lines::read(channel.input), channel.output, stop);
+async fn speak(server: Server, channel: Channel, stop: Stop, input_ended: InputEnd) -> Result<()> {
+    let wire = wire::Wire::new(lines::read(channel.input), channel.output, stop, input_ended);
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),
@@ -96,6 +99,12 @@ fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Sh
                 broken = broken.or_else(|| run(door, call, stop));
                 // A call can end what the contract allows; an old list is no reason to end.
                 let _ = look(door, shelf);
+                shelf.done();
+            }
+            Job::Hint(hint, kept) => {
+                let wants_to_stop = || stop.reason().is_some();
+                let line = Line { wants_to_stop: &wants_to_stop, progress: &|_, _, _| {} };
+                let _ = kept.send(door.hint(&hint, &line).ok().flatten());
                 shelf.done();
             }
             Job::List(looked) => {

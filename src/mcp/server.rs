@@ -3,8 +3,10 @@
 //! Calls are put in the worker's line when their request is first looked at. The runtime has one thread and starts its tasks in the order in which they were made, so
 //! that is the order of arrival. Nothing here waits for a call but the request it belongs to.
 
-use super::answers;
 use super::messages::Called;
+use super::wire::InputEnd;
+use super::{answers, elicit};
+use crate::domain::inquiry::{Hint, HintObject};
 use crate::error::Failure;
 use crate::ops::gate::Answer;
 use rmcp::ServerHandler;
@@ -13,6 +15,7 @@ use rmcp::model::{
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
+use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 pub enum Job {
     /// A call of a tool.
     Call(Call),
+    /// Keep what the user said through the client; gives it back as it was kept.
+    Hint(Hint, oneshot::Sender<Option<HintObject>>),
     /// Look again which tools there are, then say so.
     List(oneshot::Sender<()>),
 }
@@ -80,17 +85,42 @@ pub struct Server {
     jobs: std::sync::mpsc::Sender<Job>,
     shelf: Shelf,
     config: ServerConfig,
+    input_ended: InputEnd,
 }
 
 impl Server {
     /// Hands its calls to `jobs`; says `instructions` to who connects.
     #[must_use]
-    pub fn new(jobs: std::sync::mpsc::Sender<Job>, shelf: Shelf, instructions: String) -> Self {
+    pub fn new(
+        jobs: std::sync::mpsc::Sender<Job>,
+        shelf: Shelf,
+        instructions: String,
+        input_ended: InputEnd,
+    ) -> Self {
         let program = Implementation::new("git-tender", env!("CARGO_PKG_VERSION")).with_title("git-tender");
         let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(program)
             .with_instructions(instructions);
-        Self { jobs, shelf, config }
+        Self { jobs, shelf, config, input_ended }
+    }
+
+    /// Puts a question that was just recorded to the user, as long as the client wants the answer to its call and can still say something.
+    async fn elicit(&self, called: &Called, answer: &mut Answer, context: &RequestContext<RoleServer>) {
+        let Some(id) = elicit::recorded(called, answer) else { return };
+        let hint = tokio::select! {
+            biased;
+            hint = elicit::ask(&context.peer, called, &id) => hint,
+            () = context.ct.cancelled() => None,
+            () = self.input_ended.told() => None,
+        };
+        let Some(hint) = hint else { return };
+        let (keep, kept) = oneshot::channel();
+        if self.give(Job::Hint(hint, keep)).is_err() {
+            return;
+        }
+        if let (Ok(Some(hint)), Ok(Value::Object(fields))) = (kept.await, &mut answer.result) {
+            fields.insert("hint".to_owned(), json!(hint));
+        }
     }
 
     fn give(&self, job: Job) -> Result<(), ErrorData> {
@@ -129,12 +159,14 @@ impl ServerHandler for Server {
         let (progress, steps) = mpsc::channel(16);
         let (reply, answer) = oneshot::channel();
         let is_off = Box::new(move || cancellation.is_cancelled());
-        self.give(Job::Call(Call { called, is_off, progress, reply }))?;
+        self.give(Job::Call(Call { called: called.clone(), is_off, progress, reply }))?;
         let answer = match context.meta.get_progress_token() {
             Some(token) => accompanied(answer, steps, &context.peer, token).await,
             None => answer.await.ok(),
         };
-        Ok(answers::result(answer.ok_or_else(ended)?).into())
+        let mut answer = answer.ok_or_else(ended)?;
+        self.elicit(&called, &mut answer, &context).await;
+        Ok(answers::result(answer).into())
     }
 }
 

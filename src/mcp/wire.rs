@@ -28,6 +28,7 @@ pub struct Wire {
     writer: Writer,
     waiting: Waiting,
     stop: Stop,
+    input_ended: InputEnd,
     /// The handshake has begun. Before it the SDK takes nothing but requests.
     opened: bool,
     /// An answer of our own that is being written.
@@ -36,9 +37,14 @@ pub struct Wire {
 
 impl Wire {
     /// Over lines that were read, and an output.
-    pub fn new(lines: mpsc::Receiver<Line>, output: impl Write + Send + 'static, stop: Stop) -> Self {
+    pub fn new(
+        lines: mpsc::Receiver<Line>,
+        output: impl Write + Send + 'static,
+        stop: Stop,
+        input_ended: InputEnd,
+    ) -> Self {
         let writer = Writer::start(output, stop.clone());
-        Self { lines, writer, waiting: Waiting::new(), stop, opened: false, refusal: None }
+        Self { lines, writer, waiting: Waiting::new(), stop, input_ended, opened: false, refusal: None }
     }
 
     async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -49,6 +55,7 @@ impl Wire {
             }
             self.waiting.until_fewer_than(MOST_WAITING).await;
             let Some(line) = self.lines.recv().await else {
+                self.input_ended.tell();
                 self.waiting.until_fewer_than(1).await;
                 return None;
             };
@@ -144,6 +151,21 @@ impl Transport<RoleServer> for Wire {
     }
 }
 
+/// Says when nothing more will be heard: whoever waits for the client to say something waits in vain from then on.
+#[derive(Debug, Clone, Default)]
+pub struct InputEnd(Arc<watch::Sender<bool>>);
+
+impl InputEnd {
+    fn tell(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits for it.
+    pub async fn told(&self) {
+        let _ = self.0.subscribe().wait_for(|ended| *ended).await;
+    }
+}
+
 /// The requests that have no answer yet.
 #[derive(Debug, Clone)]
 struct Waiting(Arc<watch::Sender<HashSet<RequestId>>>);
@@ -236,7 +258,7 @@ mod tests {
             give.try_send(line).expect("room");
         }
         let kept = Kept::default();
-        (Wire::new(taken, kept.clone(), Stop::new()), kept)
+        (Wire::new(taken, kept.clone(), Stop::new(), InputEnd::default()), kept)
     }
 
     fn line(value: Value) -> Line {

@@ -15,10 +15,11 @@ pub(super) use authorize::place;
 pub(super) use reference::require_own;
 
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds};
-use super::{budget, hooks, report};
+use super::{budget, hooks, inquiry, report};
 use crate::domain::budget::Key;
 use crate::domain::call::{Arrived, Called};
 use crate::domain::digest::Sha256;
+use crate::domain::inquiry::{Hint, HintObject};
 use crate::domain::record::Record;
 use crate::domain::task::TaskView;
 use crate::error::{Code, Failure, Result};
@@ -95,6 +96,14 @@ impl<'s> Door<'s> {
             }
             Err(failure) => self.turned_away(tool, arguments, failure),
         }
+    }
+
+    /// Keeps what the user said to the worker's question through its client. It is no answer, costs nothing and stops nothing.
+    pub fn hint(&mut self, hint: &Hint, line: &Line<'_>) -> Result<Option<HintObject>> {
+        let mut task = self.session.write_until(self.known.clone(), line.wants_to_stop)?;
+        let kept = inquiry::hint(&mut task, hint);
+        self.known = task.view;
+        kept
     }
 
     /// The lock was not free in time: what could not even be looked at is written down and charged as well, planned and denied at once.

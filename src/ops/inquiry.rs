@@ -1,12 +1,30 @@
-//! Questions of a worker to a person: checked here, recorded by the gate as what the call brought. The answer is `answer`'s.
+//! Questions of a worker to a person: checked here, recorded by the gate as what the call brought. The answer is `answer`'s; what comes back through the
+//! worker's own client is kept beside the question, and ends nothing.
 
 use super::session::{TaskWrite, redacted};
-use crate::domain::inquiry::Question;
+use crate::domain::inquiry::{Hint, HintObject, LONGEST_ANSWER, Question};
+use crate::domain::outside::accept;
+use crate::domain::record::Record;
 use crate::error::Result;
+use serde_json::json;
 
 /// The question as it is recorded. Changes nothing yet.
 pub fn ask(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
     task.require_active()?;
     task.view.require_room(task.view.inquiries.open_questions().count(), "questions")?;
     Question::new(&redacted(task.session, question))
+}
+
+/// Records what came back for a question through the worker's client. `None` where the question is answered by now, or was never asked.
+pub fn hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObject>> {
+    task.require_active()?;
+    if !task.view.inquiries.open_questions().any(|asked| asked.action == hint.to) {
+        return Ok(None);
+    }
+    let text = redacted(task.session, &accept("answer", &hint.text, LONGEST_ANSWER)?);
+    let hint = Hint { text, ..hint.clone() };
+    let action = task.begin("elicitation", &json!({ "action": hint.to, "through": hint.through }))?;
+    let to = hint.to.clone();
+    task.finish(action, &Record::Hinted(hint))?;
+    Ok(task.view.inquiries.hints(&to).pop())
 }

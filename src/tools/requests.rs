@@ -1,6 +1,7 @@
 //! Arguments and answers of the tools that are carried out by operations on the ledger.
 
 use crate::domain::finding::Kind;
+use crate::domain::inquiry::HintObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -134,6 +135,9 @@ pub struct Asked {
     pub id: String,
     /// What to do now.
     pub next: String,
+    /// What the user said through the client, where it can ask them. No answer yet: the task waits all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<HintObject>,
 }
 
 impl Asked {
@@ -145,6 +149,7 @@ impl Asked {
             id: id.to_owned(),
             next: "The user answers on the command line; task_status shows the answer. Until then reading and patching go on, finish does not."
                 .to_owned(),
+            hint: None,
         }
     }
 }

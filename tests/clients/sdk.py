@@ -1,6 +1,6 @@
 """Drives one task through the Python SDK; the SDK's own validation judges schemas and results.
 
-usage: sdk.py task|modern|cancel SERVER ARGUMENT...
+usage: sdk.py task|modern|cancel|elicit SERVER ARGUMENT...
 
 Prints one JSON object of what it saw; what the SDK or an assertion refuses ends it with a traceback.
 """
@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager
 import anyio
 import jsonschema
 from mcp import Client, ClientSession, StdioServerParameters, stdio_client
+from mcp.types import ElicitResult
 
 EDIT = os.environ["EDIT"]
 
 
 @asynccontextmanager
-async def session(server):
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
+async def session(server, **callbacks):
+    async with stdio_client(server) as (read, write), ClientSession(read, write, **callbacks) as client:
         await client.initialize()
         yield client
 
@@ -114,10 +115,24 @@ async def cancel(server):
             return {"status": said(await client.call_tool("task_status", {}))}
 
 
+async def elicit(server):
+    """Asks its user what the worker asks."""
+    asked = []
+
+    async def user(_context, params):
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "the second line"})
+
+    async with session(server, elicitation_callback=user) as client:
+        question = said(await client.call_tool("request_input", {"question": "Which line?"}))
+        refused = said(await client.call_tool("finish", {}))
+    return {"asked": asked, "question": question, "refused": refused}
+
+
 async def main():
     what, command, *arguments = sys.argv[1:]
     with anyio.fail_after(110):
-        seen = await {"task": task, "modern": modern, "cancel": cancel}[what](
+        seen = await {"task": task, "modern": modern, "cancel": cancel, "elicit": elicit}[what](
             StdioServerParameters(command=command, args=arguments)
         )
     print(json.dumps(seen))

@@ -115,6 +115,21 @@ fn the_python_sdk_finds_the_protocol_by_itself() {
 }
 
 #[test]
+fn what_a_user_says_to_the_python_sdk_is_no_answer_yet() {
+    if !Client::Python.is_there() {
+        return;
+    }
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract());
+    let seen = python(&world, "elicit");
+    assert!(seen["asked"][0].as_str().is_some_and(|asked| asked.contains("Which line?")), "{seen:#}");
+    assert_eq!(seen["question"]["hint"]["text"], "the second line", "{seen:#}");
+    assert_eq!(seen["refused"]["error"]["code"], "input.required", "{seen:#}");
+    assert_eq!(world.report().json["state"], "waiting_input");
+    world.untouched();
+}
+
+#[test]
 fn a_check_that_the_client_gives_up_is_stopped() {
     if !Client::Python.is_there() {
         return;

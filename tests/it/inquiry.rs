@@ -1,8 +1,9 @@
 //! Questions of a worker: they stop the task until a person answers, and the worker finds the answer.
 
+use crate::support::mcp::Client;
 use crate::support::worker::Worker;
 use crate::support::{Contract, Lab, Repo};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn opened(repo: &Repo<'_>) -> Worker {
     repo.open(&Contract::new("t1"));
@@ -178,4 +179,124 @@ fn what_was_asked_ends_with_the_task() {
     repo.json(&["cancel", "t1"]).ok();
     repo.json(&["answer", "t1", "yes"]).fails("cancelled");
     assert_eq!(repo.json(&["report", "t1"]).ok().json["state"], "cancelled");
+}
+
+/// A client that can ask its user.
+fn asking(repo: &Repo<'_>) -> Client {
+    repo.open(&Contract::new("t1"));
+    let mut client = Client::start(repo, &["t1"]);
+    client.initialize_with(json!({"elicitation": {}}));
+    client
+}
+
+/// The server's request to the client's user, after a question; the call's id with it.
+fn elicited(client: &mut Client, question: &str) -> (i64, Value) {
+    let call = client.begin("request_input", json!({ "question": question }));
+    let request = client.wait_for("a request to ask the user", |said| {
+        said["method"] == "elicitation/create" && said["id"] != json!(null)
+    });
+    (call, request)
+}
+
+fn question(repo: &Repo<'_>) -> Value {
+    let report = repo.json(&["report", "t1"]).ok();
+    assert_eq!(report.json["state"], "waiting_input");
+    report.json["questions"][0].clone()
+}
+
+#[test]
+fn what_the_user_says_through_the_client_helps_and_is_no_answer() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let mut client = asking(&repo);
+    let (call, request) = elicited(&mut client, "Which of\nboth?");
+    let (id, params) = (question(&repo)["id"].as_str().expect("an id").to_owned(), &request["params"]);
+    let message = params["message"].as_str().expect("a text");
+    assert!(message.contains("Which of\\nboth?") && message.contains(&id), "{message}");
+    assert_eq!(params["requestedSchema"]["required"], json!(["answer"]));
+    assert_eq!(params["requestedSchema"]["properties"]["answer"]["type"], "string");
+    // Other calls go on meanwhile.
+    client.call("read_file", json!({"path": "docs/a.md"})).ok();
+    let result = json!({"action": "accept", "content": {"answer": "the first"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+    let reply = client.reply(call);
+    let told = reply.ok();
+    assert_eq!((&told["status"], &told["id"]), (&json!("waiting_input"), &json!(id)));
+    let hint = &told["hint"];
+    assert_eq!((&hint["text"], &hint["through"]), (&json!("the first"), &json!("test")));
+    assert_eq!((&hint["origin"], &hint["untrusted"]), (&json!("client"), &json!(true)));
+    let asked = question(&repo);
+    assert_eq!((&asked["hints"], &asked["answer"]), (&json!([hint]), &json!(null)));
+    let text = repo.tender(&["report", "t1"]).all();
+    assert!(text.contains("said through the client test, perhaps by a person: the first"), "{text}");
+    client.call("finish", json!({})).fails("input.required");
+    assert!(client.end().code == 0);
+    repo.approve_without_terminal();
+    repo.json(&["answer", "t1", "the second"]).ok();
+    let asked = repo.json(&["report", "t1"]).ok().json["questions"][0].clone();
+    assert_eq!(
+        (&asked["answer"]["text"], &asked["answer"]["origin"]),
+        (&json!("the second"), &json!("person"))
+    );
+}
+
+#[test]
+fn a_user_who_says_nothing_leaves_the_question_open() {
+    let answers = [
+        json!({"result": {"action": "decline"}}),
+        json!({"result": {"action": "cancel"}}),
+        json!({"result": {"action": "accept"}}),
+        json!({"result": {"action": "accept", "content": {"answer": 5}}}),
+        json!({"result": {"action": "accept", "content": {"answer": " "}}}),
+        json!({"result": {"action": "accept", "content": {"answer": "x".repeat(30_000)}}}),
+        json!({"result": {"something": "else"}}),
+        json!({"error": {"code": -32601, "message": "no such method"}}),
+    ];
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let mut client = asking(&repo);
+    for (number, answer) in answers.into_iter().enumerate() {
+        let (call, request) = elicited(&mut client, &format!("The question {number}?"));
+        let mut message = answer.clone();
+        message["jsonrpc"] = json!("2.0");
+        message["id"] = request["id"].clone();
+        client.send(&message);
+        let reply = client.reply(call);
+        assert_eq!(
+            (&reply.ok()["status"], &reply.ok()["hint"]),
+            (&json!("waiting_input"), &json!(null)),
+            "{answer}"
+        );
+    }
+    assert_eq!(question(&repo)["hints"], json!([]));
+    client.end();
+}
+
+#[test]
+fn nobody_waits_for_a_user_whom_nobody_can_ask_any_more() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let mut client = asking(&repo);
+    let (call, _) = elicited(&mut client, "The first?");
+    client.cancel(call);
+    client.call("read_file", json!({"path": "docs/a.md"})).ok();
+    elicited(&mut client, "The second?");
+    let out = client.end();
+    assert_eq!(out.code, 0);
+    assert!(out.all().contains("waiting_input"), "{}", out.all());
+    assert_eq!(repo.json(&["report", "t1"]).ok().json["questions"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_client_that_cannot_ask_its_user_is_not_asked_to() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open(&Contract::new("t1"));
+    for capabilities in [json!({}), json!({"elicitation": {"url": {}}})] {
+        let mut client = Client::start(&repo, &["t1"]);
+        client.initialize_with(capabilities);
+        client.call("request_input", json!({"question": "Well?"})).ok();
+        assert!(client.heard.iter().all(|said| said["method"] != "elicitation/create"));
+        client.end();
+    }
 }

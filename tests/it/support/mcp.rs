@@ -81,7 +81,15 @@ impl Client {
     /// The handshake; its result.
     #[track_caller]
     pub fn initialize(&mut self) -> Value {
-        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        self.initialize_with(json!({}))
+    }
+
+    /// The handshake of a client with capabilities; its result.
+    #[track_caller]
+    pub fn initialize_with(&mut self, capabilities: Value) -> Value {
+        let client = json!({"name": "test", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client});
         let id = self.request("initialize", params);
         let result = self.answer(id)["result"].clone();
         self.notify("notifications/initialized", json!({}));

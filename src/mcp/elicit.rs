@@ -1,0 +1,59 @@
+//! A worker's question put to the user through the client, where the client says that it can. Nothing depends on it: a client that cannot, does not want
+//! to, or never comes back leaves the question as it is, recorded and open.
+
+use super::messages::Called;
+use crate::domain::inquiry::Hint;
+use crate::domain::outside::plain;
+use crate::ops::gate::Answer;
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, PrimitiveSchemaDefinition,
+    StringSchema,
+};
+use rmcp::service::{ElicitationMode, Peer, RoleServer};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long the user may take. The worker's call waits for it, and its client has a limit of its own.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The tool whose question is put to the user.
+const REQUEST_INPUT: &str = "request_input";
+
+/// The property that the user fills in.
+const ANSWER: &str = "answer";
+
+/// The id of a question that was just recorded.
+#[must_use]
+pub fn recorded(called: &Called, answer: &Answer) -> Option<String> {
+    let result = answer.result.as_ref().ok().filter(|_| called.name == REQUEST_INPUT)?;
+    result["id"].as_str().map(str::to_owned)
+}
+
+/// Asks, and waits until the user has said something. `None` where nothing came of it.
+pub async fn ask(client: &Peer<RoleServer>, called: &Called, id: &str) -> Option<Hint> {
+    if !client.supported_elicitation_modes().contains(&ElicitationMode::Form) {
+        return None;
+    }
+    let through = client.peer_info()?.client_info.name.clone();
+    let question = called.arguments["question"].as_str().unwrap_or_default();
+    let form = form(question, id).ok()?;
+    let said = client.create_elicitation_with_timeout(form, Some(PATIENCE)).await.ok()?;
+    Some(Hint { to: id.to_owned(), text: text(&said)?, through: plain(&through, 80) })
+}
+
+fn form(question: &str, id: &str) -> Result<ElicitRequestParams, &'static str> {
+    let message = format!(
+        "The worker asks: {}\nWhat you say here is passed on to it. The task waits until you answer on the command line: git tender answer TASK {id} TEXT",
+        plain(question, usize::MAX)
+    );
+    let answer = PrimitiveSchemaDefinition::String(StringSchema::new().title("Answer"));
+    let requested_schema = ElicitationSchema::builder().required_property(ANSWER, answer).build()?;
+    Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// What the user said, if they meant to say something.
+fn text(said: &ElicitResult) -> Option<String> {
+    let content = said.content.as_ref().filter(|_| said.action == ElicitationAction::Accept)?;
+    let text = content.get(ANSWER).and_then(Value::as_str)?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
