@@ -6,8 +6,9 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench runs programs and makes files of its own")]
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_git-tender");
@@ -23,6 +24,9 @@ fn main() {
     deliver("deliver 1 file of 100 / git apply", 100, 1, runs);
     if large > 0 {
         deliver(&format!("deliver 1 file of {large} / git apply"), large, 1, runs);
+    }
+    for calls in [0, 1_000] {
+        call(1_000, calls, runs);
     }
     open(1_000, runs);
     pipeline(1_000, runs);
@@ -57,14 +61,15 @@ impl Lab {
         self.dir.path().join("repo")
     }
 
+    fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.top());
+        command.env("HOME", self.dir.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+    }
+
     fn run(&self, program: &str, args: &[&str]) -> Output {
-        let output = Command::new(program)
-            .args(args)
-            .current_dir(self.top())
-            .env("HOME", self.dir.path())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .expect("starts");
+        let output = self.command(program, args).output().expect("starts");
         assert!(
             output.status.success(),
             "{program} {args:?}: {}{}",
@@ -98,7 +103,10 @@ impl Lab {
     }
 
     fn contract(&self, task: &str, path: &Path) {
-        let text = format!(r#"{{"taskId":"{task}","goal":"bench","writeScope":["**"],"allowedTools":[]}}"#);
+        let text = format!(
+            r#"{{"taskId":"{task}","goal":"bench","writeScope":["**"],"allowedTools":["read_file","apply_patch"],
+                "budget":{{"toolCalls":100000}}}}"#
+        );
         std::fs::write(path, text).expect("writes");
     }
 }
@@ -109,6 +117,11 @@ fn text(bytes: &[u8]) -> String {
 
 fn name(n: usize) -> String {
     format!("d{:04}/f{n:06}.txt", n / 100)
+}
+
+/// What stands in the changed line after so many patches.
+fn word(patches: usize) -> String {
+    if patches == 0 { "old".to_owned() } else { format!("new{patches}") }
 }
 
 fn content(n: usize, word: &str) -> String {
@@ -153,6 +166,82 @@ fn deliver(case: &str, files: usize, changed: usize, runs: usize) {
         }
     }
     row(case, ours, peer);
+}
+
+/// A worker's connection.
+struct Worker {
+    server: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn connect(lab: &Lab, task: &str) -> Self {
+        let mut command = lab.command(PROGRAM, &["mcp", task]);
+        let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+        let input = server.stdin.take().expect("piped");
+        let output = BufReader::new(server.stdout.take().expect("piped"));
+        let mut worker = Self { server, input, output };
+        let client = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}"#;
+        worker.ask("initialize", client);
+        writeln!(worker.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)
+            .expect("writes");
+        worker
+    }
+
+    fn ask(&mut self, method: &str, params: &str) -> Duration {
+        let start = Instant::now();
+        writeln!(self.input, r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+            .expect("writes");
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).expect("reads");
+        let took = start.elapsed();
+        assert!(answer.contains(r#""result""#) && !answer.contains(r#""isError":true"#), "{answer}");
+        took
+    }
+
+    fn call(&mut self, tool: &str, arguments: &str) -> Duration {
+        self.ask("tools/call", &format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#))
+    }
+
+    fn end(self) {
+        let Self { mut server, input, output } = self;
+        drop((input, output));
+        assert!(server.wait().expect("ends").success());
+    }
+}
+
+/// A worker's patch of one file, as the next of `before` calls, against the same patch by a process that keeps no account of it.
+fn call(files: usize, before: usize, runs: usize) {
+    let lab = Lab::new(files);
+    let patch = lab.patch(1);
+    let patch = patch.to_str().expect("UTF-8");
+    let contract = lab.dir.path().join("contract.json");
+    lab.contract("c", &contract);
+    lab.run(PROGRAM, &["open", contract.to_str().expect("UTF-8")]);
+    let mut worker = Worker::connect(&lab, "c");
+    for n in 0..before {
+        worker.call("read_file", &format!(r#"{{"path":"{}"}}"#, name(n % files)));
+    }
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for run in 0..=runs {
+        let (old, new) = (word(run), word(run + 1));
+        let lines = [
+            "*** Begin Patch".to_owned(),
+            format!("*** Update File: {}", name(0)),
+            format!("@@\\n-{old} 0\\n+{new} 0"),
+            "*** End Patch".to_owned(),
+        ];
+        let one = worker.call("apply_patch", &format!(r#"{{"patch":"{}"}}"#, lines.join("\\n")));
+        let other = lab.timed("git", &["apply", patch]);
+        lab.git(&["apply", "-R", patch]);
+        if run > 0 {
+            ours.push(one);
+            peer.push(other);
+        }
+    }
+    worker.end();
+    row(&format!("apply_patch to 1 file after {before} calls / git apply"), ours, peer);
 }
 
 fn open(files: usize, runs: usize) {

@@ -71,12 +71,11 @@ pub fn verify(
 }
 
 /// The same for a task that is held already and may still be worked on.
-pub fn produce(
+fn produce(
     task: &mut TaskWrite<'_>,
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<VerificationObject> {
-    let session = task.session;
     let candidate = task.view.last_candidate()?.value.clone();
     allow(task, options)?;
     tripwire::look(task)?;
@@ -84,23 +83,51 @@ pub fn produce(
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
     task.act("verify", &params, |_| Ok((Record::Observed(Box::new(observation.clone())), ())))?;
+    complete(task, &candidate, &observation, options, progress)
+}
+
+/// The same where the candidate was captured under the lock that is held: what was looked at then is still so.
+pub fn produce_for_captured(
+    task: &mut TaskWrite<'_>,
+    candidate: &Candidate,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<VerificationObject> {
+    let observed = task.view.observation.as_ref().map(|observed| observed.value.clone());
+    let observation = observed
+        .filter(|observed| observed.candidate == candidate.candidate)
+        .ok_or_else(|| Failure::internal("a capture without an observation"))?;
+    allow(task, options)?;
+    known_ids(&observation, options.only)?;
+    complete(task, candidate, &observation, options, progress)
+}
+
+/// Runs what is missing for what was observed, and judges all of it.
+fn complete(
+    task: &mut TaskWrite<'_>,
+    candidate: &Candidate,
+    observation: &Observation,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<VerificationObject> {
+    let session = task.session;
     let mut made = Vec::new();
     let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
-    let jobs: Vec<Job> = verdict::missing(&observation, &before)
+    let jobs: Vec<Job> = verdict::missing(observation, &before)
         .into_iter()
-        .filter(|job| wanted(&observation, job, options.only))
+        .filter(|job| wanted(observation, job, options.only))
         .collect();
     let total = jobs.len() as u64;
     let bound = Bound::of(task);
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
-        match run(task, &candidate, &observation, job, bound)? {
+        match run(task, candidate, observation, job, bound)? {
             Some(records) => made.extend(records),
             None => break,
         }
     }
     let evidence = report::evidence(&task.ledger, &task.view)?;
-    let mut rows = report::judge(&session.blobs(), &observation, &evidence);
+    let mut rows = report::judge(&session.blobs(), observation, &evidence);
     budget::explain(&task.view, &mut rows);
     verdict::mark_reused(&mut rows, &made);
     let mut object = object(&task.view.id, observation.candidate, rows);

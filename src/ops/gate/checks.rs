@@ -85,7 +85,7 @@ fn produce(
     let candidate = submit::take_now(task, None)?;
     let options = Options { only, explain: Explain::No, sandbox: Sandbox::AsContracted };
     let progress = |done, total| (line.progress)(done, total, "running verifiers");
-    let verification = verify::produce(task, &options, &progress)?;
+    let verification = verify::produce_for_captured(task, &candidate, &options, &progress)?;
     (line.progress)(1, 1, "done");
     task.refresh()?;
     Ok((candidate, verification))
