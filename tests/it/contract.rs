@@ -160,7 +160,7 @@ fn damaged_and_huge_documents_are_refused_in_one_sentence() {
     let file = huge.file(&lab);
     let started = std::time::Instant::now();
     let error = refused(&repo, &file, "contract.invalid", &[]);
-    assert!(started.elapsed().as_secs() < 10);
+    assert!(started.elapsed().as_secs() < 60);
     assert!(error.to_string().len() < 10_000, "the document is not quoted back");
 }
 

@@ -117,7 +117,7 @@ fn race(style: Style, rounds: usize) {
             world.tree().into_keys().filter(|n| !["a", "t", "z"].contains(&n.as_str())).collect();
         assert!(strange.is_empty(), "{strange:?}");
     }
-    assert!(overlaps * 5 >= saves, "{style:?}: only {overlaps} of {saves} saves overlapped a delivery");
+    assert!(overlaps * 2 >= rounds, "{style:?}: only {overlaps} of {saves} saves overlapped a delivery");
     assert!(refused > 0, "{style:?}: {applied} {refused}");
 }
 
