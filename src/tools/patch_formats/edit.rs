@@ -60,7 +60,9 @@ fn made_from(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<bo
         return Ok(true);
     }
     // Git names what it stores, which may have other line ends than the disk.
-    let stored: Vec<u8> = String::from_utf8_lossy(bytes).replace("\r\n", "\n").into_bytes();
+    let ends = bytes.iter().zip(bytes.iter().skip(1)).map(|two| two == (&b'\r', &b'\n')).chain([false]);
+    let stored: Vec<u8> =
+        bytes.iter().zip(ends).filter(|(_, is_end)| !is_end).map(|(byte, _)| *byte).collect();
     if format.blob_id(&stored)?.as_str().starts_with(id.as_str()) {
         return Ok(false);
     }

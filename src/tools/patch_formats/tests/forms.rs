@@ -270,6 +270,16 @@ fn encodings_stay() {
 }
 
 #[test]
+fn git_names_what_it_stores_with_other_line_ends() {
+    let stored = ObjectFormat::Sha1.blob_id(b"caf\xe9\nold\r \r\n").expect("an id");
+    let head =
+        format!("diff --git a/f b/f\nindex {}..0000000 100644\n--- a/f\n+++ b/f\n", &stored.as_str()[..9]);
+    let before = Files::from([("f".to_owned(), b"caf\xe9\r\nold\r \r\r\n".to_vec())]);
+    let after = patched(&before, &format!("{head}@@ -1 +1,2 @@\n café\n+new\n")).expect("the same file");
+    assert_eq!(after["f"].escape_ascii().to_string(), "caf\\xe9\\r\\nnew\\r\\nold\\r \\r\\r\\n");
+}
+
+#[test]
 fn a_byte_order_mark_is_part_of_the_first_line_where_the_patch_shows_it() {
     let marked = "\u{feff}one\ntwo\n";
     let shown = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-\u{feff}one\n+\u{feff}uno\n two\n";
