@@ -95,11 +95,12 @@ fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Sh
     let mut broken = None;
     for job in jobs {
         match job {
-            Job::Call(call) => {
+            Job::Call(call, looked) => {
                 broken = broken.or_else(|| run(door, call, stop));
-                // A call can end what the contract allows; an old list is no reason to end.
-                let _ = look(door, shelf);
+                // A person may have agreed to other tools; an old list is no reason to end.
+                let changed = look(door, shelf).unwrap_or(false);
                 shelf.done();
+                let _ = looked.send(changed);
             }
             Job::Hint(hint, kept) => {
                 let wants_to_stop = || stop.reason().is_some();
@@ -140,7 +141,7 @@ fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
     Some(failure)
 }
 
-fn look(door: &Door<'_>, shelf: &Shelf) -> Result<()> {
-    shelf.show(door.tools()?.iter().map(answers::tool).collect());
-    Ok(())
+/// Puts up the tools that there are now. True where they are others than before.
+fn look(door: &Door<'_>, shelf: &Shelf) -> Result<bool> {
+    Ok(shelf.show(door.tools()?.iter().map(answers::tool).collect()))
 }

@@ -22,8 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// What the worker has to do.
 pub enum Job {
-    /// A call of a tool.
-    Call(Call),
+    /// A call of a tool; after it, say whether there are other tools than before.
+    Call(Call, oneshot::Sender<bool>),
     /// Keep what the user said through the client; gives it back as it was kept.
     Hint(Hint, oneshot::Sender<Option<HintObject>>),
     /// Look again which tools there are, then say so.
@@ -61,9 +61,12 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Puts the present tools up.
-    pub fn show(&self, tools: Vec<Tool>) {
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = tools;
+    /// Puts the present tools up. True where they are others than before.
+    pub fn show(&self, tools: Vec<Tool>) -> bool {
+        let mut shown = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *shown != tools;
+        *shown = tools;
+        changed
     }
 
     /// The worker is done with a job.
@@ -98,9 +101,11 @@ impl Server {
         input_ended: InputEnd,
     ) -> Self {
         let program = Implementation::new("git-tender", env!("CARGO_PKG_VERSION")).with_title("git-tender");
-        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(program)
-            .with_instructions(instructions);
+        let config = ServerConfig::new(
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build(),
+        )
+        .with_server_info(program)
+        .with_instructions(instructions);
         Self { jobs, shelf, config, input_ended }
     }
 
@@ -158,8 +163,10 @@ impl ServerHandler for Server {
         let cancellation = context.ct.clone();
         let (progress, steps) = mpsc::channel(16);
         let (reply, answer) = oneshot::channel();
+        let (looked, changed) = oneshot::channel();
         let is_off = Box::new(move || cancellation.is_cancelled());
-        self.give(Job::Call(Call { called: called.clone(), is_off, progress, reply }))?;
+        self.give(Job::Call(Call { called: called.clone(), is_off, progress, reply }, looked))?;
+        tell_of_other_tools(context.peer.clone(), changed);
         let answer = match context.meta.get_progress_token() {
             Some(token) => accompanied(answer, steps, &context.peer, token).await,
             None => answer.await.ok(),
@@ -168,6 +175,15 @@ impl ServerHandler for Server {
         self.elicit(&called, &mut answer, &context).await;
         Ok(answers::result(answer).into())
     }
+}
+
+/// Tells the client once a call has shown that there are other tools by now. Without a handshake nobody wants to be told.
+fn tell_of_other_tools(client: Peer<RoleServer>, changed: oneshot::Receiver<bool>) {
+    tokio::spawn(async move {
+        if changed.await == Ok(true) && client.peer_info().is_some() {
+            let _ = client.notify_tool_list_changed().await;
+        }
+    });
 }
 
 /// Waits for the answer and passes on the progress until then. A client that does not take it in holds up nothing but the reports.

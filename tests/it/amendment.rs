@@ -1,5 +1,6 @@
 //! Amendments: proposed by a worker, decided by a person, and what follows for the candidate and its evidence.
 
+use crate::support::mcp::Client;
 use crate::support::repo::path_text;
 use crate::support::worker::Worker;
 use crate::support::{Contract, Lab, Repo, Task, Verifier};
@@ -292,4 +293,30 @@ fn a_task_cannot_lose_what_one_of_its_parts_still_has() {
     assert_eq!(report(&repo)["contract"]["version"], 2);
     repo.json(&["cancel", "t1"]).ok();
     repo.json(&["answer", "t1", &wish, "yes"]).fails("cancelled");
+}
+
+#[test]
+fn a_client_hears_of_tools_that_a_person_has_agreed_to() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open(&Contract::new("t1").set("allowedTools", json!(["read_file"])));
+    repo.approve_without_terminal();
+    let mut client = Client::start(&repo, &["t1"]);
+    let capabilities = client.initialize()["capabilities"].clone();
+    assert_eq!(capabilities["tools"]["listChanged"], json!(true), "{capabilities:#}");
+    let change =
+        json!({"change": {"allowedTools": ["read_file", "search_text"]}, "reason": "to find things"});
+    client.call("propose_amendment", change).ok();
+    client.call("task_status", json!({})).ok();
+    repo.json(&["answer", "t1", "yes"]).ok();
+    let told = |said: &Value| said["method"] == "notifications/tools/list_changed";
+    assert!(!client.heard.iter().any(told), "nothing had changed before");
+    client.call("task_status", json!({})).ok();
+    client.wait_for("word of other tools", told);
+    let id = client.request("tools/list", json!({}));
+    let listed = client.answer(id)["result"]["tools"].to_string();
+    assert!(listed.contains("search_text"), "{listed}");
+    client.call("search_text", json!({"pattern": "line"})).ok();
+    let rest = client.end().all();
+    assert!(!rest.contains("list_changed"), "told once: {rest}");
 }
