@@ -20,6 +20,8 @@ pub enum Origin {
     Floor,
     /// Protected paths are touched.
     Protected,
+    /// The contract allows the verifier, and requires nothing of it.
+    Allowed,
     /// The contract forbids the verifier.
     Forbidden,
 }
@@ -106,17 +108,14 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
             Permission::Allowed,
         ));
     }
-    for verifier in &contract.verification.forbidden {
+    let lists = &contract.verification;
+    let allowed = lists.allowed.iter().map(|id| (id, Origin::Allowed, Permission::Allowed));
+    let forbidden = lists.forbidden.iter().map(|id| (id, Origin::Forbidden, Permission::Forbidden));
+    for (verifier, origin, permission) in allowed.chain(forbidden) {
         if !found.iter().any(|c| c.verifier == *verifier) {
-            let mut row = clause(
-                free_id(&found, verifier),
-                verifier.clone(),
-                verifier,
-                Origin::Forbidden,
-                Permission::Forbidden,
-            );
-            row.required = false;
-            found.push(row);
+            let id = free_id(&found, verifier);
+            let row = clause(id, verifier.clone(), verifier, origin, permission);
+            found.push(Clause { required: false, ..row });
         }
     }
     found
@@ -171,18 +170,19 @@ mod tests {
     #[test]
     fn rows_come_in_the_documented_order() {
         let contract = contract(
-            r#""verification": {"allowed": ["unit", "lint"], "forbidden": ["build", "deploy"]},
+            r#""verification": {"allowed": ["unit", "lint", "spell"], "forbidden": ["build", "deploy"]},
                "requirements": [{"id": "r", "text": "x", "verifier": "unit"},
                                 {"id": "s", "text": "x", "verifier": "lint", "required": false}],
                "artifacts": [{"path": "a"}]"#,
         );
         let rows = shown(&contract, &["unit", "lint", "build", "extra"], &["a"]);
         let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
-        assert_eq!(ids, ["r", "s", "artifacts", "lint", "build", "extra", "protected", "deploy"]);
+        assert_eq!(ids, ["r", "s", "artifacts", "lint", "build", "extra", "protected", "spell", "deploy"]);
         let of = |id: &str| rows.iter().find(|row| row.0 == id).cloned().expect(id);
         assert_eq!((of("lint").1, of("lint").2), (true, Origin::Floor), "an optional row is no floor");
         assert_eq!((of("build").1, of("build").3), (true, Permission::Forbidden), "it cannot be completed");
         assert_eq!(of("extra").3, Permission::Allowed, "not being named is not being forbidden");
+        assert_eq!((of("spell").1, of("spell").2), (false, Origin::Allowed), "it may run, and need not");
         assert_eq!((of("deploy").1, of("deploy").2), (false, Origin::Forbidden));
     }
 

@@ -375,11 +375,41 @@ fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
     narrowings
 }
 
+/// What of a pattern lies within a ceiling.
+fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
+    let Ok(scope) = Scope::new(vec![pattern.clone()]) else { return vec![pattern] };
+    let fit = scope.fits(ceiling).first().map(|(_, fit)| *fit);
+    match fit {
+        Some(Fit::Outside) => Vec::new(),
+        Some(Fit::Partly) => {
+            let inner = ceiling.fits(&scope).into_iter().filter(|(_, fit)| *fit == Fit::Within);
+            let inner: Vec<String> = inner.map(|(text, _)| text.to_owned()).collect();
+            if inner.is_empty() { vec![pattern] } else { inner }
+        }
+        Some(Fit::Within) | None => vec![pattern],
+    }
+}
+
 impl Effective {
     /// True where a task may change the path. No [`RepoPath`] is git's own, so that `.git` never comes here.
     #[must_use]
     pub fn write_allows(&self, path: &RepoPath) -> bool {
         self.write.iter().all(|scope| scope.matches(path))
+    }
+
+    /// Patterns for people of what [`Effective::write_allows`]: the contract's, without what lies outside of a ceiling. Where one lies in it partly, the
+    /// ceiling's own patterns within it take its place, if there are such.
+    #[must_use]
+    pub fn write_patterns(&self) -> Vec<String> {
+        let (first, ceilings) = match self.write.split_first() {
+            Some((first, ceilings)) => (first.patterns().to_vec(), ceilings),
+            None => (Vec::new(), [].as_slice()),
+        };
+        let mut patterns = ceilings.iter().fold(first, |patterns, ceiling| {
+            patterns.into_iter().flat_map(|pattern| within(pattern, ceiling)).collect()
+        });
+        patterns.dedup();
+        patterns
     }
 
     /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and the

@@ -318,6 +318,9 @@ pub struct Report {
     pub delivery: Option<DeliveryObject>,
     /// The sealed contract.
     pub contract: Seal,
+    /// What the policy, or the kind of the task, took away of it; one line each.
+    #[serde(default)]
+    pub narrowed: Vec<String>,
     /// What became of the calls of workers, where there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Counts>,
@@ -367,6 +370,7 @@ impl Report {
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
+            narrowed: opened.narrowed.clone(),
             calls: (!view.calls.is_empty()).then(|| view.calls.counts()),
             unfinished: view.unfinished.clone(),
         }

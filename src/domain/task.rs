@@ -431,7 +431,9 @@ fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
     Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
 }
 
-fn candidate_state(rows: &[Row]) -> TaskState {
+/// The state of a candidate by itself, given its requirement rows.
+#[must_use]
+pub fn candidate_state(rows: &[Row]) -> TaskState {
     let mut required = rows.iter().filter(|row| row.required).map(|row| row.verdict);
     let bad = |verdict: Verdict| matches!(verdict, Verdict::Failed | Verdict::Error);
     if required.clone().any(bad) {

@@ -248,11 +248,17 @@ impl<'a> Worktree<'a> {
         Ok(facts)
     }
 
+    fn is_folder(&self, path: &RepoPath) -> bool {
+        self.top.resolve(Some(path)).is_ok()
+    }
+
     /// After the write: every path read and hashed again. Refused (`version.conflict`) where one is not what was written.
     pub fn confirm(&self, changes: &[Change]) -> Result<()> {
         let differs = |change: &Change| -> Option<Failure> {
             let found = match self.look(&change.path) {
                 Ok(seen) => seen.file.map(|file| file.state),
+                // Other paths of the patch lie beneath it now.
+                Err(_) if change.new.is_none() && self.is_folder(&change.path) => None,
                 Err(failure) => return Some(failure),
             };
             if found == change.new {

@@ -41,7 +41,7 @@ impl Limits<'_> {
             .detail("rule", "outside the write scope")
             .detail("allowed", self.scope)
             .remedy(
-                "Undo the change of this path, or ask for a contract with a wider writeScope.",
+                "Undo the change of this path, or ask for a wider writeScope; what the policy or the kind of the task narrowed stands in the report.",
                 ["git", "tender", "report"],
             ),
         )

@@ -23,7 +23,7 @@ pub fn tool(spec: &Spec) -> Tool {
     );
     Tool::new(spec.name, spec.description, object(&spec.input))
         .with_title(spec.title)
-        .with_raw_output_schema(Arc::new(with_warning(object(&spec.output))))
+        .with_raw_output_schema(Arc::new(answer_schema(object(&spec.output))))
         .with_annotations(hints)
 }
 
@@ -72,13 +72,36 @@ fn object(schema: &Value) -> Map<String, Value> {
     schema.as_object().cloned().unwrap_or_else(|| Map::from_iter([("type".to_owned(), json!("object"))]))
 }
 
-/// The gate may put a warning beside any result.
-fn with_warning(mut schema: Map<String, Value>) -> Map<String, Value> {
+/// A tool's result or a failure; the gate may put a warning beside either. There are clients that hold failures to this schema as well, and throw away what
+/// does not fit.
+fn answer_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         properties.entry("warning").or_insert_with(|| json!({ "type": "string" }));
+        properties.entry("error").or_insert_with(failure_schema);
     }
+    let required = schema.remove("required").unwrap_or_else(|| json!([]));
+    schema.insert("anyOf".to_owned(), json!([{ "required": required }, { "required": ["error"] }]));
     schema
+}
+
+/// The failure object of the command line.
+fn failure_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "Why the call was refused or failed.",
+        "properties": {
+            "code": { "type": "string" },
+            "category": { "type": "string" },
+            "message": { "type": "string" },
+            "subject": { "type": ["string", "null"] },
+            "retry": { "type": "string" },
+            "details": { "type": "object" },
+            "remedy": { "type": ["object", "null"] },
+            "ref": { "type": ["string", "null"] },
+        },
+        "required": ["code", "category", "message"],
+    })
 }
 
 #[cfg(test)]
@@ -124,14 +147,18 @@ mod tests {
             title: "An x",
             description: "does x",
             input: json!({"type": "object", "additionalProperties": false}),
-            output: json!({"type": "object", "additionalProperties": false, "properties": {"a": {}}}),
+            output: json!({"type": "object", "additionalProperties": false, "properties": {"a": {}}, "required": ["a"]}),
             read_only: true,
             destructive: false,
             idempotent: true,
         };
         let said = serde_json::to_value(tool(&spec)).expect("serializes");
         assert_eq!(said["inputSchema"], spec.input);
-        assert_eq!(said["outputSchema"]["properties"], json!({"a": {}, "warning": {"type": "string"}}));
+        let output = &said["outputSchema"];
+        assert_eq!(output["properties"]["a"], json!({}));
+        assert_eq!(output["properties"]["warning"], json!({"type": "string"}));
+        assert_eq!(output["required"], Value::Null);
+        assert_eq!(output["anyOf"], json!([{"required": ["a"]}, {"required": ["error"]}]));
         let hints = &said["annotations"];
         assert_eq!(
             [

@@ -137,7 +137,7 @@ fn beyond(task: &TaskWrite<'_>, opened: &Opened, candidate: &Candidate) -> Resul
     let objects = task.session.repository.objects(Some(&quarantine))?;
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
-        scope: opened.contract.write_scope.patterns(),
+        scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),
     };
     Ok(Failure::first_of(violations(&objects, &candidate.base_tree, &candidate.tree, &limits)?))

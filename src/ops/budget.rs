@@ -4,11 +4,12 @@
 //! where there is no further slice. So runs of several sub-tasks side by side cannot use the same rest twice, and what a crash cuts off is
 //! known to a slice.
 
-use super::Session;
 use super::session::{RunningAction, TaskWrite, load, milliseconds};
+use super::{Session, report};
 use crate::domain::action::Actor;
 use crate::domain::budget::{Cost, Member, Reservation, Standing, standing};
-use crate::domain::task::{Record, TaskView};
+use crate::domain::report::word;
+use crate::domain::task::{Record, TaskView, candidate_state};
 use crate::domain::verdict::{NEVER_RUN, Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
@@ -62,11 +63,14 @@ pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
         return Err(repeated);
     }
     let Some(spent) = task.view.spent() else { return Ok(()) };
-    let kept = task.view.candidates.last().map_or_else(
-        || "there is no candidate yet".to_owned(),
-        |last| format!("candidate {} is kept", last.value.candidate),
-    );
-    Err(spent.refusal(&kept))
+    let Some(last) = task.view.candidates.last() else {
+        return Err(spent.refusal("there is no candidate yet"));
+    };
+    let evidence = report::evidence(&task.ledger, &task.view)?;
+    let state = word(&candidate_state(&report::rows(&task.session.blobs(), &task.view, &evidence)?));
+    let number = last.value.candidate;
+    let refusal = spent.refusal(&format!("candidate {number} is kept ({})", state.replace('_', " ")));
+    Err(refusal.detail("candidate", number).detail("candidateState", state))
 }
 
 /// Somebody at a terminal, or the standing consent of the repository's owner.

@@ -91,8 +91,9 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
         return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already());
     }
     task.require_active()?;
-    task.view.require_answered()?;
-    task.view.last_candidate()?;
+    if let Err(missing) = task.view.last_candidate() {
+        return with_both(Err(missing), task.view.require_answered());
+    }
     budget::require_left(&task)?;
     tripwire::look(&mut task)?;
     let observation = verify::observe(&mut task)?;
@@ -119,8 +120,28 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     Ok(delivered)
 }
 
+/// Of two things that have to hold, both are told where neither does.
+fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
+    match (first, second) {
+        (Ok(value), second) => second.map(|()| value),
+        (Err(first), second) => {
+            let all = std::iter::once(first.clone()).chain(second.err()).collect();
+            Err(Failure::first_of(all).unwrap_or(first))
+        }
+    }
+}
+
 /// What has to hold before the live tree is even looked at.
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
+    let clearance = with_both(shown(task, rows), task.view.require_answered())?;
+    if !explore::is_meant(task) && !task.view.publishes() {
+        same_branch(task, options.place)?;
+    }
+    Ok(clearance)
+}
+
+/// What the rows have to show.
+fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
     let candidate = &task.view.last_candidate()?.value;
     let explores = explore::is_meant(task);
     if candidate.changes.is_empty() && !explores {
@@ -139,8 +160,6 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
         .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
     if explores {
         explore::require_something(task, rows)?;
-    } else if !task.view.publishes() {
-        same_branch(task, options.place)?;
     }
     Ok(clearance)
 }

@@ -134,6 +134,7 @@ impl<'s> Door<'s> {
     fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
         let mut action = task.action(tool, arguments);
         let (id, arrived) = (action.id().to_owned(), Instant::now());
+        let was_stopped = task.view.repeated().is_some();
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
             Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
@@ -145,7 +146,7 @@ impl<'s> Door<'s> {
         };
         hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
         match after(task) {
-            Ok((Some(stopped), _)) if counts(&result) => {
+            Ok((Some(stopped), _)) if !was_stopped && counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
                 Answer {
                     result: Err(stopped.reference(&id).detail("last", last)),

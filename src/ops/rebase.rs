@@ -335,7 +335,7 @@ fn capture(
     let objects = task.session.repository.objects(Some(quarantine))?;
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
-        scope: opened.contract.write_scope.patterns(),
+        scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),
     };
     if let Some(failure) = Failure::first_of(violations(&objects, &opened.base.tree, tree, &limits)?) {

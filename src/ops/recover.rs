@@ -300,11 +300,14 @@ pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: 
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
 fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
     let (mut planned, mut staged, mut taking_back): (Option<Planned>, _, _) = (None, None, false);
+    let mut complete = false;
     for record in records(entries)? {
         match record {
             Record::Planned(found) => planned = Some(*found),
             Record::Staged(found) => staged = Some(*found),
             Record::TakingBack | Record::TakenBack { .. } => taking_back = true,
+            // The last note of a change of the worktree; of anything else it is the end of the action, which is not unfinished then.
+            Record::Done { .. } => complete = true,
             _ => {}
         }
     }
@@ -312,6 +315,7 @@ fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)
         plan: planned.plan.clone(),
         staged,
         taking_back,
+        complete,
         outcome: if planned.undoes { Outcome::Reverted } else { Outcome::Applied },
     });
     Ok((planned, unfinished))

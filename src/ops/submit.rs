@@ -137,7 +137,7 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
     let (session, id) = (task.session, task.view.id.as_str());
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),
-        scope: opened.contract.write_scope.patterns(),
+        scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(most),
     };
     let quarantine = session.quarantine(id);

@@ -361,6 +361,9 @@ pub fn report(report: &Report) -> String {
         report.contract.version,
         short(&report.contract.sha256.to_string())
     );
+    for line in &report.narrowed {
+        let _ = writeln!(out, "  {} {}", styled(OPEN, "narrowed:"), plain(line, usize::MAX));
+    }
     let _ = writeln!(
         out,
         "  sandbox   {} asked for, {} enforced",

@@ -42,7 +42,7 @@ impl Place<'_> {
 
     /// Checks the path of a directory: `None` is the top.
     pub fn folder_path(text: Option<&str>) -> Result<Option<RepoPath>> {
-        match text.map(|text| text.strip_suffix('/').unwrap_or(text)) {
+        match text.map(|text| text.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(text)) {
             None | Some("" | ".") => Ok(None),
             Some(text) => Self::path(text).map(Some),
         }

@@ -177,3 +177,17 @@ fn the_inspector_completes_a_task() {
     assert_eq!(call("finish", &[])["done"], true);
     world.is_completed_by(&["read_file", "apply_patch", "run_check", "task_status", "finish"]);
 }
+
+/// It holds every answer to the schema that the tool declares.
+#[test]
+fn the_inspector_hears_why_a_call_is_refused() {
+    if !Client::Inspector.is_there() {
+        return;
+    }
+    let lab = Lab::new();
+    let world = World::new(&lab, &contract());
+    let question = ["--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path=../x"];
+    let refused = inspector(&world, &question)["structuredContent"].clone();
+    assert_eq!(refused["error"]["code"], "scope.violation", "{refused:#}");
+    world.untouched();
+}

@@ -133,7 +133,8 @@ fn a_run_is_cut_to_what_is_left_and_the_task_pauses() {
     ] {
         let answer = repo.json(args);
         let error = answer.fails("budget.exhausted");
-        assert_eq!(error["details"], json!({"wallSeconds": {"used": 1, "limit": 1}}), "{args:?}");
+        let kept = json!({"wallSeconds": {"used": 1, "limit": 1}, "candidate": 1, "candidateState": "verification_failed"});
+        assert_eq!(error["details"], kept, "{args:?}");
         assert!(error["message"].as_str().expect("text").contains("candidate 1"), "{error:#}");
         assert_eq!(error["remedy"]["command"][2], "resume");
     }

@@ -359,6 +359,35 @@ fn finishing_can_say_no_and_what_did_not_run_is_said() {
     client.call("read_file", json!({"path": "docs/b.md"})).fails("state.invalid");
 }
 
+#[test]
+fn what_is_allowed_and_not_required_may_be_run_and_is_reported() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for (name, script) in [("unit", "case_ok a\nfinish"), ("lint", "case_bad b\nfinish")] {
+        Verifier::new(name).script(script).write(&repo);
+    }
+    repo.commit("verifiers");
+    let requirements = json!([{"id": "works", "text": "it works", "verifier": "unit"}]);
+    let task = repo.open(&contract().allowed(&["unit", "lint"]).set("requirements", requirements));
+    task.write("docs/b.md", "x\n");
+    repo.json(&["submit", "t1"]).ok();
+    let lint = |json: &Value| {
+        let rows = json["requirements"].as_array().expect("rows").iter();
+        let row = rows.clone().find(|row| row["verifier"] == "lint").expect("a row").clone();
+        (row["required"].clone(), row["verdict"].clone())
+    };
+    assert_eq!(lint(&report(&repo, "t1")), (json!(false), json!("not_run")));
+    let mut client = Client::open(&repo, "t1");
+    assert_eq!(client.call("run_check", json!({"id": "lint"})).ok()["verdict"], "failed");
+    let finished = client.call("finish", json!({}));
+    assert_eq!(
+        (&finished.ok()["done"], lint(finished.ok())),
+        (&json!(true), (json!(false), json!("failed")))
+    );
+    drop(client);
+    repo.json(&["deliver", "t1"]).ok();
+}
+
 /// A verifier that runs anew with the same outcome is nothing new, whatever its logs are called.
 #[test]
 fn a_check_that_fails_the_same_way_is_stopped() {
@@ -377,6 +406,9 @@ fn a_check_that_fails_the_same_way_is_stopped() {
     assert_eq!(failure["details"]["repeatedFailures"], json!({"used": 5, "limit": 5}));
     assert_eq!(failure["details"]["last"]["verdict"], "failed");
     client.call("read_file", json!({"path": "docs/b.md"})).fails("failure.repeated");
+    // What would be refused anyway is refused for that reason.
+    client.call("upload", json!({})).fails("tool.not_allowed");
+    client.call("read_file", json!({"path": "docs/b.md", "user_id": "admin"})).fails("arguments.invalid");
     drop(client);
     let mut next = Client::open(&repo, "t1");
     next.call("read_file", json!({"path": "docs/b.md"})).fails("failure.repeated");

@@ -2,7 +2,7 @@
 
 use crate::support::mcp::Client;
 use crate::support::worker::Worker;
-use crate::support::{Contract, Lab, Repo};
+use crate::support::{Contract, Lab, Repo, Verifier};
 use serde_json::{Value, json};
 
 fn opened(repo: &Repo<'_>) -> Worker {
@@ -63,6 +63,37 @@ fn a_question_stops_deliveries_until_a_person_answers_it() {
     repo.json(&["deliver", "t1"]).ok();
     assert_eq!(repo.text("docs/b.md"), "changed again\n");
     repo.json(&["answer", "t1", "again"]).fails("state.invalid");
+}
+
+#[test]
+fn what_else_keeps_it_from_being_delivered_is_said_as_well() {
+    let lab = Lab::new();
+    let repo = lab.repo("app").with(&Verifier::new("unit").script("case_bad a\nfinish"));
+    let contract = Contract::new("t1").allowed(&["unit"]);
+    repo.open(&contract);
+    let worker = Worker::of(&repo, "t1");
+    worker.ask("Which of both?");
+    let codes = |answer: &crate::support::Answer| -> Vec<String> {
+        let error = answer.error();
+        let also = error["also"].as_array().cloned().unwrap_or_default();
+        let all = std::iter::once(error).chain(also.iter());
+        all.map(|failure| failure["code"].as_str().expect("a code").to_owned()).collect()
+    };
+    let without = repo.json(&["deliver", "t1"]);
+    assert_eq!(
+        (without.code, codes(&without)),
+        (2, vec!["state.invalid".to_owned(), "input.required".to_owned()])
+    );
+    let patch = "*** Begin Patch\n*** Update File: docs/b.md\n@@\n-second\n+changed\n*** End Patch\n";
+    worker.ok("read_file", json!({"path": "docs/b.md"}));
+    worker.ok("apply_patch", json!({ "patch": patch }));
+    repo.json(&["submit", "t1"]).ok();
+    repo.json(&["verify", "t1"]).result(1);
+    let refused = repo.json(&["deliver", "t1"]);
+    assert_eq!(
+        (refused.code, codes(&refused)),
+        (1, vec!["verification.failed".to_owned(), "input.required".to_owned()])
+    );
 }
 
 #[test]

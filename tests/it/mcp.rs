@@ -240,6 +240,9 @@ fn progress_is_told_to_who_asked_for_it() {
     let id = client.request("tools/call", params);
     let told = client.wait_for("progress", |said| said["method"] == "notifications/progress");
     assert_eq!(told["params"]["progressToken"], "p1");
+    let runs = |said: &Value| said["params"]["message"] == "running verifiers";
+    let told = client.wait_for("word of the run, while it goes on", runs);
+    assert_eq!((&told["params"]["progress"], &told["params"]["total"]), (&json!(1.0), &json!(2.0)));
     std::fs::write(lab.path("go"), "").expect("writes");
     client.reply(id).ok();
     let quiet = client.begin("run_check", json!({"id": "unit"}));

@@ -24,7 +24,19 @@ fn the_ceiling_narrows_the_contract_and_the_narrowing_is_shown() {
     repo.json(&["submit", "t1"]).ok();
     task.write("src/a.txt", "beyond the ceiling\n");
     let answer = repo.json(&["submit", "t1"]);
-    assert!(answer.fails("scope.violation").to_string().contains("src/a.txt"));
+    let refused = answer.fails("scope.violation");
+    assert!(refused.to_string().contains("src/a.txt"));
+    assert_eq!(refused["details"]["allowed"], json!(["docs/"]), "{refused:#}");
+    let brief = repo.json(&["report", "t1", "--brief"]).ok().json;
+    assert_eq!(brief["writeScope"], json!(["docs/"]), "{brief:#}");
+    for report in [brief, repo.json(&["report", "t1"]).ok().json] {
+        let lines = report["narrowed"].as_array().expect("lines");
+        assert!(lines.len() == 1 && lines[0].as_str().expect("a line").contains("src/"), "{report:#}");
+    }
+    for args in [["report", "t1"].as_slice(), &["report", "t1", "--brief"]] {
+        let text = repo.tender(args).ok().all();
+        assert!(text.contains("narrowed") && text.contains("policy.write"), "{text}");
+    }
 }
 
 #[test]

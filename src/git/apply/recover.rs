@@ -18,6 +18,8 @@ pub struct Unfinished {
     pub staged: Option<Staged>,
     /// It was being taken back.
     pub taking_back: bool,
+    /// Its end was written down: what lies at its paths now came afterwards.
+    pub complete: bool,
     /// How the receipt calls a written path.
     pub outcome: Outcome,
 }
@@ -50,8 +52,12 @@ pub fn run(
     journal: &mut dyn Journal,
     keeper: Keeper<'_>,
 ) -> Result<Recovered> {
-    let top = open(unfinished)?;
     let plan = &unfinished.plan;
+    if unfinished.complete {
+        let receipt = Receipt::new(plan, &staged(unfinished), &[], unfinished.outcome);
+        return Ok(Recovered::Completed { receipt, later: Vec::new() });
+    }
+    let top = open(unfinished)?;
     let index = index::writer(environment, plan)?;
     let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
     run.index_state = IndexState::Unknown;

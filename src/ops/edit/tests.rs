@@ -169,6 +169,35 @@ fn what_changes_right_after_the_write_is_no_success() {
 }
 
 #[test]
+fn what_took_place_is_not_done_again() {
+    let place = Place::new();
+    let file = place.worktree.join("a");
+    let mut unlinked = false;
+    fault::hook(Some(Box::new(move |point| {
+        // Just what lay there before.
+        if point == "unlinked" && !unlinked {
+            unlinked = true;
+            std::fs::write(&file, "0\n").expect("written");
+        }
+    })));
+    place.apply(&patch("0", "1", "n")).expect_err("not as written");
+    fault::hook(None);
+    std::fs::remove_file(place.worktree.join("n")).expect("removed");
+    drop(place.session.write(None).expect("settles"));
+    assert_eq!(place.states().last(), Some(&ActionState::Succeeded));
+    assert_eq!((place.read("a").as_deref(), place.read("n")), (Some("0\n"), None));
+}
+
+#[test]
+fn a_file_makes_room_for_a_directory() {
+    let place = Place::new();
+    let text = "*** Begin Patch\n*** Update File: a\n*** Move to: a/b\n@@\n-0\n+1\n*** End Patch\n";
+    place.apply(text).expect("applied");
+    assert_eq!(place.read("a/b").as_deref(), Some("1\n"));
+    assert_eq!(place.states().last(), Some(&ActionState::Succeeded));
+}
+
+#[test]
 fn killed_anywhere_recovery_brings_it_to_an_end() {
     let place = Place::new();
     let (mut now, mut ends) = (0, std::collections::BTreeMap::new());

@@ -79,7 +79,7 @@ pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(edit::Allo
     let read = |path: &RepoPath| require_readable(contract.read_scope.as_ref(), path);
     let limits = Limits {
         allowed: &|path| effective.write_allows(path) || contract.scratch.matches(path),
-        scope: contract.write_scope.patterns(),
+        scope: &effective.write_patterns(),
         artifact_bytes: None,
     };
     let write = |path: &RepoPath| limits.outside(path).map_or(Ok(()), Err);

@@ -81,12 +81,17 @@ fn produce(
     only: &[String],
     line: &Line<'_>,
 ) -> Result<(Candidate, VerificationObject)> {
-    (line.progress)(0, 1, "capturing the worktree");
+    (line.progress)(0, 0, "capturing the worktree");
     let candidate = submit::take_now(task, None)?;
     let options = Options { only, explain: Explain::No, sandbox: Sandbox::AsContracted };
-    let progress = |done, total| (line.progress)(done, total, "running verifiers");
+    // The capture was a step of its own.
+    let steps = std::cell::Cell::new(1);
+    let progress = |done: u64, total: u64| {
+        steps.set(total + 1);
+        (line.progress)(done + 1, total + 1, "running verifiers");
+    };
     let verification = verify::produce_for_captured(task, &candidate, &options, &progress)?;
-    (line.progress)(1, 1, "done");
+    (line.progress)(steps.get(), steps.get(), "done");
     task.refresh()?;
     Ok((candidate, verification))
 }

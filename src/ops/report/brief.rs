@@ -3,6 +3,7 @@
 use super::super::Session;
 use super::of_view;
 use crate::domain::action::ActionState;
+use crate::domain::contract::{DeliveryMode, Verification};
 use crate::domain::finding::FindingObject;
 use crate::domain::inquiry::{AmendmentObject, QuestionObject};
 use crate::domain::outside::plain;
@@ -24,7 +25,15 @@ pub struct Brief {
     goal: String,
     worktree: String,
     contract: crate::domain::task::Seal,
+    kind: String,
+    /// As far as policy and kind leave it.
     write_scope: Vec<String>,
+    /// `None`: the whole tree.
+    read_scope: Option<Vec<String>>,
+    verification: Verification,
+    /// What policy and kind took away of the contract.
+    narrowed: Vec<String>,
+    delivery: DeliveryMode,
     allowed_tools: Vec<String>,
     candidate: Option<u32>,
     /// Required rows that have not passed.
@@ -72,7 +81,12 @@ pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Res
         goal: report.goal,
         worktree: opened.worktree.clone(),
         contract: opened.seal.clone(),
-        write_scope: opened.contract.write_scope.patterns().to_vec(),
+        kind: report.kind,
+        write_scope: opened.effective.write_patterns(),
+        read_scope: opened.contract.read_scope.as_ref().map(|scope| scope.patterns().to_vec()),
+        verification: opened.contract.verification.clone(),
+        narrowed: report.narrowed,
+        delivery: opened.effective.delivery,
         allowed_tools: opened.contract.allowed_tools.clone(),
         candidate: report.candidate,
         open,
@@ -129,7 +143,19 @@ impl Brief {
     pub fn text(&self) -> String {
         use std::fmt::Write;
         let mut out = format!("task {}: {}\n", self.task_id, plain(&self.goal, usize::MAX));
-        let _ = writeln!(out, "  worktree  {}\n  may write {}", self.worktree, self.write_scope.join(", "));
+        let listed = |list: &[String]| if list.is_empty() { "nothing".to_owned() } else { list.join(", ") };
+        let _ = writeln!(out, "  worktree  {}\n  may write {}", self.worktree, listed(&self.write_scope));
+        if let Some(read) = &self.read_scope {
+            let _ = writeln!(out, "  may read  {}", listed(read));
+        }
+        let Verification { allowed, forbidden } = &self.verification;
+        let _ = writeln!(out, "  may check {}", listed(allowed));
+        if !forbidden.is_empty() {
+            let _ = writeln!(out, "  forbidden {}", forbidden.join(", "));
+        }
+        for line in &self.narrowed {
+            let _ = writeln!(out, "  narrowed  {}", plain(line, usize::MAX));
+        }
         for row in &self.open {
             let reason = plain(row.reason.as_deref().unwrap_or("not shown yet"), usize::MAX);
             let _ = writeln!(out, "  open      {}: {reason}", row.id);

@@ -258,7 +258,8 @@ impl World {
         let log = self.journal.borrow();
         let plan = log.plan.clone().filter(|_| log.end.is_none())?;
         let staged = log.staged.clone();
-        Some(Unfinished { plan, staged, taking_back: log.taking_back, outcome: Outcome::Applied })
+        let (taking_back, complete) = (log.taking_back, false);
+        Some(Unfinished { plan, staged, taking_back, complete, outcome: Outcome::Applied })
     }
 
     pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {
