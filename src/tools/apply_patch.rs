@@ -70,10 +70,15 @@ pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
     let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
+    // What is to be new takes the place of no version that was seen before: it only must not be there.
+    let is_new = |path: &RepoPath| {
+        let old = files.iter().any(|file| file.path == *path && !matches!(file.kind, Kind::Add { .. }));
+        !old && files.iter().any(|file| file.path == *path || file.move_to() == Some(path))
+    };
     for path in &paths {
         match worktree.look(path) {
             Ok(found) => {
-                let known = || (ground.known)(path).map(Expected::Blob);
+                let known = || (ground.known)(path).filter(|_| !is_new(path)).map(Expected::Blob);
                 let wanted = expected.get(path).cloned().or_else(known);
                 conflicts.extend(wanted.and_then(|wanted| wanted.differs(path, found.file.as_ref())));
                 seen.insert(path.clone(), found);

@@ -140,6 +140,19 @@ fn the_version_that_is_meant() {
 }
 
 #[test]
+fn what_is_gone_may_be_made_anew() {
+    let world = World::new(&[("a", "1\n")]);
+    let mut call = Call::new(&world);
+    call.known.insert(path("a"), id(&world, "1\n"));
+    let add = "*** Begin Patch\n*** Add File: a\n+new\n*** End Patch\n";
+    call.refused(add, &[], Code::PatchInvalid);
+    std::fs::remove_file(world.path("a")).expect("removed");
+    call.refused(CHANGE, &[], Code::VersionConflict);
+    call.apply(add, &[]).expect("nothing is there");
+    assert_eq!(world.tree()["a"].1, b"new\n");
+}
+
+#[test]
 fn a_mode_alone_is_a_change_and_the_same_mode_is_none() {
     let world = World::new(&[("a", "1\n")]);
     world.chmod("a", 0o644);
