@@ -128,8 +128,7 @@ fn server(target: Client, task: Option<&str>) -> Parts {
 }
 
 /// What the refused client is told.
-const REFUSAL: &str =
-    "Work through the tools of the MCP server tender: what is done any other way is neither checked nor in the ledger.";
+const REFUSAL: &str = "Work through the tools of the MCP server tender: what is done any other way is neither checked nor in the ledger.";
 
 fn hooks(target: Client) -> Parts {
     let (matcher, files) = match target {

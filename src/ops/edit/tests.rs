@@ -127,19 +127,28 @@ fn the_ledger_has_every_step_and_the_end() {
     assert!(recovery.actions.is_empty());
 }
 
-#[test]
-fn an_edit_at_the_last_moment_survives_and_is_a_conflict() {
-    let place = Place::new();
+/// Applies a patch that changes `a` and adds `n`, while somebody writes to `a` at the first such place. It is refused.
+fn meddled(place: &Place, at: &'static str, text: &'static str) -> Failure {
     let file = place.worktree.join("a");
     let mut done = false;
     fault::hook(Some(Box::new(move |point| {
-        if point == "exchange" && !done {
+        if point == at && !done {
             done = true;
-            std::fs::write(&file, "mine\n").expect("written");
+            std::fs::write(&file, text).expect("written");
         }
     })));
-    let failure = place.apply(&patch("0", "1", "n")).expect_err("a conflict");
+    let failure = place.apply(&patch("0", "1", "n")).expect_err("not as it was, or not as it was written");
     fault::hook(None);
+    failure
+}
+
+/// The old version is dropped: everything was looked at for the last time.
+const WRITTEN: &str = "unlinked";
+
+#[test]
+fn an_edit_at_the_last_moment_survives_and_is_a_conflict() {
+    let place = Place::new();
+    let failure = meddled(&place, "exchange", "mine\n");
     assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));
     assert_eq!(place.read("a").as_deref(), Some("mine\n"));
     assert_eq!(place.names(), [".git", "a"]);
@@ -149,17 +158,7 @@ fn an_edit_at_the_last_moment_survives_and_is_a_conflict() {
 #[test]
 fn what_changes_right_after_the_write_is_no_success() {
     let place = Place::new();
-    let file = place.worktree.join("a");
-    let mut unlinked = false;
-    fault::hook(Some(Box::new(move |point| {
-        // The old version is dropped: everything was looked at for the last time.
-        if point == "unlinked" && !unlinked {
-            unlinked = true;
-            std::fs::write(&file, "mine\n").expect("written");
-        }
-    })));
-    let failure = place.apply(&patch("0", "1", "n")).expect_err("not as written");
-    fault::hook(None);
+    let failure = meddled(&place, WRITTEN, "mine\n");
     assert_eq!((failure.code(), failure.subject_text()), (Code::OutcomeUnknown, Some("a")));
     assert_eq!(place.states().last(), Some(&ActionState::OutcomeUnknown));
     // The next command looks, and finds that it had taken place.
@@ -171,17 +170,8 @@ fn what_changes_right_after_the_write_is_no_success() {
 #[test]
 fn what_took_place_is_not_done_again() {
     let place = Place::new();
-    let file = place.worktree.join("a");
-    let mut unlinked = false;
-    fault::hook(Some(Box::new(move |point| {
-        // Just what lay there before.
-        if point == "unlinked" && !unlinked {
-            unlinked = true;
-            std::fs::write(&file, "0\n").expect("written");
-        }
-    })));
-    place.apply(&patch("0", "1", "n")).expect_err("not as written");
-    fault::hook(None);
+    // Just what lay there before.
+    meddled(&place, WRITTEN, "0\n");
     std::fs::remove_file(place.worktree.join("n")).expect("removed");
     drop(place.session.write(None).expect("settles"));
     assert_eq!(place.states().last(), Some(&ActionState::Succeeded));
