@@ -4,7 +4,7 @@
 //!
 //! Two threads matter. The caller's runs the calls, one after the other, and owns the door: it may block for as long as a verifier runs. The other
 //! has the protocol's runtime: it hears a cancellation, answers a ping or lists tools meanwhile. What holds:
-//! - calls run in the order of their arrival; one that is called off while it waits never runs;
+//! - calls run in the order of their arrival; one that is called off while it waits never runs, and is refused in the ledger like any other;
 //! - at the end of the input every call that came is still run and answered;
 //! - once nobody reads any more, or a signal came, the running call is told to stop, and those that wait never run;
 //! - nothing is written to the output but messages of the protocol.
@@ -118,11 +118,11 @@ fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Sh
     broken
 }
 
-/// Runs one call, unless nobody wants it any more.
+/// Runs one call, unless the server ends. What its client has called off meanwhile the gate refuses.
 fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
     let Call { called, is_off, progress, reply } = call;
     let is_unwanted = || stop.reason().is_some() || is_off();
-    if is_unwanted() {
+    if stop.reason().is_some() {
         return None;
     }
     let report = |done: u64, total: u64, what: &str| {

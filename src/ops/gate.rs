@@ -186,6 +186,7 @@ impl<'s> Door<'s> {
         let admitted = require_tool(&task.view, tool)
             .and_then(|()| Call::parse(tool, arguments))
             .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|noted| (call, noted)))
+            .and_then(|call| task.require_wanted().map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, charged).map(|()| call))

@@ -226,7 +226,10 @@ fn a_running_call_is_called_off_and_what_waits_for_it_goes_on() {
     assert_eq!(started.lines().count(), 1, "the second one never ran");
     let recorded = calls(&repo);
     let tools: Vec<&str> = recorded.iter().filter_map(|entry| entry["tool"].as_str()).collect();
-    assert_eq!(tools, ["run_check", "task_status"], "{recorded:#?}");
+    assert_eq!(tools, ["run_check", "run_check", "task_status"], "{recorded:#?}");
+    let rows = repo.tender(&["log", "t1", "--format", "json"]).ok().text();
+    let refused = rows.lines().filter(|row| row.contains("\"denied\"") && row.contains("\"cancelled\""));
+    assert_eq!(refused.count(), 1, "the second one is in the ledger: {rows}");
     let out = client.end().exits(0);
     assert!(said(&out).is_empty(), "who calls off gets no answer: {}", out.text());
 }
