@@ -134,7 +134,6 @@ impl<'s> Door<'s> {
     fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
         let mut action = task.action(tool, arguments);
         let (id, arrived) = (action.id().to_owned(), Instant::now());
-        let was_stopped = task.view.repeated().is_some();
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
             Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
@@ -146,7 +145,7 @@ impl<'s> Door<'s> {
         };
         hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
         match after(task) {
-            Ok((Some(stopped), _)) if !was_stopped && counts(&result) => {
+            Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
                 Answer {
                     result: Err(stopped.reference(&id).detail("last", last)),
@@ -183,7 +182,11 @@ impl<'s> Door<'s> {
         line: &Line<'_>,
     ) -> Result<Value> {
         let event = hooks::Event { tool, action: action.id(), arguments };
-        let admitted = require_tool(&task.view, tool)
+        // A task that was stopped for repeating itself is like one that has ended: nothing else is asked any more.
+        let stopped = task.view.repeated();
+        let admitted = stopped
+            .map_or(Ok(()), Err)
+            .and_then(|()| require_tool(&task.view, tool))
             .and_then(|()| Call::parse(tool, arguments))
             .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|noted| (call, noted)))
             .and_then(|call| task.require_wanted().map(|()| call))
