@@ -77,7 +77,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
     *at += 1;
     let (name, kind) = match header {
         Header::Add(name) => (name, added(text, at)?),
-        Header::Delete(name) => (name, Kind::Delete { hunks: Vec::new() }),
+        Header::Delete(name) => (name, Kind::Delete { shown: None }),
         Header::Update(name) => (name, updated(text, at, number)?),
     };
     Ok(FilePatch { path: RepoPath::new(name)?, kind, preimage: None, postimage: None })

@@ -6,6 +6,7 @@
 //!
 //! Searching costs the length of file and hunk together, however much they repeat themselves.
 
+use super::lines::clipped;
 use super::{Ends, Hunk, Line, invalid};
 use crate::error::{Failure, Result, Retry};
 use std::collections::HashMap;
@@ -91,8 +92,10 @@ pub(super) fn place(
 ) -> Result<Place> {
     let old: Vec<&Line> = hunk.old().collect();
     let lower = if hunk.anchors.is_empty() { 0 } else { below_anchors(hunk, file, above)? };
-    let found = match hunk.old_start.filter(|_| fixed) {
-        Some(start) => at_its_number(hunk, &old, file, start)?,
+    let at_its_number =
+        hunk.old_start.filter(|_| fixed).and_then(|start| at_its_number(hunk, &old, file, start));
+    let found = match at_its_number {
+        Some(found) => found,
         None if old.is_empty() => insertion(hunk, file)?,
         None => anywhere(hunk, &old, (file, index), lower)?,
     };
@@ -111,16 +114,13 @@ fn about(hunk: &Hunk, message: String) -> Failure {
     invalid(message).detail("patchLine", hunk.line)
 }
 
-/// Positions count where the file is the one that the patch was made from; the lines have to be there too.
-fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Result<Place> {
+/// Positions count where the file is the one that the patch was made from, and the very lines are there.
+fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Option<Place> {
     let at = if old.is_empty() { start } else { start.saturating_sub(1) };
+    let there = file.get(at..at.checked_add(old.len())?)?;
     let same = |(line, found): (&&Line, &FileLine<'_>)| line.parts() == (found.text, found.ending);
-    let fits = at.checked_add(old.len()).is_some_and(|end| end <= file.len())
-        && old.iter().zip(&file[at..]).all(same);
-    if fits && may_stand(hunk, file, at, old.len()) {
-        return Ok(Place { at, count: old.len(), tier: Tier::Exact });
-    }
-    Err(no_match(hunk, old, file, at..at + 1))
+    let fits = old.iter().zip(there).all(same) && may_stand(hunk, file, at, old.len());
+    fits.then_some(Place { at, count: old.len(), tier: Tier::Exact })
 }
 
 /// New lines without context: only where there is no choice.
@@ -353,14 +353,6 @@ fn most_alike(old: &[&Line], file: &[FileLine<'_>], from: usize) -> Option<usize
         .max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at)))
         .filter(|(score, _)| *score > 0)
         .map(|(_, at)| at)
-}
-
-fn clipped(line: &str) -> String {
-    let mut clipped: String = line.chars().take(200).collect();
-    if clipped.len() < line.len() {
-        clipped.push('…');
-    }
-    clipped
 }
 
 /// Where most lines are the same, and the number of the first that is not, if there is one; `None` where no line is the same.
