@@ -32,6 +32,8 @@ use std::collections::HashMap;
 
 /// The longest patch that is read, in bytes.
 pub const LONGEST: usize = 16 << 20;
+/// The longest path that is looked at, in bytes; what can be written is shorter.
+const LONGEST_NAME: usize = 4096;
 
 /// What happens to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -321,6 +323,19 @@ fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
         Kind::Update { hunks, move_to: None, executable: None, creates: false } => Some(hunks),
         _ => None,
     }
+}
+
+/// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file system could take.
+pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
+    let mut name = name.as_ref();
+    while let Some(rest) = name.strip_prefix(b"./") {
+        name = rest;
+    }
+    if name.len() > LONGEST_NAME {
+        let shown = lines::clipped(&String::from_utf8_lossy(name));
+        return Err(invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));
+    }
+    RepoPath::new(name)
 }
 
 fn named_twice(path: &RepoPath) -> Failure {

@@ -225,6 +225,11 @@ fn the_envelope() {
 fn the_envelope_padded_with_blanks() {
     let patch = "  *** Begin Patch  \n  *** Update File: f\n@@\n-a\n+b\n*** End Patch \n";
     gives(&[("f", "a\n")], patch, &[("f", "b\n")]);
+    let patch = " *** Begin Patch\n *** Update File: f\n@@\n-a\n+b\n *** End Patch\n";
+    gives(&[("f", "a\n")], patch, &[("f", "b\n")]);
+    // As context, where the end is still to come.
+    let patch = envelope("@@\n *** End Patch\n-a\n+b\n");
+    gives(&[("f", "*** End Patch\na\n")], &patch, &[("f", "*** End Patch\nb\n")]);
     let patch = "*** Begin Patch\n*** Add File: n\n+1\n\n  *** Delete File: f\n*** End Patch";
     gives(&[("f", "a\n")], patch, &[("n", "1\n")]);
 }
@@ -252,6 +257,68 @@ fn search_and_replace() {
         patch,
         &[("src/f.rs", "    B\n    c  \n"), ("new.rs", "fn n() {}\n")],
     );
+}
+
+#[test]
+fn a_path_as_writers_dress_it_up() {
+    for line in [
+        "n.txt",
+        "n.txt:",
+        "`n.txt`",
+        "`n.txt`:",
+        "# n.txt",
+        "#### n.txt",
+        "### `n.txt`",
+        "**n.txt**",
+        "**n.txt:**",
+        "**`n.txt`**",
+        "*n.txt*",
+        "File: n.txt",
+        "file: `n.txt`",
+        "**File:** `n.txt`",
+        "**File: n.txt**",
+        "## Filename: n.txt",
+        "\"n.txt\"",
+        "./n.txt",
+    ] {
+        for (search, before) in [("", None), ("old\n", Some(("n.txt", "old\n")))] {
+            for fence in ["", "```\n"] {
+                let patch =
+                    format!("{line}\n{fence}<<<<<<< SEARCH\n{search}=======\nx\n>>>>>>> REPLACE\n{fence}");
+                gives(before.as_slice(), &patch, &[("n.txt", "x\n")]);
+            }
+        }
+    }
+    let block = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
+    for name in ["my file.txt", "Read me", "a.b.", "x:y", "path/of a.txt"] {
+        gives(&[(name, "a\n")], &format!("{name}\n{block}"), &[(name, "b\n")]);
+        gives(&[(name, "a\n")], &format!("`{name}`\n{block}"), &[(name, "b\n")]);
+        let new = "<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n";
+        gives(&[], &format!("**`{name}`**:\n{new}"), &[(name, "b\n")]);
+    }
+}
+
+#[test]
+fn a_dot_before_a_path_says_nothing() {
+    for dot in ["./", "././"] {
+        let body = "@@ -1 +1 @@\n-a\n+b\n";
+        for patch in [
+            format!("--- {dot}f\n+++ {dot}f\n{body}"),
+            format!("--- {dot}a/f\n+++ {dot}b/f\n{body}"),
+            format!("--- a/{dot}f\n+++ b/{dot}f\n{body}"),
+            format!("diff --git {dot}f {dot}f\n--- {dot}f\n+++ {dot}f\n{body}"),
+            format!("*** Begin Patch\n*** Update File: {dot}f\n@@\n-a\n+b\n*** End Patch\n"),
+            format!("{dot}f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"),
+        ] {
+            gives(&[("f", "a\n")], &patch, &[("f", "b\n")]);
+        }
+        let moved = format!(
+            "*** Begin Patch\n*** Update File: {dot}f\n*** Move to: {dot}g\n*** Add File: {dot}n\n+x\n*** Delete File: {dot}d\n*** End Patch\n"
+        );
+        gives(&[("f", "a\n"), ("d", "")], &moved, &[("g", "a\n"), ("n", "x\n")]);
+        gives(&[], &format!("--- /dev/null\n+++ {dot}n\n@@ -0,0 +1 @@\n+x\n"), &[("n", "x\n")]);
+        gives(&[("f", "a\n")], &format!("--- {dot}f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"), &[]);
+    }
 }
 
 #[test]
