@@ -197,7 +197,7 @@ fn expectations(
     format: ObjectFormat,
 ) -> Result<BTreeMap<RepoPath, Expected>> {
     let one = |(path, id): (&String, &String)| -> Result<(RepoPath, Expected)> {
-        let checked = RepoPath::new(path.as_str())?;
+        let checked = patch_formats::path(path)?;
         let id = id.trim().to_ascii_lowercase();
         let is_hex = id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex || id.len() > format.hex_len() && id.len() != 64 {
@@ -210,7 +210,16 @@ fn expectations(
         let nothing = id.bytes().all(|b| b == b'0');
         Ok((checked, if nothing { Expected::Nothing } else { Expected::Named(id) }))
     };
-    named.iter().map(one).collect()
+    let mut all = BTreeMap::new();
+    for one in named.iter().map(one) {
+        let (path, expected) = one?;
+        if all.get(&path).is_some_and(|other| *other != expected) {
+            let message = format!("`expected` names two versions of {path}");
+            return Err(Failure::new(Code::ArgumentsInvalid, message).subject("expected"));
+        }
+        all.insert(path, expected);
+    }
+    Ok(all)
 }
 
 /// What one file's part of the patch comes to; a rename is two paths.

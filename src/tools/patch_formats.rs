@@ -6,12 +6,12 @@
 //!
 //! Where a hunk goes is decided by its lines, never by a guess (`matcher`): each is looked for in the file *as it was read*, not in what
 //! earlier hunks made of it, and must be found exactly once there. Line numbers choose nothing, except where a diff names
-//! exactly the blob that the file has now: then its positions are what they were, and the lines there must be the hunk's. The hunks of
+//! exactly the blob that the file has now: then its positions are what they were, and a hunk goes there whose lines are there. The hunks of
 //! one section follow each other down the file, and no two hunks touch the same line. Several sections that change the text of one file are
 //! one change; anything else that names a path twice is refused.
 //!
 //! A blob that a diff names as the one it was made from has to be there, else it is a `version.conflict`; one that it names as its result has to
-//! come out, where the first one held.
+//! come out, where the first one held or the file is new.
 //!
 //! All of it is pure: bytes in, bytes out.
 
@@ -32,6 +32,8 @@ use std::collections::HashMap;
 
 /// The longest patch that is read, in bytes.
 pub const LONGEST: usize = 16 << 20;
+/// The longest path that is looked at, in bytes; what can be written is shorter.
+const LONGEST_NAME: usize = 4096;
 
 /// What happens to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +60,9 @@ pub enum Kind {
     },
     /// It goes.
     Delete {
-        /// What the patch shows of it: all its lines, or nothing.
-        hunks: Vec<Hunk>,
+        /// What the patch shows of it, in a form that shows it: all its lines. Nothing, where it is empty, or where the patch names its
+        /// blob.
+        shown: Option<Vec<Hunk>>,
     },
     /// Its lines, its name or its executable bit change.
     Update {
@@ -320,6 +323,19 @@ fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
         Kind::Update { hunks, move_to: None, executable: None, creates: false } => Some(hunks),
         _ => None,
     }
+}
+
+/// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file system could take.
+pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
+    let mut name = name.as_ref();
+    while let Some(rest) = name.strip_prefix(b"./") {
+        name = rest;
+    }
+    if name.len() > LONGEST_NAME {
+        let shown = lines::clipped(&String::from_utf8_lossy(name));
+        return Err(invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));
+    }
+    RepoPath::new(name)
 }
 
 fn named_twice(path: &RepoPath) -> Failure {

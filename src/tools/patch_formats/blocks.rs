@@ -1,13 +1,13 @@
 //! Search/replace blocks: a path, then `<<<<<<< SEARCH`, old lines, `=======`, new lines, `>>>>>>> REPLACE`.
 //!
-//! The path stands on the line before, with a fence and empty lines in between at most; a block without one is about the file of the
-//! block before. Blocks need not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
+//! The path stands on the line before, with a fence and empty lines in between at most, and perhaps dressed up as a heading, a label or in marks; a
+//! block without one is about the file of the block before. Where a block would make a file, the line has to look like a path: any sentence
+//! would do for a name. Blocks need not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
 //! refused.
 
-use super::lines::{Text, is_fence};
-use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken};
-use crate::domain::repo_path::RepoPath;
-use crate::error::Result;
+use super::lines::{Text, clipped, is_fence};
+use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, path};
+use crate::error::{Failure, Result};
 
 /// True at the line that opens a block.
 pub(super) fn begins(line: &str) -> bool {
@@ -38,13 +38,17 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
             at += 1;
             continue;
         }
-        let path = match (path_above(text, outside, at), files.last()) {
-            (Some(name), _) => RepoPath::new(name)?,
+        let named = Named::above(text, outside, at);
+        let path = match (&named, files.last()) {
+            (Some(named), _) => path(named.path)?,
             (None, Some(last)) => last.path.clone(),
             (None, None) => return Err(broken(at + 1, "the path of the file is missing on the line before")),
         };
         let hunk = block(text, &mut at)?;
         let creates = hunk.only_inserts();
+        if let Some(named) = named.filter(|named| creates && !named.looks_like_a_path()) {
+            return Err(named.is_no_path(text));
+        }
         let hunks = vec![hunk.checked()?];
         let kind = Kind::Update { hunks, move_to: None, executable: None, creates };
         files.push(FilePatch { path, kind, preimage: None, postimage: None });
@@ -53,21 +57,73 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
     Ok(files)
 }
 
-/// The name right above a block, within the lines that belong to no other.
-fn path_above<'a>(text: &Text<'a>, from: usize, block: usize) -> Option<&'a str> {
-    let above: Vec<&str> =
-        (from..block).rev().map(|at| text.line(at).trim()).filter(|line| !line.is_empty()).collect();
-    let name = match above.as_slice() {
-        [fence, name, ..] if is_fence(fence) => name,
-        [name, ..] => name,
-        [] => return None,
-    };
-    if is_fence(name) {
-        return None;
+/// What is taken for the path of a block.
+struct Named<'a> {
+    /// Number of its line, from 0.
+    at: usize,
+    path: &'a str,
+    /// It stands in marks of its own, which say where it begins and ends.
+    quoted: bool,
+}
+
+impl<'a> Named<'a> {
+    /// The name right above a block, within the lines that belong to no other.
+    fn above(text: &Text<'a>, from: usize, block: usize) -> Option<Self> {
+        let mut above = (from..block).rev().filter(|at| !text.line(*at).trim().is_empty());
+        let mut at = above.next()?;
+        if is_fence(text.line(at)) {
+            at = above.next()?;
+        }
+        let line = text.line(at);
+        if is_fence(line) {
+            return None;
+        }
+        let (path, quoted) = undressed(line);
+        (!path.is_empty()).then_some(Self { at, path, quoted })
     }
-    let quoted = |mark: &str| name.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
-    let name = quoted("**").or_else(|| quoted("`")).unwrap_or(name);
-    (!name.is_empty()).then_some(name)
+
+    fn looks_like_a_path(&self) -> bool {
+        let is_prose =
+            self.path.contains(char::is_whitespace) || self.path.ends_with(['.', ':', ',', '!', '?']);
+        self.quoted || !is_prose
+    }
+
+    fn is_no_path(&self, text: &Text<'_>) -> Failure {
+        let line = clipped(text.line(self.at));
+        let message = format!(
+            "an empty SEARCH makes a file, and {line:?} was taken for its path; expected the path alone on the line before the block, in back-ticks where it has blanks"
+        );
+        broken(self.at + 1, message).detail("line", line)
+    }
+}
+
+/// The name in a line without what writers put around one, and whether it stood in marks of its own.
+fn undressed(line: &str) -> (&str, bool) {
+    let mut name = line.trim();
+    loop {
+        let within = |mark: &str| {
+            name.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark)).filter(|n| !n.is_empty())
+        };
+        if let Some(quoted) = ["`", "\"", "'"].into_iter().find_map(within) {
+            return (quoted.trim_matches('`'), true);
+        }
+        let bare = within("**").or_else(|| within("*")).unwrap_or(name);
+        let bare = bare.trim_start_matches('#').trim_end_matches(':');
+        let bare = without_label(bare).trim();
+        if bare == name || bare.is_empty() {
+            return (name, false);
+        }
+        name = bare;
+    }
+}
+
+/// Without the word for a file before a name. Its colon may stand within the marks around it.
+fn without_label(name: &str) -> &str {
+    let Some((label, rest)) = name.split_once(':') else { return name };
+    let label = label.trim_matches(['*', ' ']).to_ascii_lowercase();
+    let is_label =
+        ["file", "filename", "file name", "path", "filepath", "file path"].contains(&label.as_str());
+    if is_label { rest.trim_start_matches('*') } else { name }
 }
 
 /// One block, from its first line to behind its last.

@@ -15,18 +15,31 @@ pub(super) fn apply(
     present: Option<&[u8]>,
     format: ObjectFormat,
 ) -> Result<Option<Vec<u8>>> {
-    let made_from_this = match present {
-        Some(bytes) => made_from(patch, bytes, format)?,
-        None => false,
+    let version = match present {
+        Some(bytes) => version(patch, bytes, format)?,
+        None => Version::Unnamed,
     };
-    let new = changed(patch, present, made_from_this)?;
-    if let (Some(id), Some(bytes), true) = (&patch.postimage, &new, made_from_this) {
+    let new = changed(patch, present, version)?;
+    let is_known = version == Version::Exact || matches!(patch.kind, Kind::Add { .. });
+    if let (Some(id), Some(bytes), true) = (&patch.postimage, &new, is_known) {
         leads_to(patch, id, &format.blob_id(bytes)?)?;
     }
     Ok(new)
 }
 
-fn changed(patch: &FilePatch, present: Option<&[u8]>, fixed: bool) -> Result<Option<Vec<u8>>> {
+/// How the file is the one that the patch was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// The patch names none.
+    Unnamed,
+    /// It is what git stores of this file, with other line ends.
+    Stored,
+    /// Byte for byte.
+    Exact,
+}
+
+fn changed(patch: &FilePatch, present: Option<&[u8]>, version: Version) -> Result<Option<Vec<u8>>> {
+    let fixed = version == Version::Exact;
     match (&patch.kind, present) {
         (Kind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
         (Kind::Add { .. }, Some(_)) => {
@@ -39,32 +52,45 @@ fn changed(patch: &FilePatch, present: Option<&[u8]>, fixed: bool) -> Result<Opt
         (_, None) => Err(invalid(format!("{} does not exist", patch.path))
             .detail("missing", true)
             .retry(Retry::Reread)),
-        (Kind::Delete { hunks }, Some(bytes)) => {
-            let left = if hunks.is_empty() { Vec::new() } else { edited(patch, hunks, bytes, fixed)? };
+        (Kind::Delete { shown: None }, Some(_)) => Ok(None),
+        (Kind::Delete { shown: Some(hunks) }, Some(bytes)) => {
+            let left = match hunks.as_slice() {
+                [] if version == Version::Unnamed => bytes.to_vec(),
+                [] => Vec::new(),
+                hunks => edited(patch, hunks, bytes, fixed)?,
+            };
             if left.is_empty() || text::decode(&left).is_some_and(|(_, left)| left.is_empty()) {
                 return Ok(None);
             }
-            let message = format!("the patch deletes {}, but shows only a part of its lines", patch.path);
-            Err(invalid(message).retry(Retry::Reread))
+            Err(shows_too_little(patch, hunks))
         }
         (Kind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
         (Kind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, fixed).map(Some),
     }
 }
 
+fn shows_too_little(patch: &FilePatch, hunks: &[Hunk]) -> Failure {
+    let shown = if hunks.is_empty() { "none" } else { "only a part" };
+    let message = format!(
+        "the patch deletes {}, but shows {shown} of its lines: it was cut off; show all of them, or name the blob that goes in an index line",
+        patch.path
+    );
+    invalid(message).detail("truncated", true).retry(Retry::Reread)
+}
+
 /// Whether the file is the one that the patch names as its own beginning. Refused where it names another one.
-fn made_from(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<bool> {
-    let Some(id) = &patch.preimage else { return Ok(false) };
+fn version(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<Version> {
+    let Some(id) = &patch.preimage else { return Ok(Version::Unnamed) };
     let actual = format.blob_id(bytes)?;
     if actual.as_str().starts_with(id.as_str()) {
-        return Ok(true);
+        return Ok(Version::Exact);
     }
     // Git names what it stores, which may have other line ends than the disk.
     let ends = bytes.iter().zip(bytes.iter().skip(1)).map(|two| two == (&b'\r', &b'\n')).chain([false]);
     let stored: Vec<u8> =
         bytes.iter().zip(ends).filter(|(_, is_end)| !is_end).map(|(byte, _)| *byte).collect();
     if format.blob_id(&stored)?.as_str().starts_with(id.as_str()) {
-        return Ok(false);
+        return Ok(Version::Stored);
     }
     let message = format!("nothing was changed: the patch was made for another version of {}", patch.path);
     Err(Failure::new(Code::VersionConflict, message)
@@ -78,10 +104,10 @@ fn leads_to(patch: &FilePatch, id: &str, found: &ObjectId) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "the patch does not lead to the version of {} that its index line names: it was cut off or changed; leave that line out if that was meant",
+        "the patch does not lead to the version of {} that its index line names: it was cut off or changed; leave the index line out if this is what was meant",
         patch.path
     );
-    Err(invalid(message).expected(id, found))
+    Err(invalid(message).detail("truncated", true).expected(id, found))
 }
 
 fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {

@@ -4,8 +4,7 @@
 //! line is an empty line of context. `@@ LINE` names a line above the hunk, several of them each the next one further down.
 
 use super::lines::Text;
-use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid};
-use crate::domain::repo_path::RepoPath;
+use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid, path};
 use crate::error::Result;
 
 const END_OF_FILE: &str = "*** End of File";
@@ -17,6 +16,12 @@ pub(super) fn begins(line: &str) -> bool {
 
 fn ends(line: &str) -> bool {
     line.trim() == "*** End Patch"
+}
+
+/// True at the end of an envelope, also where a hunk is open: set in it is a line of context, unless no other end comes.
+fn ends_here(text: &Text<'_>, at: usize) -> bool {
+    let line = text.line(at);
+    ends(line) && (!line.starts_with(' ') || !(at + 1..text.len()).any(|after| ends(text.line(after))))
 }
 
 pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
@@ -77,10 +82,10 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
     *at += 1;
     let (name, kind) = match header {
         Header::Add(name) => (name, added(text, at)?),
-        Header::Delete(name) => (name, Kind::Delete { hunks: Vec::new() }),
+        Header::Delete(name) => (name, Kind::Delete { shown: None }),
         Header::Update(name) => (name, updated(text, at, number)?),
     };
-    Ok(FilePatch { path: RepoPath::new(name)?, kind, preimage: None, postimage: None })
+    Ok(FilePatch { path: path(name)?, kind, preimage: None, postimage: None })
 }
 
 fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
@@ -107,14 +112,14 @@ fn is_border(text: &Text<'_>, from: usize) -> bool {
 fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {
     let mut move_to = None;
     if let Some(name) = text.line(*at).trim().strip_prefix("*** Move to:") {
-        move_to = Some(RepoPath::new(name.trim())?);
+        move_to = Some(path(name.trim())?);
         *at += 1;
     }
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut open: Option<Hunk> = None;
     while *at < text.len() {
         let line = text.line(*at);
-        if ends(line) && !line.starts_with(' ') || line.starts_with("***") && line.trim() != END_OF_FILE {
+        if ends_here(text, *at) || line.starts_with("***") && line.trim() != END_OF_FILE {
             break;
         }
         // Before the first line of a hunk a header may be set in.

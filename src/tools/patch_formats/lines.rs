@@ -27,3 +27,14 @@ impl<'a> Text<'a> {
 pub(super) fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
 }
+
+/// The longest part of a line that is quoted, in characters.
+const QUOTED: usize = 400;
+
+/// A line as it is quoted: a long one is cut, and says how long it is.
+pub(super) fn clipped(line: &str) -> String {
+    match line.char_indices().nth(QUOTED) {
+        None => line.to_owned(),
+        Some((at, _)) => format!("{}… ({} bytes)", &line[..at], line.len()),
+    }
+}

@@ -6,14 +6,15 @@
 //!
 //! Searching costs the length of file and hunk together, however much they repeat themselves.
 
+mod nearest;
+
+use super::lines::clipped;
 use super::{Ends, Hunk, Line, invalid};
 use crate::error::{Failure, Result, Retry};
 use std::collections::HashMap;
 
 /// That many places are listed where a hunk matches more than once.
 const LISTED: usize = 1000;
-/// That many comparisons are made to say which place comes nearest.
-const EFFORT: usize = 2_000_000;
 
 /// A line of a file and what ends it: `\n`, `\r\n`, or nothing at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +92,10 @@ pub(super) fn place(
 ) -> Result<Place> {
     let old: Vec<&Line> = hunk.old().collect();
     let lower = if hunk.anchors.is_empty() { 0 } else { below_anchors(hunk, file, above)? };
-    let found = match hunk.old_start.filter(|_| fixed) {
-        Some(start) => at_its_number(hunk, &old, file, start)?,
+    let at_its_number =
+        hunk.old_start.filter(|_| fixed).and_then(|start| at_its_number(hunk, &old, file, start));
+    let found = match at_its_number {
+        Some(found) => found,
         None if old.is_empty() => insertion(hunk, file)?,
         None => anywhere(hunk, &old, (file, index), lower)?,
     };
@@ -111,16 +114,13 @@ fn about(hunk: &Hunk, message: String) -> Failure {
     invalid(message).detail("patchLine", hunk.line)
 }
 
-/// Positions count where the file is the one that the patch was made from; the lines have to be there too.
-fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Result<Place> {
+/// Positions count where the file is the one that the patch was made from, and the very lines are there.
+fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Option<Place> {
     let at = if old.is_empty() { start } else { start.saturating_sub(1) };
+    let there = file.get(at..at.checked_add(old.len())?)?;
     let same = |(line, found): (&&Line, &FileLine<'_>)| line.parts() == (found.text, found.ending);
-    let fits = at.checked_add(old.len()).is_some_and(|end| end <= file.len())
-        && old.iter().zip(&file[at..]).all(same);
-    if fits && may_stand(hunk, file, at, old.len()) {
-        return Ok(Place { at, count: old.len(), tier: Tier::Exact });
-    }
-    Err(no_match(hunk, old, file, at..at + 1))
+    let fits = old.iter().zip(there).all(same) && may_stand(hunk, file, at, old.len());
+    fits.then_some(Place { at, count: old.len(), tier: Tier::Exact })
 }
 
 /// New lines without context: only where there is no choice.
@@ -158,7 +158,7 @@ fn anywhere(
             many => return Err(ambiguous(hunk, many)),
         }
     }
-    Err(no_match(hunk, old, file, lower..file.len()))
+    Err(nearest::no_match(hunk, old, file, lower))
 }
 
 /// A hunk that reaches the end of the file, by what it says, has to.
@@ -262,18 +262,9 @@ fn below_anchors(hunk: &Hunk, file: &[FileLine<'_>], above: usize) -> Result<usi
         let found = if exact.is_empty() { at(Tier::Trailing) } else { exact };
         match found.as_slice() {
             [one] => lower = one + 1,
-            [] => {
-                let nearest = file.iter().position(|line| line.text.trim() == anchor.trim());
-                let message =
-                    format!("no line {} or below is {anchor:?}, which the patch names after `@@`", lower + 1);
-                let failure = about(hunk, message).retry(Retry::Reread).detail("anchor", anchor);
-                return Err(match nearest {
-                    Some(at) => failure
-                        .detail("nearest", serde_json::json!({ "line": at + 1, "actual": file[at].text })),
-                    None => failure,
-                });
-            }
+            [] => return Err(no_anchor(hunk, anchor, file, lower)),
             many => {
+                let anchor = clipped(anchor);
                 let message = format!(
                     "the line {anchor:?}, which the patch names after `@@`, is there {} times: at lines {}",
                     many.len(),
@@ -284,6 +275,20 @@ fn below_anchors(hunk: &Hunk, file: &[FileLine<'_>], above: usize) -> Result<usi
         }
     }
     Ok(lower)
+}
+
+fn no_anchor(hunk: &Hunk, anchor: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
+    let nearest = file.iter().position(|line| line.text.trim() == anchor.trim());
+    let anchor = clipped(anchor);
+    let message = format!("no line {} or below is {anchor:?}, which the patch names after `@@`", lower + 1);
+    let failure = about(hunk, message).retry(Retry::Reread).detail("anchor", anchor);
+    match nearest {
+        Some(at) => {
+            let shown = serde_json::json!({ "line": at + 1, "actual": clipped(file[at].text) });
+            failure.detail("nearest", shown)
+        }
+        None => failure,
+    }
 }
 
 fn numbers(found: &[usize]) -> Vec<usize> {
@@ -304,85 +309,4 @@ fn ambiguous(hunk: &Hunk, found: &[usize]) -> Failure {
         listed(found)
     );
     about(hunk, message).detail("matches", found.len()).detail("lines", numbers(found))
-}
-
-/// Nothing matched: the place that comes nearest, and its first line that differs.
-fn no_match(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], places: std::ops::Range<usize>) -> Failure {
-    let Some((at, differs)) = nearest(old, file, places) else {
-        let message = format!("the hunk at line {} of the patch matches nowhere in the file", hunk.line);
-        return about(hunk, message).retry(Retry::Reread).detail("lines", file.len());
-    };
-    let Some(differs) = differs else {
-        let message = format!(
-            "the hunk at line {} of the patch ends the file, as the patch says it; its lines are at line {}, and the file goes on",
-            hunk.line,
-            at + 1
-        );
-        return about(hunk, message).retry(Retry::Reread).detail("nearest", at + 1);
-    };
-    let expected = old.get(differs).map(|line| line.parts().0);
-    let actual = file.get(at + differs).map(|line| line.text);
-    let message = format!(
-        "the hunk at line {} of the patch matches nowhere; nearest is line {}, where line {} is {} and not {}",
-        hunk.line,
-        at + 1,
-        at + differs + 1,
-        actual.map_or_else(|| "the end of the file".to_owned(), |line| format!("{:?}", clipped(line))),
-        expected.map_or_else(|| "the end of the file".to_owned(), |line| format!("{:?}", clipped(line))),
-    );
-    about(hunk, message)
-        .retry(Retry::Reread)
-        .expected(expected, actual)
-        .detail("line", at + differs + 1)
-        .detail("nearest", at + 1)
-}
-
-/// Where no line is the same: the line that has the longest beginning and end in common with the first one that is looked for.
-fn most_alike(old: &[&Line], file: &[FileLine<'_>], from: usize) -> Option<usize> {
-    let wanted = old.first()?.parts().0.trim();
-    let alike = |line: &str| {
-        let line = line.trim();
-        let same = |(a, b): &(u8, u8)| a == b;
-        let begin = wanted.bytes().zip(line.bytes()).take_while(same).count();
-        let most = wanted.len().min(line.len()) - begin;
-        begin + wanted.bytes().rev().zip(line.bytes().rev()).take(most).take_while(same).count()
-    };
-    let most = (EFFORT / wanted.len().max(1)).max(1);
-    let scored = file.iter().enumerate().skip(from).take(most).map(|(at, line)| (alike(line.text), at));
-    scored
-        .max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at)))
-        .filter(|(score, _)| *score > 0)
-        .map(|(_, at)| at)
-}
-
-fn clipped(line: &str) -> String {
-    let mut clipped: String = line.chars().take(200).collect();
-    if clipped.len() < line.len() {
-        clipped.push('…');
-    }
-    clipped
-}
-
-/// Where most lines are the same, and the number of the first that is not, if there is one; `None` where no line is the same.
-fn nearest(
-    old: &[&Line],
-    file: &[FileLine<'_>],
-    places: std::ops::Range<usize>,
-) -> Option<(usize, Option<usize>)> {
-    let same = |at: usize, number: usize| {
-        let (text, _) = old[number].parts();
-        let line = file.get(at + number)?;
-        (Tier::Trailing.key(line.text, "") == Tier::Trailing.key(text, "")).then_some(())
-    };
-    let looked_at = (EFFORT / places.len().max(1)).clamp(1, old.len().max(1)).min(old.len());
-    let score = |at: usize| {
-        let is_same = |number: &usize| same(at, *number).is_some();
-        let at_once = (0..looked_at).take_while(is_same).count();
-        ((0..looked_at).filter(is_same).count(), at_once, std::cmp::Reverse(at))
-    };
-    let fixed = places.len() == 1;
-    let (best, _, std::cmp::Reverse(at)) = places.map(score).max()?;
-    let at = if best == 0 && !fixed { most_alike(old, file, at)? } else { at };
-    let differs = (0..old.len()).find(|number| same(at, *number).is_none());
-    Some((at, differs))
 }

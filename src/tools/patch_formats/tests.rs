@@ -1,5 +1,6 @@
 //! Each form by example, what is refused and why, and the properties that hold for any file.
 
+mod broken_off;
 mod forms;
 mod properties;
 mod refusals;

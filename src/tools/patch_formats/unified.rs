@@ -1,13 +1,14 @@
 //! Unified diffs: git's, with or without its index lines, and plain ones.
 //!
-//! Models count badly, so the numbers of a hunk header are used where they fit the lines that follow, and otherwise the lines are
-//! counted anew; a header without numbers does as well. Where `git apply` would refuse or drop something else, so do we. Only regular files:
+//! Models count badly, so a hunk that is longer than its header says is taken as it stands, and a header without numbers does as well. One that is
+//! shorter was broken off, and is refused (`body`). Where `git apply` would refuse or drop something else, so do we. Only regular files:
 //! links, submodules and binary patches are refused.
 
+mod body;
 mod header;
 
 use super::lines::Text;
-use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken};
+use super::{FilePatch, Form, Hunk, Kind, broken};
 use crate::error::Result;
 use header::Head;
 
@@ -73,7 +74,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
     }
     let mut hunks = Vec::new();
     while text.line(*at).starts_with("@@") {
-        let mut hunk = hunk(text, at)?;
+        let mut hunk = body::read(text, at)?;
         hunk.first = hunks.is_empty();
         hunks.push(hunk.checked()?);
     }
@@ -84,7 +85,7 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
     let Head { old, new, executable, preimage, postimage, .. } = head;
     let kind = match (&old, &new) {
         (None, _) => Kind::Add { text: whole_file(start, &hunks)?, executable: executable == Some(true) },
-        (Some(_), None) => Kind::Delete { hunks },
+        (Some(_), None) => Kind::Delete { shown: Some(hunks) },
         (Some(old), Some(new)) => {
             let move_to = (old != new).then(|| new.clone());
             let creates = !head.is_git && matches!(hunks.as_slice(), [only] if only.only_inserts());
@@ -105,7 +106,8 @@ fn whole_file(start: usize, hunks: &[Hunk]) -> Result<String> {
 
 /// Where the old lines begin and how many lines there are of each side, from `@@ -a,b +c,d @@`.
 pub(super) fn numbers(line: &str) -> Option<(usize, usize, usize)> {
-    let (ranges, _) = line.strip_prefix("@@ -")?.split_once(" @@")?;
+    let rest = line.strip_prefix("@@ -")?;
+    let ranges = rest.split_once(" @@").map_or(rest.trim_end(), |(ranges, _)| ranges);
     let (old, new) = ranges.split_once(" +")?;
     let range = |text: &str| -> Option<(usize, usize)> {
         let (start, count) = text.split_once(',').unwrap_or((text, "1"));
@@ -113,98 +115,4 @@ pub(super) fn numbers(line: &str) -> Option<(usize, usize, usize)> {
     };
     let ((start, old), (_, new)) = (range(old)?, range(new)?);
     Some((start, old, new))
-}
-
-fn hunk(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
-    let mut hunk = Hunk::new(*at + 1, Ends::AsWritten);
-    let numbers = numbers(text.line(*at));
-    hunk.old_start = numbers.map(|(start, ..)| start);
-    *at += 1;
-    let end = match numbers.and_then(|(_, old, new)| counted(text, *at, old, new)) {
-        Some(end) => end,
-        None => recounted(text, *at),
-    };
-    let start = *at;
-    for number in *at..end {
-        let line = text.line(number);
-        let rest = line.get(1..).unwrap_or_default();
-        match line.bytes().next() {
-            None => hunk.push(Op::Keep, ""),
-            Some(b'\r') => hunk.push(Op::Keep, line),
-            Some(b' ') => hunk.push(Op::Keep, rest),
-            Some(b'+') => hunk.push(Op::Insert, rest),
-            Some(b'-') => hunk.push(Op::Remove, rest),
-            _ => match hunk.lines.last_mut() {
-                Some(last) => last.ended = false,
-                None => {
-                    return Err(broken(number + 1, "no line stands before this one that it could be about"));
-                }
-            },
-        }
-    }
-    *at = end;
-    match numbers.filter(|_| rest_is_empty(text, end)) {
-        Some((_, old, new)) => not_cut_off(&hunk, start, old, new).map(|()| hunk),
-        None => Ok(hunk),
-    }
-}
-
-/// Nothing follows but empty lines.
-fn rest_is_empty(text: &Text<'_>, from: usize) -> bool {
-    (from..text.len()).all(|at| text.line(at).trim().is_empty())
-}
-
-/// A hunk that ends the text and has fewer lines than its header says is most likely what was left of a longer one: half a change.
-fn not_cut_off(hunk: &Hunk, at: usize, old: usize, new: usize) -> Result<()> {
-    let count = |side: fn(Op) -> bool| hunk.lines.iter().filter(|line| side(line.op)).count();
-    let (has_old, has_new) = (count(Op::is_old), count(Op::is_new));
-    if has_old >= old && has_new >= new {
-        return Ok(());
-    }
-    let message = format!(
-        "the header of the last hunk says {old} old and {new} new lines, and {has_old} and {has_new} follow: the patch was cut off, or counted wrongly (a header `@@ @@` says no numbers)"
-    );
-    Err(broken(at, message).detail("truncated", true).expected([old, new], [has_old, has_new]))
-}
-
-/// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that follow.
-fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
-    let mut at = from;
-    while old > 0 || new > 0 {
-        if at >= text.len() {
-            return None;
-        }
-        let (is_old, is_new) = match text.line(at).bytes().next() {
-            None | Some(b' ' | b'\r') => (1, 1),
-            Some(b'-') => (1, 0),
-            Some(b'+') => (0, 1),
-            Some(b'\\') => (0, 0),
-            _ => return None,
-        };
-        old = old.checked_sub(is_old)?;
-        new = new.checked_sub(is_new)?;
-        at += 1;
-    }
-    if text.line(at).starts_with('\\') {
-        at += 1;
-    }
-    let next = text.line(at);
-    let goes_on = next.starts_with([' ', '+', '-', '\\']) && !begins(text, at) && next.trim_end() != "--";
-    (!goes_on).then_some(at)
-}
-
-/// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context they would say little.
-fn recounted(text: &Text<'_>, from: usize) -> usize {
-    let mut end = from;
-    while end < text.len() && is_hunk_line(text.line(end)) && !begins(text, end) {
-        end += 1;
-    }
-    while end > from && text.line(end - 1).trim_end_matches('\r').is_empty() {
-        end -= 1;
-    }
-    end
-}
-
-fn is_hunk_line(line: &str) -> bool {
-    matches!(line.bytes().next(), None | Some(b' ' | b'+' | b'-' | b'\\' | b'\r'))
 }

@@ -44,7 +44,9 @@ deleted file mode 100644
 
 #[test]
 fn a_plain_diff_with_counts_that_are_wrong_or_missing() {
-    for header in ["@@ -1,3 +1,3 @@", "@@ -7,90 +2,1 @@ fn x()", "@@ ... @@", "@@", "@@ -1 +1 @@"] {
+    for header in
+        ["@@ -1,3 +1,3 @@", "@@ -7,2 +2,1 @@ fn x()", "@@ -1,3 +1,3", "@@ ... @@", "@@", "@@ -1 +1 @@"]
+    {
         for (old, new) in
             [("a/f", "b/f"), ("f", "f"), ("f\t2020-01-01 00:00:00", "f\t2020-01-02 00:00:00"), ("i/f", "w/f")]
         {
@@ -120,11 +122,68 @@ fn positions_count_where_the_blob_is_named() {
     );
     let wrong_end = named.replace("0000000", "89abcde");
     refused(&[("f", "x\nx\nx\n")], &wrong_end, "does not lead to the version");
-    // Not even by one line: what the patch was made from is known.
     let shifted = named.replace("@@ -3 +3 @@", "@@ -4 +4 @@");
-    refused(&[("f", "x\nx\nx\n")], &shifted, "matches nowhere");
+    refused(&[("f", "x\nx\nx\n")], &shifted, "matches 3 times");
     let insertion = named.replace(body, "@@ -1,0 +2 @@\n+new\n");
     gives(&[("f", "x\nx\nx\n")], &insertion, &[("f", "x\nnew\nx\nx\n")]);
+}
+
+/// A diff of `f` with an index line that names what it is made from.
+fn indexed(old: &str, new: &str, body: &str) -> String {
+    let id = |text: &str| ObjectFormat::Sha1.blob_id(text.as_bytes()).expect("an id");
+    format!("diff --git a/f b/f\nindex {}..{} 100644\n--- a/f\n+++ b/f\n{body}", id(old), id(new))
+}
+
+#[test]
+fn a_true_index_line_leaves_the_matcher_its_tiers() {
+    let (old, new) = ("l1\nl2\nl3\n", "l1\nL2\nl3\n");
+    for header in ["@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@", "@@ -90,3 +90,3 @@"] {
+        let body = format!("{header}\n l1\n-l2\n+L2\n l3\n");
+        gives(&[("f", old)], &indexed(old, new, &body), &[("f", new)]);
+    }
+    let (crlf, new) = ("l1\r\nl2\r\nl3\r\n", "l1\r\nL2\r\nl3\r\n");
+    gives(&[("f", crlf)], &indexed(crlf, new, "@@ -1,3 +1,3 @@\n l1\n-l2\n+L2\n l3\n"), &[("f", new)]);
+    let (blanks, new) = ("l1 \nl2\t\nl3\n", "l1 \nL2\nl3\n");
+    gives(&[("f", blanks)], &indexed(blanks, new, "@@ -1,3 +1,3 @@\n l1\n-l2\n+L2\n l3\n"), &[("f", new)]);
+    // The result is held to the index line all the same.
+    let other = indexed(old, "something\n", "@@ -2,3 +2,3 @@\n l1\n-l2\n+L2\n l3\n");
+    refused(&[("f", old)], &other, "does not lead to the version");
+    let far =
+        refused(&[("f", old)], &indexed(old, "x", "@@ -1,2 +1,2 @@\n l1\n-lx\n+L2\n"), "nearest is line 1");
+    assert_eq!(far.details()["line"], 2);
+}
+
+#[test]
+fn a_new_file_is_the_blob_that_its_index_line_names() {
+    let head = "diff --git a/n b/n\nnew file mode 100644\n";
+    let body = "--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+a\n+b\n";
+    let id = ObjectFormat::Sha1.blob_id(b"a\nb\n").expect("an id").to_string();
+    for id in [&id, &id[..7], "0000000"] {
+        gives(&[], &format!("{head}index 0000000..{id}\n{body}"), &[("n", "a\nb\n")]);
+    }
+    for (named, body) in [("7d8007a", ""), (&id[..8], ""), ("7d8007a", body)] {
+        let failure = refused(&[], &format!("{head}index 0000000..{named}\n{body}"), "cut off");
+        assert_eq!(failure.details()["expected"], named);
+        assert_eq!(failure.details()["truncated"], true);
+    }
+    gives(&[], &format!("{head}index 0000000..e69de29\n"), &[("n", "")]);
+    gives(&[], head, &[("n", "")]);
+}
+
+#[test]
+fn a_file_goes_unseen_only_by_the_name_of_its_blob() {
+    let head = "diff --git a/f b/f\ndeleted file mode 100644\n";
+    let id = ObjectFormat::Sha1.blob_id(b"a\nb\n").expect("an id").to_string();
+    for id in [&id, &id[..7]] {
+        gives(&[("f", "a\nb\n")], &format!("{head}index {id}..0000000\n"), &[]);
+        gives(&[("f", "a\r\nb\r\n")], &format!("{head}index {id}..0000000\n"), &[]);
+    }
+    for ids in ["", "index 0000000..0000000\n", "index 123..0000000\n"] {
+        let failure = refused(&[("f", "a\nb\n")], &format!("{head}{ids}"), "shows none of its lines");
+        assert_eq!(failure.details()["truncated"], true);
+    }
+    gives(&[("f", "")], head, &[]);
+    gives(&[("f", "a\nb\n")], "*** Begin Patch\n*** Delete File: f\n*** End Patch\n", &[]);
 }
 
 #[test]
@@ -166,6 +225,11 @@ fn the_envelope() {
 fn the_envelope_padded_with_blanks() {
     let patch = "  *** Begin Patch  \n  *** Update File: f\n@@\n-a\n+b\n*** End Patch \n";
     gives(&[("f", "a\n")], patch, &[("f", "b\n")]);
+    let patch = " *** Begin Patch\n *** Update File: f\n@@\n-a\n+b\n *** End Patch\n";
+    gives(&[("f", "a\n")], patch, &[("f", "b\n")]);
+    // As context, where the end is still to come.
+    let patch = envelope("@@\n *** End Patch\n-a\n+b\n");
+    gives(&[("f", "*** End Patch\na\n")], &patch, &[("f", "*** End Patch\nb\n")]);
     let patch = "*** Begin Patch\n*** Add File: n\n+1\n\n  *** Delete File: f\n*** End Patch";
     gives(&[("f", "a\n")], patch, &[("n", "1\n")]);
 }
@@ -193,6 +257,68 @@ fn search_and_replace() {
         patch,
         &[("src/f.rs", "    B\n    c  \n"), ("new.rs", "fn n() {}\n")],
     );
+}
+
+#[test]
+fn a_path_as_writers_dress_it_up() {
+    for line in [
+        "n.txt",
+        "n.txt:",
+        "`n.txt`",
+        "`n.txt`:",
+        "# n.txt",
+        "#### n.txt",
+        "### `n.txt`",
+        "**n.txt**",
+        "**n.txt:**",
+        "**`n.txt`**",
+        "*n.txt*",
+        "File: n.txt",
+        "file: `n.txt`",
+        "**File:** `n.txt`",
+        "**File: n.txt**",
+        "## Filename: n.txt",
+        "\"n.txt\"",
+        "./n.txt",
+    ] {
+        for (search, before) in [("", None), ("old\n", Some(("n.txt", "old\n")))] {
+            for fence in ["", "```\n"] {
+                let patch =
+                    format!("{line}\n{fence}<<<<<<< SEARCH\n{search}=======\nx\n>>>>>>> REPLACE\n{fence}");
+                gives(before.as_slice(), &patch, &[("n.txt", "x\n")]);
+            }
+        }
+    }
+    let block = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
+    for name in ["my file.txt", "Read me", "a.b.", "x:y", "path/of a.txt"] {
+        gives(&[(name, "a\n")], &format!("{name}\n{block}"), &[(name, "b\n")]);
+        gives(&[(name, "a\n")], &format!("`{name}`\n{block}"), &[(name, "b\n")]);
+        let new = "<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n";
+        gives(&[], &format!("**`{name}`**:\n{new}"), &[(name, "b\n")]);
+    }
+}
+
+#[test]
+fn a_dot_before_a_path_says_nothing() {
+    for dot in ["./", "././"] {
+        let body = "@@ -1 +1 @@\n-a\n+b\n";
+        for patch in [
+            format!("--- {dot}f\n+++ {dot}f\n{body}"),
+            format!("--- {dot}a/f\n+++ {dot}b/f\n{body}"),
+            format!("--- a/{dot}f\n+++ b/{dot}f\n{body}"),
+            format!("diff --git {dot}f {dot}f\n--- {dot}f\n+++ {dot}f\n{body}"),
+            format!("*** Begin Patch\n*** Update File: {dot}f\n@@\n-a\n+b\n*** End Patch\n"),
+            format!("{dot}f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"),
+        ] {
+            gives(&[("f", "a\n")], &patch, &[("f", "b\n")]);
+        }
+        let moved = format!(
+            "*** Begin Patch\n*** Update File: {dot}f\n*** Move to: {dot}g\n*** Add File: {dot}n\n+x\n*** Delete File: {dot}d\n*** End Patch\n"
+        );
+        gives(&[("f", "a\n"), ("d", "")], &moved, &[("g", "a\n"), ("n", "x\n")]);
+        gives(&[], &format!("--- /dev/null\n+++ {dot}n\n@@ -0,0 +1 @@\n+x\n"), &[("n", "x\n")]);
+        gives(&[("f", "a\n")], &format!("--- {dot}f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"), &[]);
+    }
 }
 
 #[test]

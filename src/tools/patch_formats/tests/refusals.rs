@@ -119,6 +119,53 @@ fn the_nearest_place_is_shown() {
 }
 
 #[test]
+fn a_line_too_few_or_too_many_moves_only_what_is_below_it() {
+    let near = |file: &str, body: &str| {
+        let failure = refused(&[("f", file)], &envelope(&format!("@@\n{body}")), "matches nowhere");
+        let details = failure.details();
+        (
+            details["nearest"].clone(),
+            details["line"].clone(),
+            details["expected"].clone(),
+            details["actual"].clone(),
+        )
+    };
+    let all = "a\nb\nc\nd\ne\nf\n";
+    let one = |nearest: u64, line: u64, expected: &str, actual: &str| {
+        (json!(nearest), json!(line), json!(expected), json!(actual))
+    };
+    assert_eq!(near(all, " a\n b\n d\n-e\n+E\n f\n"), one(1, 3, "d", "c"));
+    assert_eq!(near(&format!("x\ny\n{all}"), " a\n b\n d\n-e\n+E\n f\n"), one(3, 5, "d", "c"));
+    assert_eq!(near(all, " a\n d\n-e\n+E\n f\n"), one(1, 2, "d", "b"));
+    // One more than the file has: in the middle, and first.
+    assert_eq!(near(all, " a\n b\n new\n c\n-d\n+D\n e\n"), one(1, 3, "new", "c"));
+    assert_eq!(near(all, " new\n b\n c\n-d\n+D\n"), one(1, 1, "new", "a"));
+    assert_eq!(near(all, " new\n a\n-b\n+B\n c\n"), one(1, 1, "new", "a"));
+    // The last one.
+    assert_eq!(near(all, " c\n d\n-x\n+E\n"), one(3, 5, "x", "e"));
+    // Marks alone are no place to go by.
+    let code = "fn a() {\n}\n\nfn second() {\n    two();\n}\n";
+    assert_eq!(
+        near(code, " }\n \n fn secnd() {\n-    two()\n+    three()\n }\n"),
+        one(2, 4, "fn secnd() {", "fn second() {")
+    );
+}
+
+#[test]
+fn where_no_line_is_the_same_the_most_similar_one_is_named() {
+    let file = "use std::fmt;\n\nfn first(a: usize) {}\nfn second(b: usize) {}\n";
+    let failure =
+        refused(&[("f", file)], &envelope("@@\n fn second(b: u8) {}\n-fn third() {}\n"), "nearest is line 4");
+    assert_eq!(failure.details()["expected"], "fn second(b: u8) {}");
+    assert_eq!(failure.details()["actual"], "fn second(b: usize) {}");
+    let nothing = refused(&[("f", "alpha\nbeta\n")], &envelope("@@\n-0123\n+4\n"), "none of the 2 lines");
+    assert!(nothing.message().contains("\"0123\""), "{nothing}");
+    assert_eq!((&nothing.details()["expected"], &nothing.details()["lines"]), (&json!("0123"), &json!(2)));
+    refused(&[("f", "")], &envelope("@@\n-a\n+b\n"), "the file is empty");
+    refused(&[("f", "x\nlast\n")], &envelope("@@ last\n-a\n+b\n"), "is the last one");
+}
+
+#[test]
 fn hunks_out_of_order_or_over_each_other() {
     refused(&[("f", "a\nb\nc\n")], &envelope("@@\n-c\n+C\n@@\n-a\n+A\n"), "follow the order of the file");
     refused(
@@ -184,7 +231,10 @@ fn a_path_out_of_the_tree_is_a_scope_violation() {
         ".GIT/hooks/x",
         "sub/.git/x",
         "git~1/config",
-        "./f",
+        "./../f",
+        "././.git/config",
+        "a/./f",
+        ".//f",
     ] {
         let patches = [
             format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"),
@@ -197,6 +247,55 @@ fn a_path_out_of_the_tree_is_a_scope_violation() {
             assert_eq!(parse(&patch).expect_err(&patch).code(), Code::ScopeViolation, "{patch}");
         }
     }
+}
+
+#[test]
+fn a_line_that_is_no_path_makes_no_file() {
+    for line in [
+        "Create the new file:",
+        "Now add the helper.",
+        "### 1. The helper",
+        "**The helper:**",
+        "Done.",
+        "- n.txt",
+        "Use `a` and `b`",
+        "`a` or so",
+        "# File: the helper",
+    ] {
+        let patch = format!("{line}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n");
+        let failure = refused(&[], &patch, "was taken for its path");
+        assert_eq!((&failure.details()["line"], &failure.details()["patchLine"]), (&json!(line), &json!(1)));
+    }
+}
+
+#[test]
+fn what_is_quoted_is_short_however_long_the_line_is() {
+    let long = "y".repeat(100_000);
+    let patches = [
+        envelope(&format!("@@\n a\n-{long}\n+b\n")),
+        envelope(&format!("@@\n-{long}\n+b\n")),
+        envelope(&format!("@@ {long}\n-a\n+b\n")),
+        envelope("@@\n a\n-b\n+B\n"),
+        envelope(&format!("@@ q{long}\n-a\n+b\n")),
+        format!("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@ {long}\n a\n{long}\n"),
+        format!("--- a/f\n+++ b/f\n@@ @@ {long}\n a\n-x\n{long}\n"),
+        format!("{long} {long}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
+        format!("{long}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
+        format!("*** Begin Patch\n*** Add File: {long}\n+x\n*** End Patch\n"),
+        format!("--- a/{long}\n+++ b/{long}\n@@ @@\n-a\n+b\n"),
+        format!("diff --git {long}\nold mode 100644\n"),
+        format!("diff --git a/f b/f\nold mode {long}\n"),
+        format!("diff --git a/f b/f\nindex 1234567..1234567 {long}\n"),
+    ];
+    for patch in patches {
+        let failure =
+            patched(&files(&[("f", &format!("a\n  {long}\n"))]), &patch).expect_err("it does not fit");
+        let length = serde_json::to_string(&failure).expect("json").len();
+        assert!(length < 6_000, "{length}: {}", failure.message().chars().take(300).collect::<String>());
+    }
+    let failure = refused(&[("f", "x\nz\n")], &envelope(&format!("@@\n x\n-{long}\n+b\n")), "(100000 bytes)");
+    let expected = failure.details()["expected"].as_str().expect("text");
+    assert!(expected.ends_with("… (100000 bytes)") && expected.chars().count() < 450, "{expected}");
 }
 
 #[test]

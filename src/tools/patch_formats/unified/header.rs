@@ -3,8 +3,8 @@
 //! `a/` and `b/` (and the other pairs that git knows) are taken off where both names have their part of the pair; names without them are paths as
 //! they are.
 
-use super::super::broken;
-use super::super::lines::Text;
+use super::super::lines::{Text, clipped};
+use super::super::{broken, path};
 use crate::domain::patch_text::names::{self, Strip};
 use crate::domain::repo_path::{RepoPath, display};
 use crate::error::Result;
@@ -81,9 +81,18 @@ fn name(rest: &str, at: usize) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     names::after_dashes(rest)
+        .map(without_dot)
         .filter(|name| !name.is_empty())
         .map(Some)
         .ok_or_else(|| broken(at + 1, "the name of the file cannot be read"))
+}
+
+/// Before the prefixes are looked at: `./a/f` and `./b/f` have a pair of them too.
+fn without_dot(mut name: Vec<u8>) -> Vec<u8> {
+    while name.starts_with(b"./") {
+        name.drain(..2);
+    }
+    name
 }
 
 impl<'a> Said<'a> {
@@ -136,7 +145,6 @@ impl<'a> Said<'a> {
         {
             return Err(wrong("the header lines of the file contradict each other"));
         }
-        let path = |name: Vec<u8>| RepoPath::new(name);
         let (old, new) = (path(before)?, path(after)?);
         if !moves && old != new {
             let message = format!(
@@ -192,7 +200,7 @@ impl<'a> Said<'a> {
             }
             (None, Some(path)) => Ok((path.clone(), path)),
             (None, None) => {
-                let names = display(self.git.unwrap_or_default().as_bytes());
+                let names = display(clipped(self.git.unwrap_or_default()).as_bytes());
                 Err(broken(
                     start + 1,
                     format!("the names of the file ({names}) are missing or do not fit together"),
@@ -226,6 +234,7 @@ fn executable(rest: &str, at: usize) -> Result<bool> {
         "100644" | "100664" => Ok(false),
         "100755" => Ok(true),
         mode => {
+            let mode = clipped(mode);
             let message = format!(
                 "the mode {mode} is not one of a regular file; only 100644 and 100755 can be written"
             );

@@ -1,0 +1,161 @@
+//! The lines beneath a hunk's header, and where they end.
+//!
+//! Nothing that could be a hunk's is left out in silence. A body that has fewer lines of a side than its header says was broken off, whatever
+//! follows it. One that has more is taken as far as its lines go on. Right behind a body stands an empty line, a line that
+//! opens or closes something, or nothing: any other line lost its prefix, or is the rest of a wrapped one.
+
+use super::super::lines::{Text, clipped, is_fence};
+use super::super::{Ends, Hunk, Op, broken};
+use super::{begins, numbers};
+use crate::error::{Failure, Result};
+
+/// Reads a hunk, from its header to behind its last line.
+pub(super) fn read(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
+    let header = *at;
+    let mut hunk = Hunk::new(header + 1, Ends::AsWritten);
+    let numbers = numbers(text.line(header));
+    hunk.old_start = numbers.map(|(start, ..)| start);
+    let start = header + 1;
+    let counted = numbers.and_then(|(_, old, new)| counted(text, start, old, new));
+    let end = counted.unwrap_or_else(|| recounted(text, start));
+    for number in start..end {
+        take(&mut hunk, text.line(number), number)?;
+    }
+    *at = end;
+    if let Some((_, old, new)) = numbers {
+        not_cut_off(&hunk, text, end, [old, new])?;
+    }
+    if is_border(text, end) { Ok(hunk) } else { Err(lost_line(&hunk, text, end)) }
+}
+
+fn take(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
+    let rest = line.get(1..).unwrap_or_default();
+    match line.bytes().next() {
+        None => hunk.push(Op::Keep, ""),
+        Some(b'\r') => hunk.push(Op::Keep, line),
+        Some(b' ') => hunk.push(Op::Keep, rest),
+        Some(b'+') => hunk.push(Op::Insert, rest),
+        Some(b'-') => hunk.push(Op::Remove, rest),
+        _ => match hunk.lines.last_mut() {
+            Some(last) => last.ended = false,
+            None => {
+                return Err(broken(number + 1, "no line stands before this one that it could be about"));
+            }
+        },
+    }
+    Ok(())
+}
+
+/// A hunk that has fewer lines than its header says is what was left of a longer one: half a change.
+fn not_cut_off(hunk: &Hunk, text: &Text<'_>, end: usize, said: [usize; 2]) -> Result<()> {
+    let count = |side: fn(Op) -> bool| hunk.lines.iter().filter(|line| side(line.op)).count();
+    let ([old, new], has @ [has_old, has_new]) = (said, [count(Op::is_old), count(Op::is_new)]);
+    if has_old >= old && has_new >= new {
+        return Ok(());
+    }
+    let header = clipped(text.line(hunk.line - 1));
+    let next = next_line(text, end);
+    let broken_by = match &next {
+        Some((number, line)) => format!("before line {number}, {line:?}"),
+        None => "before the end".to_owned(),
+    };
+    let message = format!(
+        "the hunk `{header}` says {old} old and {new} new lines, and {has_old} and {has_new} stand there {broken_by}: it was cut off, or a line has no ` `, `+` or `-` before it, or it was counted wrongly (a header `@@ @@` says no numbers)"
+    );
+    let failure =
+        broken(hunk.line, message).detail("truncated", true).detail("header", header).expected(said, has);
+    Err(match next {
+        Some((number, line)) => failure.detail("endsAt", number).detail("line", line),
+        None => failure,
+    })
+}
+
+/// A line that belongs neither to the hunk above it nor to anything else.
+fn lost_line(hunk: &Hunk, text: &Text<'_>, at: usize) -> Failure {
+    let line = clipped(text.line(at));
+    let message = format!(
+        "{line:?} stands right behind the lines of the hunk at line {}, and has no ` `, `+` or `-` before it: the prefix was lost, or the line before was wrapped; put an empty line before text that is no part of the hunk",
+        hunk.line
+    );
+    broken(at + 1, message).detail("header", clipped(text.line(hunk.line - 1))).detail("line", line)
+}
+
+/// The first line that is not empty, with its number from 1.
+fn next_line(text: &Text<'_>, from: usize) -> Option<(usize, String)> {
+    let at = (from..text.len()).find(|at| !text.line(*at).trim().is_empty())?;
+    Some((at + 1, clipped(text.line(at))))
+}
+
+/// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that follow.
+fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
+    let mut at = from;
+    while old > 0 || new > 0 {
+        if at >= text.len() {
+            return None;
+        }
+        let (is_old, is_new) = match text.line(at).bytes().next() {
+            None | Some(b' ' | b'\r') => (1, 1),
+            Some(b'-') => (1, 0),
+            Some(b'+') => (0, 1),
+            Some(b'\\') => (0, 0),
+            _ => return None,
+        };
+        old = old.checked_sub(is_old)?;
+        new = new.checked_sub(is_new)?;
+        at += 1;
+    }
+    if text.line(at).starts_with('\\') {
+        at += 1;
+    }
+    // Lines that go on behind empty ones are the hunk's too: dropped, they would be lost.
+    let after = (at..text.len()).find(|at| !text.line(*at).trim_end_matches('\r').is_empty()).unwrap_or(at);
+    let next = text.line(after);
+    let goes_on = next.starts_with([' ', '+', '-', '\\']) && !begins(text, after) && next.trim_end() != "--";
+    (!goes_on).then_some(at)
+}
+
+/// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context they would say little.
+fn recounted(text: &Text<'_>, from: usize) -> usize {
+    let mut end = from;
+    while end < text.len() && is_hunk_line(text.line(end)) && !begins(text, end) && !is_signature(text, end) {
+        end += 1;
+    }
+    while end > from && text.line(end - 1).trim_end_matches('\r').is_empty() {
+        end -= 1;
+    }
+    end
+}
+
+fn is_hunk_line(line: &str) -> bool {
+    matches!(line.bytes().next(), None | Some(b' ' | b'+' | b'-' | b'\\' | b'\r'))
+}
+
+/// True where a hunk may end: at the end of the text, an empty line, or a line that opens or closes something.
+fn is_border(text: &Text<'_>, at: usize) -> bool {
+    let line = text.line(at);
+    let opens = ["@@", "diff ", "Index: ", "Only in ", "*** "];
+    line.trim().is_empty()
+        || opens.iter().any(|start| line.starts_with(start))
+        || begins(text, at)
+        || super::is_binary(line)
+        || line.trim_end() == "--"
+        || is_fence(line) && !text.line(at + 1).starts_with([' ', '+', '-'])
+        || closes_here_document(text, at)
+}
+
+/// Two dashes and the version of git below them, as mails end.
+fn is_signature(text: &Text<'_>, at: usize) -> bool {
+    let version = text.line(at + 1).trim_end();
+    text.line(at).trim_end() == "--"
+        && version.starts_with(|c: char| c.is_ascii_digit())
+        && text.line(at + 2).trim().is_empty()
+}
+
+/// The word that ends a shell's here-document, where the patch is in one.
+fn closes_here_document(text: &Text<'_>, at: usize) -> bool {
+    let word = text.line(at).trim_end();
+    let opens = |line: &str| {
+        line.rsplit_once("<<").is_some_and(|(_, rest)| rest.trim().trim_matches(['-', '\'', '"']) == word)
+    };
+    !word.is_empty() && (0..at).map(|at| text.line(at)).take_while(|line| !line.starts_with("@@")).any(opens)
+}
