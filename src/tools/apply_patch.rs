@@ -202,7 +202,8 @@ fn expectations(
         let is_hex = id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex || id.len() > format.hex_len() && id.len() != 64 {
             let message = format!(
-                "expected[{path:?}] is {id:?}; it has to be a git blob id of 7 to {} hex digits, as `read_file` gives it",
+                "expected[{path:?}] is {:?}; it has to be a git blob id of 7 to {} hex digits, as `read_file` gives it",
+                patch_formats::clipped(&id),
                 format.hex_len()
             );
             return Err(Failure::new(Code::ArgumentsInvalid, message).subject("expected"));

@@ -28,6 +28,7 @@ use crate::domain::digest::ObjectFormat;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use lines::Text;
+pub(super) use lines::clipped;
 use std::collections::HashMap;
 
 /// The longest patch that is read, in bytes.
@@ -332,7 +333,7 @@ pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
         name = rest;
     }
     if name.len() > LONGEST_NAME {
-        let shown = lines::clipped(&String::from_utf8_lossy(name));
+        let shown = clipped(&String::from_utf8_lossy(name));
         return Err(invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));
     }
     RepoPath::new(name)

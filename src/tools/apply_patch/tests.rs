@@ -126,14 +126,16 @@ fn the_version_that_is_meant() {
     stale.known.insert(path("a"), id(&world, "old\n"));
     stale.refused(CHANGE, &[], Code::VersionConflict);
     let sha256 = crate::domain::digest::Sha256::of(b"1\n").to_string();
-    for named in [&right[..7], &right.to_uppercase(), &sha256] {
+    for (name, named) in [("a", &right[..7]), ("a", &right.to_uppercase()), ("a", &sha256), ("./a", &right)] {
         stale
             .prepare(&Arguments {
                 patch: CHANGE.to_owned(),
-                expected: [("a".to_owned(), named.to_owned())].into(),
+                expected: [(name.to_owned(), named.to_owned())].into(),
             })
             .expect(named);
     }
+    call.refused(CHANGE, &[("./a", "1234567890")], Code::VersionConflict);
+    call.refused(CHANGE, &[("./a", "1234567890"), ("a", right.as_str())], Code::ArgumentsInvalid);
     stale
         .apply(CHANGE, &[("a", &right), ("b", &id(&world, "2\n").as_str()[..8]), ("new", &"0".repeat(40))])
         .expect("applied");

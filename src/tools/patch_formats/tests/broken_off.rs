@@ -54,7 +54,7 @@ fn a_line_without_prefix_right_behind_a_hunk() {
             refuses(&format!("{header}\n l1\n-l2\n+L2\n l3\nand the rest of it\n"), "and the rest of it");
         assert_eq!(failure.details()["line"], "and the rest of it", "{header}");
     }
-    let failure = refuses("@@ @@\n l1\n-l2\nL2\n l3\n", "line 6 of the patch: \"L2\" stands right behind");
+    let failure = refuses("@@ @@\n l1\n-l2\nL2\n l3\n", "line 6 of the patch: \"L2\" stands behind");
     assert_eq!(failure.details()["patchLine"], 6);
     refuses("@@\n l1\n-l2\n...\n+L5\n", "\"...\"");
     // The counts hold, and what was wrapped is the last line.
@@ -63,6 +63,38 @@ fn a_line_without_prefix_right_behind_a_hunk() {
     refuses("@@\n l1\n-l2\n```\n+L2\n", "\"```\"");
     let new = "--- /dev/null\n+++ b/n\n@@\n+a\nb\n+c\n";
     refused(&[], new, "\"b\"");
+}
+
+#[test]
+fn a_changed_line_in_what_looks_like_prose() {
+    for lost in ["+more", "-l3", "+    more", "+\tmore"] {
+        for header in ["@@ @@", "@@ -1,2 +1,2 @@"] {
+            let body = format!("{header}\n l1\n-l2\n+L2\n\nL2b\n{lost}\n");
+            let failure = refuses(&body, "below text that is none of them");
+            assert_eq!(failure.details()["line"], lost);
+        }
+    }
+    let list = "\nThis:\n- does one thing\n+ and another\n---\n-- me\n";
+    for prose in [list.to_owned(), format!("```\n{list}\n```\n+x\n```\n")] {
+        let patch = format!("{HEAD}@@ @@\n l1\n-l2\n+L2\n{prose}");
+        gives(&[("f", FIVE)], &patch, &[("f", "l1\nL2\nl3\nl4\nl5\n")]);
+    }
+}
+
+#[test]
+fn a_rename_or_mode_whose_text_is_missing() {
+    let rename = "diff --git a/f b/g\nsimilarity index 90%\nrename from f\nrename to g\n";
+    refuses_whole(rename);
+    refuses_whole(&format!("{}index 1234567..1234568 100644\n", rename.replace("90%", "100%")));
+    refuses_whole("diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1234567..1234568\n");
+    gives(&[("f", FIVE)], &rename.replace("90%", "100%"), &[("g", FIVE)]);
+    gives(&[("f", FIVE)], &rename.replace("similarity index 90%\n", ""), &[("g", FIVE)]);
+}
+
+#[track_caller]
+fn refuses_whole(patch: &str) {
+    let failure = refused(&[("f", FIVE)], patch, "its change is missing");
+    assert_eq!(failure.details()["truncated"], true);
 }
 
 #[test]

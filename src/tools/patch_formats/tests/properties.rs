@@ -82,6 +82,32 @@ proptest! {
         }
     }
 
+    /// Whatever line of a hunk is gone, or without its sign: nothing is applied.
+    #[test]
+    fn a_diff_that_lost_a_line_or_its_sign_is_refused(
+        old in file(0), new in file(0), radius in 0usize..20, at in any::<prop::sample::Index>(), all in any::<bool>(),
+    ) {
+        prop_assume!(old != new);
+        let whole = diff(&old, &new, radius, false);
+        let mut lines: Vec<&str> = whole.split_inclusive('\n').collect();
+        // Without its sign, an empty line or one that begins like a sign is another line of a hunk.
+        let is_told = |line: &str| {
+            let text = line.get(1..).unwrap_or_default();
+            line.starts_with([' ', '+', '-']) && (all || !text.trim().is_empty() && !text.starts_with([' ', '+', '-', '\\', '@']))
+        };
+        let body = lines.iter().position(|line| line.starts_with("@@")).unwrap_or(lines.len());
+        let told: Vec<usize> = (body..lines.len()).filter(|at| is_told(lines[*at])).collect();
+        prop_assume!(!told.is_empty());
+        let lost = told[at.index(told.len())];
+        if all {
+            lines.remove(lost);
+        } else {
+            lines[lost] = &lines[lost][1..];
+        }
+        let found = patched(&Files::from([("f".to_owned(), old.into_bytes())]), &lines.concat());
+        prop_assert_eq!(found.map_err(|failure| failure.code()), Err(Code::PatchInvalid), "{}", lines.concat());
+    }
+
     #[test]
     fn an_envelope_gives_the_new_lines(old in file(1), new in file(1)) {
         // Whole lines with one kind of end, as the form cannot say more.

@@ -2,7 +2,8 @@
 //!
 //! Nothing that could be a hunk's is left out in silence. A body that has fewer lines of a side than its header says was broken off, whatever
 //! follows it. One that has more is taken as far as its lines go on. Right behind a body stands an empty line, a line that
-//! opens or closes something, or nothing: any other line lost its prefix, or is the rest of a wrapped one.
+//! opens or closes something, or nothing: any other line lost its prefix, or is the rest of a wrapped one. So did one before a line with its sign that
+//! stands in what looks like prose.
 
 use super::super::lines::{Text, clipped, is_fence};
 use super::super::{Ends, Hunk, Op, broken};
@@ -25,7 +26,10 @@ pub(super) fn read(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
     if let Some((_, old, new)) = numbers {
         not_cut_off(&hunk, text, end, [old, new])?;
     }
-    if is_border(text, end) { Ok(hunk) } else { Err(lost_line(&hunk, text, end)) }
+    match lost(text, end) {
+        Some(lost) => Err(lost_line(&hunk, text, lost)),
+        None => Ok(hunk),
+    }
 }
 
 fn take(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
@@ -70,13 +74,35 @@ fn not_cut_off(hunk: &Hunk, text: &Text<'_>, end: usize, said: [usize; 2]) -> Re
     })
 }
 
+/// A line behind a hunk that is most likely one of its own: right behind it, or with a sign before it in the text below an empty line.
+fn lost(text: &Text<'_>, end: usize) -> Option<usize> {
+    if !is_border(text, end) {
+        return Some(end);
+    }
+    let mut below =
+        (end..text.len()).take_while(|at| text.line(*at).trim().is_empty() || !is_border(text, *at));
+    below.find(|at| is_changed_line(text.line(*at)))
+}
+
+/// True where a line is one of code with its sign, and no item of a list.
+fn is_changed_line(line: &str) -> bool {
+    match line.split_at_checked(1) {
+        Some(("+", rest)) => !rest.trim().is_empty() && (!rest.starts_with(' ') || rest.starts_with("  ")),
+        Some(("-", rest)) => !rest.trim().is_empty() && !rest.starts_with([' ', '-']),
+        _ => false,
+    }
+}
+
 /// A line that belongs neither to the hunk above it nor to anything else.
 fn lost_line(hunk: &Hunk, text: &Text<'_>, at: usize) -> Failure {
     let line = clipped(text.line(at));
-    let message = format!(
-        "{line:?} stands right behind the lines of the hunk at line {}, and has no ` `, `+` or `-` before it: the prefix was lost, or the line before was wrapped; put an empty line before text that is no part of the hunk",
-        hunk.line
-    );
+    let what = match is_changed_line(&line) {
+        true => "below text that is none of them: a line before it has no ` `, `+` or `-`",
+        false => {
+            "and has no ` `, `+` or `-` before it: the prefix was lost, or the line before was wrapped; put an empty line before text that is no part of the hunk"
+        }
+    };
+    let message = format!("{line:?} stands behind the lines of the hunk at line {}, {what}", hunk.line);
     broken(at + 1, message).detail("header", clipped(text.line(hunk.line - 1))).detail("line", line)
 }
 

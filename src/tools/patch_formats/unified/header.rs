@@ -26,6 +26,8 @@ pub(super) struct Head {
     pub postimage: Option<String>,
     /// `---` and `+++` stand there, and hunks have to follow.
     has_dashes: bool,
+    /// It is said to have less than all in common with what it was.
+    is_partly_similar: bool,
 }
 
 /// The pairs of prefixes that git writes, for the two sides of a diff.
@@ -44,13 +46,16 @@ struct Said<'a> {
     rename_to: Option<Vec<u8>>,
     ids: (Option<String>, Option<String>),
     dashes: Option<[Option<Vec<u8>>; 2]>,
+    similarity: Option<&'a str>,
 }
 
 impl Head {
     /// True where the header alone is a whole change.
     pub(super) fn is_whole(&self) -> bool {
         let is_change = self.old != self.new || self.executable.is_some();
-        self.is_git && is_change && !self.has_dashes
+        let is_other_text =
+            self.preimage.is_some() && self.postimage.is_some() && self.preimage != self.postimage;
+        self.is_git && is_change && !is_other_text && !self.has_dashes && !self.is_partly_similar
     }
 
     /// Reads from the section's first line to its hunks.
@@ -119,8 +124,10 @@ impl<'a> Said<'a> {
             self.ids = ids(rest, at)?;
         } else if after("copy from ").or(after("copy to ")).is_some() {
             return Err(broken(at + 1, "copies cannot be made; add the file with its content"));
+        } else if let Some(rest) = after("similarity index ") {
+            self.similarity = Some(rest.trim());
         } else {
-            return Ok(after("similarity index ").or(after("dissimilarity index ")).is_some());
+            return Ok(after("dissimilarity index ").is_some());
         }
         Ok(true)
     }
@@ -166,6 +173,7 @@ impl<'a> Said<'a> {
             preimage: self.ids.0.filter(|_| !creates),
             postimage: self.ids.1.filter(|_| !deletes),
             has_dashes: self.dashes.is_some(),
+            is_partly_similar: self.similarity.is_some_and(|part| part != "100%"),
         })
     }
 
