@@ -24,14 +24,15 @@ impl Place {
         }
     }
 
-    /// The line begins with a place and a colon, unindented; with what follows it.
+    /// The line begins with a place and a colon, unindented; with what follows it. Words with a colon may stand in front of it
+    /// (`vet: `, `warning: name@0.1.0: `).
     pub(super) fn in_front(line: &str) -> Option<(Self, &str)> {
         let mut from = 0;
         while let Some(found) = line[from..].find(':') {
             let colon = from + found;
             if let Some((row, rest)) = number_before(&line[colon + 1..]) {
-                let path = &line[..colon];
-                if path.is_empty() || path.starts_with(char::is_whitespace) {
+                let path = line[..colon].rsplit(": ").next().unwrap_or_default();
+                if path.is_empty() || line.starts_with(char::is_whitespace) {
                     return None;
                 }
                 return match number_before(rest) {
@@ -73,6 +74,8 @@ mod tests {
         assert_eq!((place, said), (Place::new("a/b.c", 2, Some(36)), "error: expected"));
         let (place, said) = Place::in_front("a.py:6: AssertionError").expect("a place");
         assert_eq!((place, said), (Place::new("a.py", 6, None), "AssertionError"));
+        let (place, _) = Place::in_front("vet: ./main.go:9:14: cannot use").expect("a place");
+        assert_eq!(place, Place::new("./main.go", 9, Some(14)));
         for none in ["  a.go:3: x", "no place: here", "a:b:c", ""] {
             assert_eq!(Place::in_front(none), None, "{none}");
         }
