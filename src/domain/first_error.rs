@@ -92,6 +92,30 @@ pub struct FirstError {
     pub column: Option<u32>,
 }
 
+impl FirstError {
+    /// Whether last lines, of which nothing was recognised, have a word that goes with failures.
+    #[must_use]
+    pub fn speaks_of_failure(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "error",
+            "fail",
+            "fatal",
+            "cannot",
+            "can't",
+            "not found",
+            "no such",
+            "denied",
+            "invalid",
+            "abort",
+        ];
+        let speaks = |line: &str| {
+            let line = line.to_ascii_lowercase();
+            WORDS.iter().any(|word| line.contains(word)) && !counts_none(&line)
+        };
+        self.text.lines().any(speaks)
+    }
+}
+
 /// How sure a reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
@@ -215,16 +239,23 @@ const ECHOES: &[&str] = &[
     "clang++: error: linker command failed",
 ];
 
+/// `0 errors`: none was counted.
+fn counts_none(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    std::iter::from_fn(|| Some((words.next()?, words.peek().copied().unwrap_or_default()))).any(
+        |(count, what)| {
+            ["0", "no"].contains(&count) && ["failed", "error", "errors", "failures"].contains(&what)
+        },
+    )
+}
+
 /// A line that calls itself an error. What is indented is quoted by somebody.
 fn plain(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     if line.text.starts_with("    ") || line.text.starts_with('\t') {
         return None;
     }
     let text = line.text.trim().to_ascii_lowercase();
-    if ECHOES.iter().any(|echo| text.starts_with(echo))
-        || text.contains("0 failed")
-        || text.contains("0 errors")
-    {
+    if ECHOES.iter().any(|echo| text.starts_with(echo)) || counts_none(&text) {
         return None;
     }
     let begins = WORDS.iter().any(|word| text.starts_with(word));

@@ -166,13 +166,14 @@ fn panic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     if !line.text.starts_with("panic: ") && !line.text.starts_with("fatal error: ") {
         return None;
     }
+    // Looked for first: most lines with the word have no stack below them.
+    rest.mention(LINES * 2, "goroutine ").then_some(())?;
     let mut said = vec![line.text.clone()];
     said.extend(rest.ahead_while(LINES, |next| !next.is_empty()));
     panicked(&said, line, rest)
 }
 
 fn panicked(said: &[String], line: &Line, rest: &Lines<'_>) -> Option<Found> {
-    // Looked for first: most lines with the word have no stack below them.
     let is_stack = |next: &Line| next.text.starts_with("goroutine ");
     of_same_package(line, rest, LINES * 2).position(|next| is_stack(&next))?;
     let stack = of_same_package(line, rest, STACK).skip_while(|next| !is_stack(next));

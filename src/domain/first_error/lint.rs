@@ -15,7 +15,7 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option
         let path = line.text.as_str();
         let alone = path.contains('.') && !path.ends_with(['.', ':', '!', '?']);
         memory.file = alone.then(|| path.to_owned());
-        return headed(line, rest).or_else(|| coded(line));
+        return annotated(line).or_else(|| headed(line, rest)).or_else(|| coded(line));
     }
     listed(line, memory)
 }
@@ -30,12 +30,23 @@ fn listed(line: &Line, memory: &Memory) -> Option<Found> {
     Some(of_linter(Sign::Sure, vec![path.clone(), line.text.clone()], place))
 }
 
+/// `::error file=path,line=4,col=2::message`, for those who run workflows on GitHub.
+fn annotated(line: &Line) -> Option<Found> {
+    let (facts, _) = line.text.strip_prefix("::error ")?.split_once("::")?;
+    let fact =
+        |key: &str| facts.split(',').filter_map(|fact| fact.split_once('=')).find(|(name, _)| *name == key);
+    let number = |key: &str| fact(key).and_then(|(_, number)| number.parse().ok());
+    let place = Place { path: fact("file")?.1.to_owned(), row: number("line"), column: number("col") };
+    Some(of_linter(Sign::Sure, vec![line.text.clone()], place))
+}
+
 /// `path:row:column: F401 message`
 fn coded(line: &Line) -> Option<Found> {
     let (place, said) = Place::in_front(&line.text)?;
     let word = said.split(' ').next()?;
     let sign = coding(word)?;
-    place.column.is_some().then(|| of_linter(sign, vec![line.text.clone()], place))
+    let named = place.path.contains('.');
+    (named && place.column.is_some()).then(|| of_linter(sign, vec![line.text.clone()], place))
 }
 
 /// `F401 message`, and the arrow to its place below it.

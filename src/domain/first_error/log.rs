@@ -30,6 +30,14 @@ impl<'l> Lines<'l> {
         Self { rest: log, number: 0 }
     }
 
+    /// Whether the next lines have a word in them, at most so many: cheaper than to read them.
+    pub(super) fn mention(&self, count: usize, word: &str) -> bool {
+        let near = &self.rest[..self.rest.len().min(count * WIDTH)];
+        let lines = near.split(|b| *b == b'\n').take(count);
+        let word = word.as_bytes();
+        lines.into_iter().any(|line| line.windows(word.len()).any(|window| window == word))
+    }
+
     /// What is not read yet.
     pub(super) fn rest(&self) -> &'l [u8] {
         self.rest
@@ -74,13 +82,15 @@ impl Iterator for Lines<'_> {
 
 /// The log in UTF-8 and without a mark in front of it, where its mark says how it is written.
 pub(super) fn decoded(log: &[u8]) -> Cow<'_, [u8]> {
-    let (units, word): (&[u8], fn([u8; 2]) -> u16) = match log {
+    let pairs = |rest: &[u8], word: fn([u8; 2]) -> u16| -> Vec<u16> {
+        rest.chunks_exact(2).map(|pair| word([pair[0], pair[1]])).collect()
+    };
+    let units = match log {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
-        [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => pairs(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => pairs(rest, u16::from_be_bytes),
         _ => return Cow::Borrowed(log),
     };
-    let units = units.chunks_exact(2).map(|pair| word([pair[0], pair[1]]));
     let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
     Cow::Owned(text.collect::<String>().into_bytes())
 }
@@ -167,6 +177,8 @@ mod tests {
         let mut lines = Lines::new(b"[\n1\n] x\nnext\n");
         lines.pass_over(5);
         assert_eq!(lines.next().map(|line| (line.number, line.text)), Some((4, "next".to_owned())));
+        assert!(!lines.mention(9, "next"));
+        assert!(Lines::new(b"a\nnext\n").mention(2, "next") && !Lines::new(b"a\nnext\n").mention(1, "next"));
         lines.pass_over(9);
         assert!(lines.next().is_none());
     }

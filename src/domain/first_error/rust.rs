@@ -55,7 +55,7 @@ pub(super) fn is_of_a_passed_test(line: &Line, memory: &mut Memory) -> bool {
     }
     memory.names = text == "failures:" || (memory.names && text.starts_with("    "));
     match status(text) {
-        Some(word) => memory.passed = matches!(word, "PASS" | "LEAK" | "SLOW"),
+        Some(word) => memory.passed = word.ends_with("PASS") || word == "LEAK",
         None => memory.passed &= text.starts_with("  "),
     }
     memory.successes || memory.passed
@@ -65,7 +65,7 @@ pub(super) fn is_of_a_passed_test(line: &Line, memory: &mut Memory) -> bool {
 fn status(text: &str) -> Option<&str> {
     let (word, rest) = text.strip_prefix("  ")?.trim_start().split_once(" [")?;
     let time = rest.split_once("s]")?.0.trim_start_matches([' ', '>']);
-    (time.parse::<f64>().is_ok() && word.bytes().all(|b| b.is_ascii_uppercase() || b == b' ')).then_some(word)
+    (time.parse::<f64>().is_ok() && !word.bytes().any(|b| b.is_ascii_lowercase())).then_some(word)
 }
 
 /// `error…: …`, and the arrow to its place right below. Errors of cargo itself have none.
@@ -110,12 +110,14 @@ pub(super) fn why(rest: &Lines<'_>) -> Vec<String> {
     let (mut said, mut gap) = (Vec::new(), false);
     for next in rest.ahead(LINES * 2) {
         let text = next.text;
-        if text.is_empty() {
+        if text.trim().is_empty() {
             gap = true;
             continue;
         }
         let cause = text.starts_with("Caused by:");
-        let belongs = [" ", "note:", "help:"].iter().any(|word| text.starts_with(word));
+        let belongs = [" ", "note:", "help:", "location searched:", "required by "]
+            .iter()
+            .any(|word| text.starts_with(word));
         if !cause && (gap || !belongs) {
             break;
         }

@@ -52,10 +52,11 @@ fn in_brackets(text: &str) -> Option<Place> {
 /// ` FAIL  path > name`, the error below it, and an arrow to its place.
 fn vitest(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     line.text.trim_start().strip_prefix("FAIL ")?;
+    rest.mention(BLOCK / 2 + 1, "❯").then_some(())?;
     // Jest begins its files with the same word; its failures begin with a bullet.
     let is_other = |text: &str| text.trim_start().starts_with("FAIL ") || text.trim_start().starts_with('●');
-    let below = rest.ahead_while(40, |text| !is_other(text) && place_behind(text, "❯ ").is_none());
-    let place = Some(place_behind(&rest.ahead(41).nth(below.len())?.text, "❯ ")?);
+    let below = rest.ahead_while(BLOCK / 2, |text| !is_other(text) && place_behind(text, "❯ ").is_none());
+    let place = Some(place_behind(&rest.ahead(BLOCK / 2 + 1).nth(below.len())?.text, "❯ ")?);
     let said = below.into_iter().filter(|text| !text.is_empty());
     let text = std::iter::once(line.text.clone()).chain(said).collect();
     Some(Found { sign: Sign::Sure, kind: Kind::Vitest, text, place, from: None })
@@ -125,8 +126,8 @@ fn tap(line: &Line, rest: &Lines<'_>) -> Option<Found> {
 /// `test at path:row:column`, as Node.js lists failed tests at its end.
 fn node_test(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let place = place_behind(&line.text, "test at ")?;
+    rest.ahead(1).next()?.text.starts_with('✖').then_some(())?;
     let below = rest.ahead_while(BLOCK, |text| !text.starts_with("test at "));
-    below.first()?.starts_with('✖').then_some(())?;
     let text = std::iter::once(line.text.clone()).chain(thrown(&below).0).collect();
     Some(Found { sign: Sign::Sure, kind: Kind::Node, text, place: Some(place), from: None })
 }
@@ -134,14 +135,13 @@ fn node_test(line: &Line, rest: &Lines<'_>) -> Option<Found> {
 /// `path:row`, the line of source, a mark below it, and the error that ended the program.
 fn uncaught(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let place = Place::whole(&line.text).filter(|place| place.column.is_none())?;
+    let is_mark = |text: &str| !text.is_empty() && text.trim_matches([' ', '\t', '^']).is_empty();
+    let mark = rest.ahead(4).position(|next| is_mark(&next.text))?;
+    let mut behind = rest.ahead(mark + 4).enumerate().skip(mark + 1);
+    let (error, next) = behind.find(|(_, next)| !next.text.is_empty())?;
+    let name = next.text.split([':', ' ']).next().unwrap_or_default();
+    (name.ends_with("Error") || next.text.starts_with("Uncaught ")).then_some(())?;
     let below: Vec<String> = rest.ahead(BLOCK / 2).map(|next| next.text).collect();
-    let mark = below
-        .iter()
-        .take(4)
-        .position(|text| !text.is_empty() && text.trim_matches([' ', '\t', '^']).is_empty())?;
-    let error = mark + 1 + below[mark + 1..].iter().take(3).position(|text| !text.is_empty())?;
-    let name = below[error].split([':', ' ']).next().unwrap_or_default();
-    (name.ends_with("Error") || below[error].starts_with("Uncaught ")).then_some(())?;
     let (said, at) = thrown(&below[error..]);
     let place = match at {
         // Where Node.js itself throws, what called it counts.
