@@ -166,7 +166,7 @@ pub fn find(log: &[u8]) -> Option<FirstError> {
         let found = match json::read(&line, &here, &mut lines, &mut memory.json) {
             json::Read::Found(found) => Some(found),
             json::Read::Content => None,
-            json::Read::Nothing => read(&line, &lines, &mut memory),
+            json::Read::Nothing => read(&line, &lines, &mut memory, best.is_some()),
         };
         if let Some(found) = found
             && best.as_ref().is_none_or(|(sign, _)| *sign < found.sign)
@@ -187,7 +187,8 @@ pub fn find(log: &[u8]) -> Option<FirstError> {
     best.map(|(_, error)| error).or_else(|| last(tail.into()))
 }
 
-fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
+/// What the readers find at a line. Mere words count for as long as nothing was `found`.
+fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory, found: bool) -> Option<Found> {
     if rust::is_of_a_passed_test(line, &mut memory.rust) {
         return None;
     }
@@ -201,7 +202,7 @@ fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
         .or_else(|| script::read(line, rest, &mut memory.script))
         .or_else(|| native::read(line, rest))
         .or_else(|| lint::read(line, rest, &mut memory.lint))
-        .or_else(|| plain(line, rest))
+        .or_else(|| if found { None } else { plain(line, rest) })
 }
 
 fn told(found: Found, line: u32) -> FirstError {
@@ -255,17 +256,18 @@ fn plain(line: &Line, rest: &Lines<'_>) -> Option<Found> {
         return None;
     }
     let text = line.text.trim().to_ascii_lowercase();
-    if ECHOES.iter().any(|echo| text.starts_with(echo)) || counts_none(&text) {
-        return None;
-    }
     let begins = WORDS.iter().any(|word| text.starts_with(word));
     let named =
         text.contains(": error:") || text.contains(": fatal error:") || line.text.ends_with(" ... FAILED");
     let thrown = text.split_whitespace().next().is_some_and(|word| {
         word.ends_with("error:") || word.ends_with("exception:") || word.ends_with("exception")
     });
+    if !(begins || named || thrown) || ECHOES.iter().any(|echo| text.starts_with(echo)) || counts_none(&text)
+    {
+        return None;
+    }
     let why = || if line.text.starts_with("error: ") { rust::why(rest) } else { Vec::new() };
-    (begins || named || thrown).then(|| Found {
+    Some(Found {
         sign: Sign::Word,
         kind: Kind::Plain,
         text: std::iter::once(line.text.clone()).chain(why()).collect(),

@@ -63,11 +63,13 @@ pub(super) fn read<'l>(line: &Line, here: &Lines<'l>, rest: &mut Lines<'l>, memo
         Ok(value) => Some(value),
         Err(error) if error.is_eof() && end < bytes.len() && memory.tries > 0 => {
             memory.tries -= 1;
-            let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
-            let value = values.next().and_then(std::result::Result::ok);
-            if value.is_some() {
+            // Where it ends is looked for first: that is cheap.
+            let mut ends = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
+            let whole = ends.next().and_then(std::result::Result::ok).map(|_| ends.byte_offset());
+            let value = whole.and_then(|end| serde_json::from_slice(&bytes[..end]).ok());
+            if let (Some(end), Some(_)) = (whole, &value) {
                 *rest = here.clone();
-                rest.pass_over(values.byte_offset());
+                rest.pass_over(end);
             }
             value
         }

@@ -105,7 +105,8 @@ fn readable(line: &[u8]) -> (String, Option<Owner>) {
             None => (String::from_utf8_lossy(whole).into_owned(), None),
         };
     }
-    let plain = without_escapes(&shown[..shown.len().min(WIDTH)]);
+    let shown = &shown[..shown.len().min(WIDTH)];
+    let plain = if shown.contains(&0x1b) { Cow::Owned(without_escapes(shown)) } else { Cow::Borrowed(shown) };
     (String::from_utf8_lossy(&plain).trim_end().to_owned(), None)
 }
 

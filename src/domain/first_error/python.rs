@@ -13,6 +13,8 @@ pub(super) struct Memory {
     place: Option<Place>,
     /// The last line of source that pytest points at.
     source: Option<String>,
+    /// A traceback was seen: of those of programs, the first is enough.
+    traced: bool,
 }
 
 pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
@@ -32,7 +34,7 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option
     } else if let Some(found) = unittest(line, rest).or_else(|| summary(text)) {
         return Some(found);
     } else if text == "Traceback (most recent call last):" {
-        return traceback(line, rest, memory);
+        return if memory.failures || !memory.traced { traceback(line, rest, memory) } else { None };
     } else if text.starts_with("  File \"") {
         return unparsed(line, rest);
     }
@@ -92,8 +94,9 @@ fn summary(text: &str) -> Option<Found> {
 }
 
 /// Up to the exception itself, the first line that is not indented. A program may log one that it has handled.
-fn traceback(line: &Line, rest: &Lines<'_>, memory: &Memory) -> Option<Found> {
+fn traceback(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
     let (mut text, place) = traced(rest)?;
+    memory.traced = true;
     text.insert(0, line.text.clone());
     let (sign, kind) =
         if memory.failures { (Sign::Sure, Kind::Pytest) } else { (Sign::Likely, Kind::Python) };
@@ -113,6 +116,7 @@ fn traced(rest: &Lines<'_>) -> Option<(Vec<String>, Option<Place>)> {
 /// `FAIL: test_b (…)` of unittest, a ruler, and the traceback. What tests have logged stands elsewhere.
 fn unittest(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     (line.text.starts_with("FAIL: ") || line.text.starts_with("ERROR: ")).then_some(())?;
+    rest.mention(4, "----------").then_some(())?;
     let mut below = rest.clone();
     let is_rule = |text: &str| text.len() > 20 && text.trim_matches('-').is_empty();
     // A description of the test may stand in between.

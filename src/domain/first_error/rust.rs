@@ -73,6 +73,7 @@ fn diagnostic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     if !line.text.starts_with("error: ") && !line.text.starts_with("error[") {
         return None;
     }
+    rest.mention(3, "--> ").then_some(())?;
     let arrow = rest.ahead(3).find_map(|next| arrow(&next.text))?;
     let mut text = vec![line.text.clone()];
     text.extend(rest.ahead_while(LINES, |next| !next.trim().is_empty()));

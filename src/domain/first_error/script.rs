@@ -134,6 +134,7 @@ fn node_test(line: &Line, rest: &Lines<'_>) -> Option<Found> {
 
 /// `path:row`, the line of source, a mark below it, and the error that ended the program.
 fn uncaught(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+    (line.text.contains('/') || line.text.starts_with("node:")).then_some(())?;
     let place = Place::whole(&line.text).filter(|place| place.column.is_none())?;
     let is_mark = |text: &str| !text.is_empty() && text.trim_matches([' ', '\t', '^']).is_empty();
     let mark = rest.ahead(4).position(|next| is_mark(&next.text))?;
