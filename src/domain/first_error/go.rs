@@ -51,7 +51,8 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Read {
     }
     if let Some(what) = text.strip_prefix("=== ") {
         let mut words = what.split_whitespace();
-        if let (Some("RUN" | "CONT" | "NAME"), Some(name)) = (words.next(), words.next()) {
+        let is_test = |name: &&str| ["Test", "Example", "Fuzz"].iter().any(|word| name.starts_with(word));
+        if let (Some("RUN" | "CONT" | "NAME"), Some(name)) = (words.next(), words.next().filter(is_test)) {
             memory.current = Some(name.to_owned());
         }
         return Read::Nothing;

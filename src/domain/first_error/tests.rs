@@ -224,6 +224,8 @@ fn what_go_tests_print_is_theirs() {
     assert_eq!(find(passed.as_bytes()).map(|found| found.kind), Some(Kind::Tail));
     let after = format!("{passed}x.go:3:4: undefined: foo\n");
     at(after.as_bytes(), Kind::Go, "x.go:3:4", &["undefined"]);
+    let other = "=== RUN   lint\nx.c:1:2: error: of another tool\n";
+    at(other.as_bytes(), Kind::Compiler, "x.c:1:2", &["another tool"]);
     let exits = "=== RUN   TestExit\nno server\nFAIL\tex/b\t0.003s\n";
     at(exits.as_bytes(), Kind::GoTest, "", &["no server"]);
 }
@@ -378,7 +380,7 @@ fn a_huge_log_takes_no_more_than_its_size() {
         "[\n",
         "{\"a\":[\n",
         "thread 'a' panicked at a:1:2:\n",
-        "=== RUN a\nx\n",
+        "=== RUN Testa\nx\n",
         "error: x\n y\n\n",
     ] {
         let log = line.repeat((1 << 18) / line.len());
