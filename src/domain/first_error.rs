@@ -9,6 +9,7 @@
 
 mod go;
 mod json;
+mod lint;
 mod log;
 mod native;
 mod place;
@@ -36,7 +37,9 @@ pub enum Kind {
     Libtest,
     /// pytest.
     Pytest,
-    /// A Python program that ended with a traceback.
+    /// unittest.
+    Unittest,
+    /// A Python program that ended with a traceback, or that cannot be read.
     Python,
     /// The TypeScript compiler.
     Tsc,
@@ -44,6 +47,12 @@ pub enum Kind {
     Jest,
     /// Vitest.
     Vitest,
+    /// mocha.
+    Mocha,
+    /// Node.js: a program that threw, or a test.
+    Node,
+    /// Tests that report in the Test Anything Protocol.
+    Tap,
     /// The Go compiler.
     Go,
     /// A Go test, or a Go program that panicked.
@@ -52,6 +61,10 @@ pub enum Kind {
     Compiler,
     /// A linker.
     Linker,
+    /// A linter, such as ESLint, Ruff and flake8.
+    Linter,
+    /// A report in JSON.
+    Json,
     /// A line that calls itself an error.
     Plain,
     /// No error was recognised: the last lines.
@@ -79,6 +92,30 @@ pub struct FirstError {
     pub column: Option<u32>,
 }
 
+impl FirstError {
+    /// Whether last lines, of which nothing was recognised, have a word that goes with failures.
+    #[must_use]
+    pub fn speaks_of_failure(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "error",
+            "fail",
+            "fatal",
+            "cannot",
+            "can't",
+            "not found",
+            "no such",
+            "denied",
+            "invalid",
+            "abort",
+        ];
+        let speaks = |line: &str| {
+            let line = line.to_ascii_lowercase();
+            WORDS.iter().any(|word| line.contains(word)) && !counts_none(&line)
+        };
+        self.text.lines().any(speaks)
+    }
+}
+
 /// How sure a reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
@@ -104,22 +141,34 @@ struct Found {
 /// What earlier lines have left for later ones.
 #[derive(Debug, Default)]
 struct Memory {
+    json: json::Memory,
+    rust: rust::Memory,
     python: python::Memory,
+    script: script::Memory,
+    lint: lint::Memory,
     go: go::Memory,
 }
 
 /// The first error of a log; `None` where the log says nothing.
 #[must_use]
 pub fn find(log: &[u8]) -> Option<FirstError> {
-    let mut lines = Lines::new(log);
+    let log = log::decoded(log);
+    let mut lines = Lines::new(&log);
     let mut memory = Memory::default();
     let mut best: Option<(Sign, FirstError)> = None;
     let mut tail: std::collections::VecDeque<Line> = std::collections::VecDeque::new();
-    while let Some(line) = lines.next() {
+    loop {
+        let here = lines.clone();
+        let Some(line) = lines.next() else { break };
         if line.text.trim().is_empty() {
             continue;
         }
-        if let Some(found) = read(&line, &lines, &mut memory)
+        let found = match json::read(&line, &here, &mut lines, &mut memory.json) {
+            json::Read::Found(found) => Some(found),
+            json::Read::Content => None,
+            json::Read::Nothing => read(&line, &lines, &mut memory, best.is_some()),
+        };
+        if let Some(found) = found
             && best.as_ref().is_none_or(|(sign, _)| *sign < found.sign)
         {
             let sign = found.sign;
@@ -138,14 +187,22 @@ pub fn find(log: &[u8]) -> Option<FirstError> {
     best.map(|(_, error)| error).or_else(|| last(tail.into()))
 }
 
-fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
-    json::read(line)
-        .or_else(|| rust::read(line, rest))
+/// What the readers find at a line. Mere words count for as long as nothing was `found`.
+fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory, found: bool) -> Option<Found> {
+    if rust::is_of_a_passed_test(line, &mut memory.rust) {
+        return None;
+    }
+    match go::read(line, rest, &mut memory.go) {
+        go::Read::Found(found) => return Some(found),
+        go::Read::Kept => return None,
+        go::Read::Nothing => {}
+    }
+    rust::read(line, rest, &mut memory.rust)
         .or_else(|| python::read(line, rest, &mut memory.python))
-        .or_else(|| script::read(line, rest))
-        .or_else(|| go::read(line, rest, &mut memory.go))
+        .or_else(|| script::read(line, rest, &mut memory.script))
         .or_else(|| native::read(line, rest))
-        .or_else(|| plain(line))
+        .or_else(|| lint::read(line, rest, &mut memory.lint))
+        .or_else(|| if found { None } else { plain(line, rest) })
 }
 
 fn told(found: Found, line: u32) -> FirstError {
@@ -177,30 +234,43 @@ const ECHOES: &[&str] = &[
     "failed to run",
     "failed in",
     "error summary",
+    "error: usage:",
+    "collect2: error:",
+    "clang: error: linker command failed",
+    "clang++: error: linker command failed",
 ];
 
+/// `0 errors`: none was counted.
+fn counts_none(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    std::iter::from_fn(|| Some((words.next()?, words.peek().copied().unwrap_or_default()))).any(
+        |(count, what)| {
+            ["0", "no"].contains(&count) && ["failed", "error", "errors", "failures"].contains(&what)
+        },
+    )
+}
+
 /// A line that calls itself an error. What is indented is quoted by somebody.
-fn plain(line: &Line) -> Option<Found> {
+fn plain(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     if line.text.starts_with("    ") || line.text.starts_with('\t') {
         return None;
     }
     let text = line.text.trim().to_ascii_lowercase();
-    if ECHOES.iter().any(|echo| text.starts_with(echo))
-        || text.contains("0 failed")
-        || text.contains("0 errors")
-    {
-        return None;
-    }
     let begins = WORDS.iter().any(|word| text.starts_with(word));
     let named =
         text.contains(": error:") || text.contains(": fatal error:") || line.text.ends_with(" ... FAILED");
     let thrown = text.split_whitespace().next().is_some_and(|word| {
         word.ends_with("error:") || word.ends_with("exception:") || word.ends_with("exception")
     });
-    (begins || named || thrown).then(|| Found {
+    if !(begins || named || thrown) || ECHOES.iter().any(|echo| text.starts_with(echo)) || counts_none(&text)
+    {
+        return None;
+    }
+    let why = || if line.text.starts_with("error: ") { rust::why(rest) } else { Vec::new() };
+    Some(Found {
         sign: Sign::Word,
         kind: Kind::Plain,
-        text: vec![line.text.clone()],
+        text: std::iter::once(line.text.clone()).chain(why()).collect(),
         place: Place::in_front(&line.text).map(|(place, _)| place),
         from: None,
     })

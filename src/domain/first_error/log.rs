@@ -1,5 +1,8 @@
 //! A log as lines that can be read: colours taken out, progress bars reduced to what was last seen of them.
 
+use super::json::{Owner, output_of};
+use std::borrow::Cow;
+
 /// What is looked at of one line, in bytes. A line of JSON is looked at whole.
 const WIDTH: usize = 2048;
 /// The longest line of JSON that is looked at.
@@ -11,6 +14,8 @@ pub(super) struct Line {
     /// 1 is the first.
     pub(super) number: u32,
     pub(super) text: String,
+    /// Of which package and test `go test -json` says that it is; the text is then what they wrote.
+    pub(super) owner: Option<Owner>,
 }
 
 /// The rest of a log. A clone looks ahead.
@@ -23,6 +28,29 @@ pub(super) struct Lines<'l> {
 impl<'l> Lines<'l> {
     pub(super) fn new(log: &'l [u8]) -> Self {
         Self { rest: log, number: 0 }
+    }
+
+    /// Whether the next lines have a word in them, at most so many: cheaper than to read them.
+    pub(super) fn mention(&self, count: usize, word: &str) -> bool {
+        let near = &self.rest[..self.rest.len().min(count * WIDTH)];
+        let lines = near.split(|b| *b == b'\n').take(count);
+        let word = word.as_bytes();
+        lines.into_iter().any(|line| line.windows(word.len()).any(|window| window == word))
+    }
+
+    /// What is not read yet.
+    pub(super) fn rest(&self) -> &'l [u8] {
+        self.rest
+    }
+
+    /// Passes over so many bytes, and over what is left of the line that they end in.
+    pub(super) fn pass_over(&mut self, bytes: usize) {
+        let end = self.rest.len().min(bytes);
+        let line =
+            self.rest[end..].iter().position(|b| *b == b'\n').map_or(self.rest.len(), |at| end + at + 1);
+        let lines = self.rest[..line].iter().filter(|b| **b == b'\n').count();
+        self.rest = &self.rest[line..];
+        self.number = self.number.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
     }
 
     /// The next lines, at most so many.
@@ -47,19 +75,39 @@ impl Iterator for Lines<'_> {
         let line = &self.rest[..end];
         self.rest = self.rest.get(end + 1..).unwrap_or_default();
         self.number = self.number.saturating_add(1);
-        Some(Line { number: self.number, text: readable(line) })
+        let (text, owner) = readable(line);
+        Some(Line { number: self.number, text, owner })
     }
 }
 
-fn readable(line: &[u8]) -> String {
+/// The log in UTF-8 and without a mark in front of it, where its mark says how it is written.
+pub(super) fn decoded(log: &[u8]) -> Cow<'_, [u8]> {
+    let pairs = |rest: &[u8], word: fn([u8; 2]) -> u16| -> Vec<u16> {
+        rest.chunks_exact(2).map(|pair| word([pair[0], pair[1]])).collect()
+    };
+    let units = match log {
+        [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
+        [0xff, 0xfe, rest @ ..] => pairs(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => pairs(rest, u16::from_be_bytes),
+        _ => return Cow::Borrowed(log),
+    };
+    let text = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Cow::Owned(text.collect::<String>().into_bytes())
+}
+
+fn readable(line: &[u8]) -> (String, Option<Owner>) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let shown = line.rsplit(|b| *b == b'\r').next().unwrap_or(line);
     if shown.first() == Some(&b'{') {
         let whole = &shown[..shown.len().min(JSON_WIDTH)];
-        return super::json::output_of(whole).unwrap_or_else(|| String::from_utf8_lossy(whole).into_owned());
+        return match output_of(whole) {
+            Some((text, owner)) => (text, Some(owner)),
+            None => (String::from_utf8_lossy(whole).into_owned(), None),
+        };
     }
-    let plain = without_escapes(&shown[..shown.len().min(WIDTH)]);
-    String::from_utf8_lossy(&plain).trim_end().to_owned()
+    let shown = &shown[..shown.len().min(WIDTH)];
+    let plain = if shown.contains(&0x1b) { Cow::Owned(without_escapes(shown)) } else { Cow::Borrowed(shown) };
+    (String::from_utf8_lossy(&plain).trim_end().to_owned(), None)
 }
 
 /// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the character after it.
@@ -115,5 +163,24 @@ mod tests {
         let lines: Vec<Line> = Lines::new(b"\xff\xfe\x00\n\x1b").collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(texts(&"x".repeat(1 << 20))[0].len(), WIDTH);
+    }
+
+    #[test]
+    fn a_mark_says_how_a_log_is_written() {
+        assert_eq!(decoded(b"\xef\xbb\xbfplain").as_ref(), b"plain");
+        assert_eq!(decoded(b"\xff\xfee\x00\xe9\x00").as_ref(), "eé".as_bytes());
+        assert_eq!(decoded(b"\xfe\xff\x00e\xd8\x00x").as_ref(), "e\u{fffd}".as_bytes());
+        assert_eq!(decoded(b"\xff").as_ref(), b"\xff");
+    }
+
+    #[test]
+    fn what_is_passed_over_is_counted() {
+        let mut lines = Lines::new(b"[\n1\n] x\nnext\n");
+        lines.pass_over(5);
+        assert_eq!(lines.next().map(|line| (line.number, line.text)), Some((4, "next".to_owned())));
+        assert!(!lines.mention(9, "next"));
+        assert!(Lines::new(b"a\nnext\n").mention(2, "next") && !Lines::new(b"a\nnext\n").mention(1, "next"));
+        lines.pass_over(9);
+        assert!(lines.next().is_none());
     }
 }

@@ -24,14 +24,16 @@ impl Place {
         }
     }
 
-    /// The line begins with a place and a colon, unindented; with what follows it.
+    /// The line begins with a place and a colon, unindented; with what follows it. Words with a colon may stand in front of it
+    /// (`vet: `, `warning: name@0.1.0: `).
     pub(super) fn in_front(line: &str) -> Option<(Self, &str)> {
         let mut from = 0;
         while let Some(found) = line[from..].find(':') {
             let colon = from + found;
-            if let Some((row, rest)) = number_before(&line[colon + 1..]) {
-                let path = &line[..colon];
-                if path.is_empty() || path.starts_with(char::is_whitespace) {
+            // There is no row 0: that is a time.
+            if let Some((row, rest)) = number_before(&line[colon + 1..]).filter(|(row, _)| *row > 0) {
+                let path = bare(&line[..colon]);
+                if path.is_empty() || line.starts_with(char::is_whitespace) {
                     return None;
                 }
                 return match number_before(rest) {
@@ -43,6 +45,16 @@ impl Place {
         }
         None
     }
+}
+
+/// A path without the words, times and numbers that logs have in front of their lines.
+fn bare(path: &str) -> &str {
+    let mut path = path.rsplit(": ").next().unwrap_or(path);
+    let is_count = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b"#.:+-TZ[]".contains(&b));
+    while let Some((_, rest)) = path.split_once(' ').filter(|(word, _)| is_count(word)) {
+        path = rest;
+    }
+    path
 }
 
 /// `front:12` as `front` and 12.
@@ -73,6 +85,10 @@ mod tests {
         assert_eq!((place, said), (Place::new("a/b.c", 2, Some(36)), "error: expected"));
         let (place, said) = Place::in_front("a.py:6: AssertionError").expect("a place");
         assert_eq!((place, said), (Place::new("a.py", 6, None), "AssertionError"));
+        let (place, _) = Place::in_front("vet: ./main.go:9:14: cannot use").expect("a place");
+        assert_eq!(place, Place::new("./main.go", 9, Some(14)));
+        let (place, _) = Place::in_front("#9 2026-01-01T00:00:00Z src/a b.c:5:7: error: x").expect("a place");
+        assert_eq!(place, Place::new("src/a b.c", 5, Some(7)));
         for none in ["  a.go:3: x", "no place: here", "a:b:c", ""] {
             assert_eq!(Place::in_front(none), None, "{none}");
         }

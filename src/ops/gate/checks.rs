@@ -139,16 +139,21 @@ fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256)> {
 }
 
 /// Of both streams the one that a tool's own words tell; what only looks like an error comes after, and standard error first.
+/// Where nothing was recognised, a stream that speaks of failure, and else standard output: standard error tells of progress, too.
 fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
     let found = logs.iter().rev().filter_map(|(bytes, log)| {
         let error = first_error::find(bytes)?;
         Some(FirstErrorIn { error, reference: log.reference.clone() })
     });
-    found.min_by_key(|found| match found.error.kind {
-        Kind::Tail => 2,
-        Kind::Plain => 1,
-        _ => 0,
-    })
+    let streams: Vec<FirstErrorIn> = found.collect();
+    let rank = |(at, found): &(usize, FirstErrorIn)| match found.error.kind {
+        Kind::Tail if found.error.speaks_of_failure() => (2, *at),
+        // The streams stand in reverse.
+        Kind::Tail => (3, usize::MAX - at),
+        Kind::Plain => (1, *at),
+        _ => (0, *at),
+    };
+    streams.into_iter().enumerate().min_by_key(rank).map(|(_, found)| found)
 }
 
 fn end(attempt: &Attempt) -> String {
@@ -167,5 +172,31 @@ fn severity(verdict: Verdict) -> u8 {
         Verdict::Stale => 3,
         Verdict::Failed => 4,
         Verdict::Error => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(stdout: &str, stderr: &str) -> String {
+        let log = |stream: &str, text: &str| {
+            let log = Log { stream: stream.to_owned(), reference: stream.to_owned(), bytes: 0 };
+            (text.as_bytes().to_vec(), log)
+        };
+        first_error(&[log("stdout", stdout), log("stderr", stderr)])
+            .map_or_else(String::new, |found| found.reference)
+    }
+
+    #[test]
+    fn the_stream_that_tells_of_the_failure_is_chosen() {
+        assert_eq!(shown("all\nwords\n", "progress 100%\n"), "stdout");
+        assert_eq!(shown("all\nwords\n", "disk cannot be written\n"), "stderr");
+        assert_eq!(shown("3 checks have failed\n", "progress 100%\n"), "stdout");
+        assert_eq!(shown("0 failed\n", "it has failed\n"), "stderr");
+        assert_eq!(shown("a.c:1:2: error: x\n", "Error: y\n"), "stdout");
+        assert_eq!(shown("Error: x\n", "Error: y\n"), "stderr");
+        assert_eq!(shown("", "up\n"), "stderr");
+        assert_eq!(shown("", ""), "");
     }
 }
