@@ -382,6 +382,12 @@ pub struct Attempt {
     pub stderr: Option<Sha256>,
     /// True where a log was cut at its cap.
     pub truncated: bool,
+    /// How many bytes it wrote to standard output, where not all of them are in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_total: Option<u64>,
+    /// The same of standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_total: Option<u64>,
     /// How long it ran.
     pub milliseconds: u64,
 }

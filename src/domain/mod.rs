@@ -47,6 +47,7 @@ pub mod repetition;
 pub mod repo_path;
 pub mod report;
 pub mod risk;
+pub mod run;
 pub mod scope;
 pub mod task;
 pub mod tripwire;

@@ -10,6 +10,7 @@ use super::patch::{Candidate, Change};
 use super::publication::Publication;
 use super::receipt::{Outcome, Receipt};
 use super::repo_path::RepoPath;
+use super::run::Run;
 use super::task::{BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished};
 use super::verdict::{Row, Verdict};
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,9 @@ pub struct VerificationObject {
     pub candidate: u32,
     /// One row a requirement.
     pub requirements: Vec<Row>,
+    /// The runs that rows rest on and that are no pass, with first error and logs.
+    #[serde(default)]
+    pub runs: Vec<Run>,
     /// With `--explain`: a sentence for each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanations: Option<Vec<Explanation>>,
@@ -298,6 +302,9 @@ pub struct Report {
     pub summary: Summary,
     /// The rows.
     pub requirements: Vec<Row>,
+    /// The runs that rows rest on and that are no pass, with first error and logs.
+    #[serde(default)]
+    pub runs: Vec<Run>,
     /// The manifest of the last candidate.
     pub changes: Vec<Change>,
     /// What the worker found: of an `explore`, this is what it delivers.
@@ -340,6 +347,8 @@ pub struct Known<'a> {
     pub rows: &'a [Row],
     /// The evidence that the rows may rest on, with the actions that made it.
     pub evidence: &'a [Recorded<Evidence>],
+    /// What is told of the runs that are no pass.
+    pub runs: &'a [Run],
 }
 
 impl Report {
@@ -360,6 +369,7 @@ impl Report {
             candidate: candidate.map(|c| c.candidate),
             summary: Summary::of(rows),
             requirements: rows.to_vec(),
+            runs: known.runs.to_vec(),
             changes: candidate.map(|c| c.changes.clone()).unwrap_or_default(),
             findings: findings(view),
             limits: limits(view, opened),

@@ -1,7 +1,7 @@
 //! `attest`: a person's own verdict on a manual requirement or on `protected`, bound to the candidate.
 
 use super::session::{RunningAction, unconfirmed};
-use super::{Session, report, verify};
+use super::{Session, report, runs, verify};
 use crate::domain::evidence::{self, Evidence, Observation, Observed, Source};
 use crate::domain::report::VerificationObject;
 use crate::domain::task::Record;
@@ -54,7 +54,8 @@ pub fn attest(
     task.finish(action, &Record::Evidence(Box::new(record)))?;
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);
-    Ok(verify::object(&task.view.id, observation.candidate, rows))
+    let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
+    Ok(verify::object(&task.view.id, observation.candidate, rows, runs))
 }
 
 fn manual_row<'a>(task: &str, observation: &'a Observation, requirement: &str) -> Result<&'a Observed> {

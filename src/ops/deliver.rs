@@ -2,7 +2,7 @@
 
 use super::live::{self, Facts, LedgerJournal, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, explore, hooks, publish, report, tripwire, verify};
+use super::{Session, budget, explore, hooks, publish, report, runs, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
@@ -103,7 +103,10 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     let mut action = task.action("deliver", &params);
     let clearance = match gate(&task, &rows, options) {
         Ok(clearance) => clearance,
-        Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+        Err(failure) => {
+            let failure = action.deny(&mut task.ledger, failure);
+            return Err(runs::told(failure, &session.blobs(), &evidence, &rows));
+        }
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();

@@ -31,6 +31,7 @@ pub mod recover;
 pub mod report;
 pub mod resume;
 mod running;
+mod runs;
 pub mod session;
 pub mod ship;
 pub mod submit;

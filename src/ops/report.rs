@@ -4,8 +4,8 @@ mod brief;
 
 pub use brief::{Brief, brief, brief_of_view};
 
-use super::Session;
 use super::session::load;
+use super::{Session, runs};
 use crate::domain::clause::{Permission, clauses};
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::{Evidence, InputFile, Listing, Observation};
@@ -27,7 +27,8 @@ pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Re
     let evidence = evidence(ledger, view)?;
     let mut rows = rows(&session.blobs(), view, &evidence)?;
     super::budget::explain(view, &mut rows);
-    Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence }))
+    let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
+    Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence, runs: &runs }))
 }
 
 /// The evidence that may count for a task: its own, and what other tasks made under the same keys.

@@ -2,13 +2,14 @@
 
 use super::budget::{self, Bound};
 use super::session::{Progress, RunningAction, TaskWrite};
-use super::{Session, report, tripwire};
+use super::{Session, report, runs, tripwire};
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
 use crate::domain::digest::{Sha256, canonical_json};
 use crate::domain::evidence::Observation;
 use crate::domain::patch::Candidate;
 use crate::domain::report::{Explanation, VerificationObject};
+use crate::domain::run::Run;
 use crate::domain::task::Record;
 use crate::domain::verdict::{self, Job, NOT_COMMITTED, Row, Verdict};
 use crate::error::{Code, Failure, Result};
@@ -130,7 +131,8 @@ fn complete(
     let mut rows = report::judge(&session.blobs(), observation, &evidence);
     budget::explain(&task.view, &mut rows);
     verdict::mark_reused(&mut rows, &made);
-    let mut object = object(&task.view.id, observation.candidate, rows);
+    let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
+    let mut object = object(&task.view.id, observation.candidate, rows, runs);
     if options.explain == Explain::Yes {
         object.explanations = Some(object.requirements.iter().map(explain).collect());
     }
@@ -139,12 +141,13 @@ fn complete(
 
 /// The object that `verify` and `attest` show.
 #[must_use]
-pub fn object(task: &str, candidate: u32, requirements: Vec<Row>) -> VerificationObject {
+pub fn object(task: &str, candidate: u32, requirements: Vec<Row>, runs: Vec<Run>) -> VerificationObject {
     VerificationObject {
         schema: "git-tender/verification/v1".to_owned(),
         task_id: task.to_owned(),
         candidate,
         requirements,
+        runs,
         explanations: None,
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::patch::{Change, Status};
 use crate::domain::receipt::Outcome;
 use crate::domain::repo_path::RepoPath;
 use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
+use crate::domain::run::Run;
 use crate::domain::task::TaskState;
 use crate::domain::verdict::{Row, Strength, Verdict};
 use crate::error::Failure;
@@ -24,6 +25,11 @@ const BOLD: Style = Style::new().bold();
 
 /// How much of a detail is shown, in characters.
 const DETAIL: usize = 20_000;
+
+/// The most lines that are shown of a first error, its place among them.
+const ERROR_LINES: usize = 5;
+/// The most characters of one.
+const ERROR_WIDTH: usize = 200;
 
 /// How many paths of a list are shown before the rest is only counted.
 const SHOWN: usize = 10;
@@ -77,10 +83,14 @@ fn details(out: &mut String, failure: &Failure) {
                 conflicts.iter().for_each(|c| conflict(out, c))
             }
             ("requirements", serde_json::Value::Array(rows)) => {
+                let runs = failure.details().get("runs").cloned().unwrap_or_default();
+                let runs: Vec<Run> = serde_json::from_value(runs).unwrap_or_default();
                 for row in rows.iter().filter_map(|row| serde_json::from_value::<Row>(row.clone()).ok()) {
-                    requirement(out, &row);
+                    requirement(out, &row, &runs);
                 }
             }
+            // Shown with their rows.
+            ("runs", serde_json::Value::Array(_)) => {}
             // Details may hold a worker's words.
             (_, serde_json::Value::String(text)) => {
                 let lines: Vec<String> = text.lines().map(|line| plain(line, DETAIL)).collect();
@@ -224,7 +234,7 @@ fn changes(out: &mut String, changes: &[Change]) {
 pub fn verification(verification: &VerificationObject) -> String {
     let mut out =
         format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
-    rows(&mut out, &verification.requirements);
+    rows(&mut out, &verification.requirements, &verification.runs);
     let passed = |row: &&Row| row.verdict == Verdict::Passed;
     if verification.requirements.iter().any(|row| row.reused)
         && verification.requirements.iter().filter(passed).all(|row| row.reused)
@@ -241,14 +251,14 @@ pub fn verification(verification: &VerificationObject) -> String {
     out
 }
 
-fn rows(out: &mut String, rows: &[Row]) {
+fn rows(out: &mut String, rows: &[Row], runs: &[Run]) {
     if rows.is_empty() {
         let _ = writeln!(out, "  nothing was required, so nothing was checked");
     }
-    rows.iter().for_each(|row| requirement(out, row));
+    rows.iter().for_each(|row| requirement(out, row, runs));
 }
 
-fn requirement(out: &mut String, row: &Row) {
+fn requirement(out: &mut String, row: &Row, runs: &[Run]) {
     let style = match row.verdict {
         Verdict::Passed => GOOD,
         Verdict::Failed | Verdict::Error => BAD,
@@ -278,8 +288,20 @@ fn requirement(out: &mut String, row: &Row) {
         styled(style, &format!("{:<18}", word(&row.verdict))),
         row.id
     );
+    runs.iter().filter(|run| run.is_told_at(row)).for_each(|run| told(out, run));
     if let (Verdict::Failed | Verdict::Error, Some(evidence)) = (row.verdict, &row.evidence) {
         let _ = writeln!(out, "{:21}{}", "", styled(DIM, &format!("git tender show {evidence}")));
+    }
+}
+
+/// The first error of a run in a few lines, and how to see its whole logs.
+fn told(out: &mut String, run: &Run) {
+    for line in run.error_lines(ERROR_LINES) {
+        let _ = writeln!(out, "{:21}{}", "", plain(&line, ERROR_WIDTH));
+    }
+    for log in &run.logs {
+        let show = format!("git tender show {}", log.reference);
+        let _ = writeln!(out, "{:21}{}  ({})", "", styled(DIM, &show), log.size());
     }
 }
 
@@ -370,7 +392,7 @@ pub fn report(report: &Report) -> String {
         report.sandbox.requested, report.sandbox.enforced
     );
     let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
-    rows(&mut out, &report.requirements);
+    rows(&mut out, &report.requirements, &report.runs);
     worker_words(&mut out, report);
     match report.candidate {
         None => {

@@ -1,4 +1,4 @@
-//! `read_file`: text of a worktree file or of a stored log, by lines, with the ids of all of its bytes.
+//! `read_file`: text of a worktree file or of a stored log, by lines or bytes, with the ids of all of its bytes.
 
 use super::place::Place;
 use super::text;
@@ -22,9 +22,13 @@ pub struct Arguments {
     /// A stored log of this task: `sha256:…`.
     #[serde(default, rename = "ref")]
     pub reference: Option<String>,
-    /// Lines from 1: `"10-20"`, `"10-"`, `"10"`, or `[10, 20]`. All where it is left out.
+    /// Lines from 1: `"10-20"`, `"10-"`, `"10"`, `10`, or `[10, 20]`. All where it is left out.
     #[serde(default)]
     pub lines: Option<Lines>,
+    /// Bytes of the text as UTF-8, from 0, the last one included: `"0-4095"` or `"4096-"`; for a line that is too long. Widened to whole characters;
+    /// `bytesShown` says what was given. Not beside `lines`.
+    #[serde(default)]
+    pub bytes: Option<String>,
 }
 
 /// A range of lines as written.
@@ -33,8 +37,13 @@ pub struct Arguments {
 pub enum Lines {
     /// `"10-20"`, `"10-"` or `"10"`
     Text(String),
+    /// `10`
+    One(u64),
     /// `[10, 20]`
     Pair([u64; 2]),
+    /// What is none of these; so that it is refused in words.
+    #[schemars(skip)]
+    Other(serde_json::Value),
 }
 
 /// What was read.
@@ -49,11 +58,13 @@ pub struct Answer {
     pub reference: Option<String>,
     /// The lines that were asked for, as far as they fit; null where it is no text.
     pub text: Option<String>,
-    /// `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, `iso-8859-1` or `binary`.
+    /// `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, `iso-8859-1` or `binary`; of a log that holds NUL `utf-8-lossy`.
     #[schemars(with = "String")]
     pub encoding: text::Encoding,
     /// First and last line of the text, and how many there are in all; null where it is no text.
     pub lines: Option<Range>,
+    /// Which bytes of the whole text, as UTF-8, this is; null where it is no text.
+    pub bytes_shown: Option<Bytes>,
     /// Length of all of it, in bytes.
     pub bytes: u64,
     /// Git's id of all bytes as they are on disk; quote it in `expected`.
@@ -61,8 +72,11 @@ pub struct Answer {
     pub git_blob: Option<String>,
     /// The sha256 of all bytes.
     pub sha256: String,
-    /// True where lines that were asked for did not fit; go on with those after the last one.
+    /// True where not all that was asked for did fit; `next` says how to go on.
     pub truncated: bool,
+    /// The argument that gives the rest: one of `lines` and `bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
     /// Where the text came from.
     pub origin: Origin,
 }
@@ -76,6 +90,28 @@ pub struct Range {
     pub last: u64,
     /// How many lines there are.
     pub total: u64,
+}
+
+/// A part of a text in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Bytes {
+    /// The first byte, from 0.
+    pub first: u64,
+    /// The byte after the last one.
+    pub end: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// How to go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Next {
+    /// From the first line that is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
+    /// From the first byte that is missing, where that is inside of a line or bytes were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<String>,
 }
 
 /// What is to be read.
@@ -114,18 +150,18 @@ impl Arguments {
         let wrong = |shown: String| {
             Failure::new(Code::ArgumentsInvalid, format!("`lines` is {shown}, which is no range of lines"))
                 .subject("lines")
-                .expected("\"10-20\", \"10-\", \"10\" or [10, 20], from 1", shown)
+                .expected("\"10-20\", \"10-\", \"10\", 10 or [10, 20], from 1", shown)
         };
         let (first, last, shown) = match &self.lines {
             None => return Ok((1, None)),
             Some(Lines::Pair([first, last])) => {
                 (Some(*first), Some(Some(*last)), format!("[{first}, {last}]"))
             }
+            Some(Lines::One(line)) => (Some(*line), Some(Some(*line)), line.to_string()),
+            Some(Lines::Other(value)) => (None, None, value.to_string()),
             Some(Lines::Text(text)) => {
-                let (first, last) = text.split_once('-').unwrap_or((text, text));
-                let last =
-                    if last.trim().is_empty() { Some(None) } else { last.trim().parse().ok().map(Some) };
-                (first.trim().parse().ok(), last, format!("{text:?}"))
+                let (first, last) = numbers(text);
+                (first, last, format!("{text:?}"))
             }
         };
         match (first, last) {
@@ -135,49 +171,106 @@ impl Arguments {
             _ => Err(wrong(shown)),
         }
     }
+
+    /// The bytes that are asked for, from 0; the last, which is included, may be open. `None` where lines are meant.
+    fn byte_range(&self) -> Result<Option<(u64, Option<u64>)>> {
+        let Some(text) = &self.bytes else { return Ok(None) };
+        if self.lines.is_some() {
+            return Err(Failure::new(Code::ArgumentsInvalid, "read_file takes either `lines` or `bytes`")
+                .subject("bytes")
+                .expected("one of lines and bytes", "both"));
+        }
+        match numbers(text) {
+            (Some(first), Some(last)) if last.is_none_or(|last| last >= first) => Ok(Some((first, last))),
+            _ => Err(Failure::new(
+                Code::ArgumentsInvalid,
+                format!("`bytes` is {text:?}, which is no range of bytes"),
+            )
+            .subject("bytes")
+            .expected("\"0-4095\" or \"4096-\", from 0", text)),
+        }
+    }
+}
+
+/// First and last of `"10-20"`, `"10-"` (an open last) or `"10"`; `None` for each that is no number.
+fn numbers(text: &str) -> (Option<u64>, Option<Option<u64>>) {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let last = if last.trim().is_empty() { Some(None) } else { last.trim().parse().ok().map(Some) };
+    (first.trim().parse().ok(), last)
 }
 
 /// Reads a file of the worktree.
 pub fn file(place: &Place<'_>, path: &RepoPath, arguments: &Arguments) -> Result<Answer> {
     let bytes = place.bytes(path)?;
     let origin = Origin::new("file", path.to_string());
-    let answer = answer(&bytes, arguments, origin)?;
+    let answer = answer(&bytes, text::decode(&bytes), arguments, origin)?;
     Ok(Answer { path: Some(path.to_string()), git_blob: Some(place.blob(&bytes)?.to_string()), ..answer })
 }
 
-/// Shows a stored log.
+/// Shows a stored log, whatever it holds.
 pub fn stored(bytes: &[u8], digest: &Sha256, arguments: &Arguments) -> Result<Answer> {
     let reference = format!("sha256:{digest}");
-    let answer = answer(bytes, arguments, Origin::new("log", &reference))?;
+    let answer = answer(bytes, Some(text::shown(bytes)), arguments, Origin::new("log", &reference))?;
     Ok(Answer { reference: Some(reference), ..answer })
 }
 
-fn answer(bytes: &[u8], arguments: &Arguments, origin: Origin) -> Result<Answer> {
-    let decoded = text::decode(bytes);
-    let (text, lines, truncated) = match decoded.as_ref().map(|(_, text)| text) {
-        None => (None, None, false),
-        Some(text) => {
-            let (text, range, truncated) = cut(text, arguments.range()?)?;
-            (Some(text), Some(range), truncated)
-        }
+fn answer(
+    bytes: &[u8],
+    decoded: Option<(text::Encoding, String)>,
+    arguments: &Arguments,
+    origin: Origin,
+) -> Result<Answer> {
+    let encoding = decoded.as_ref().map_or(text::Encoding::Binary, |(encoding, _)| *encoding);
+    let wanted = arguments.byte_range()?;
+    let part = match (&decoded, wanted) {
+        (None, _) => None,
+        (Some((_, text)), Some(range)) => Some(part_of_bytes(text, range)?),
+        (Some((_, text)), None) => Some(part_of_lines(text, arguments.range()?)?),
     };
+    let next = part.as_ref().and_then(|part| part.next.clone());
     Ok(Answer {
         path: None,
         reference: None,
-        text,
-        encoding: text::encoding_of(bytes),
-        lines,
+        encoding,
+        lines: part.as_ref().map(|part| part.lines),
+        bytes_shown: part.as_ref().map(|part| part.bytes),
+        text: part.map(|part| part.text),
         bytes: bytes.len() as u64,
         git_blob: None,
         sha256: Sha256::of(bytes).to_string(),
-        truncated,
+        truncated: next.is_some(),
+        next,
         origin,
     })
 }
 
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    text: String,
+    lines: Range,
+    bytes: Bytes,
+    /// Where not all that was wanted did fit.
+    next: Option<Next>,
+}
+
+impl Part {
+    /// What stands from `start` to `end`, which begins in the line `first` of `total`.
+    fn new(text: &str, (start, end): (usize, usize), (first, total): (u64, u64), next: Option<Next>) -> Self {
+        let shown = &text[start..end];
+        let last = first.saturating_sub(1) + count(shown);
+        let bytes = Bytes { first: start as u64, end: end as u64, total: text.len() as u64 };
+        Self { text: shown.to_owned(), lines: Range { first, last, total }, bytes, next }
+    }
+}
+
+fn count(text: &str) -> u64 {
+    text.split_inclusive('\n').count() as u64
+}
+
 /// The lines of a range, as many as fit; a line that alone does not fit is cut within.
-fn cut(text: &str, (first, last): (u64, Option<u64>)) -> Result<(String, Range, bool)> {
-    let total = text.split_inclusive('\n').count() as u64;
+fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> {
+    let total = count(text);
     if first > total.max(1) {
         return Err(Failure::new(
             Code::ArgumentsInvalid,
@@ -186,22 +279,43 @@ fn cut(text: &str, (first, last): (u64, Option<u64>)) -> Result<(String, Range, 
         .subject("lines")
         .expected(format!("lines from 1 to {total}"), first));
     }
-    let end = last.unwrap_or(total).min(total);
-    let mut out = String::new();
-    let mut shown = first.saturating_sub(1);
-    let wanted = text.split_inclusive('\n').zip(1u64..).filter(|(_, number)| (first..=end).contains(number));
-    for (line, number) in wanted {
-        if out.len() + line.len() > MOST_TEXT {
-            if out.is_empty() {
-                out.push_str(&line[..boundary(line, MOST_TEXT)]);
-                shown = number;
-            }
-            return Ok((out, Range { first, last: shown, total }, true));
-        }
-        out.push_str(line);
-        shown = number;
+    let before = |line: u64| -> usize {
+        text.split_inclusive('\n').zip(0..).take_while(|(_, at)| *at < line).map(|(line, _)| line.len()).sum()
+    };
+    let (start, wanted) = (before(first - 1), before(last.unwrap_or(total).min(total)));
+    if wanted - start <= MOST_TEXT {
+        return Ok(Part::new(text, (start, wanted), (first, total), None));
     }
-    Ok((out, Range { first, last: shown, total }, false))
+    let most = boundary(text, start + MOST_TEXT);
+    let Some(whole) = text[start..most].rfind('\n') else {
+        let next = Next { lines: None, bytes: Some(format!("{most}-{}", wanted - 1)) };
+        return Ok(Part::new(text, (start, most), (first, total), Some(next)));
+    };
+    let mut part = Part::new(text, (start, start + whole + 1), (first, total), None);
+    let last = last.map(|last| last.to_string()).unwrap_or_default();
+    part.next = Some(Next { lines: Some(format!("{}-{last}", part.lines.last + 1)), bytes: None });
+    Ok(part)
+}
+
+/// The bytes of a range, widened to whole characters, as many as fit.
+fn part_of_bytes(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> {
+    let total = text.len();
+    let start = usize::try_from(first).ok().filter(|first| *first < total.max(1)).ok_or_else(|| {
+        Failure::new(Code::ArgumentsInvalid, format!("there is no byte {first}: the text has {total}"))
+            .subject("bytes")
+            .expected(format!("bytes from 0, less than {total}"), first)
+    })?;
+    let start = boundary(text, start);
+    let last = last.and_then(|last| usize::try_from(last).ok()).unwrap_or(usize::MAX);
+    let wanted = last.saturating_add(1).min(total);
+    let wanted = (wanted..=total).find(|at| text.is_char_boundary(*at)).unwrap_or(total);
+    let place = (1 + text[..start].matches('\n').count() as u64, count(text));
+    if wanted - start <= MOST_TEXT {
+        return Ok(Part::new(text, (start, wanted), place, None));
+    }
+    let end = boundary(text, start + MOST_TEXT);
+    let next = Next { lines: None, bytes: Some(format!("{end}-{}", wanted - 1)) };
+    Ok(Part::new(text, (start, end), place, Some(next)))
 }
 
 /// The last place at or before `at` where a character begins.
@@ -234,20 +348,62 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_range_is_refused_in_our_words() {
+        assert_eq!(arguments(serde_json::json!(5)).range().expect("a line"), (5, Some(5)));
+        for wrong in
+            [serde_json::json!([1]), serde_json::json!({}), serde_json::json!(-1), serde_json::json!(true)]
+        {
+            let failure = arguments(wrong.clone()).range().expect_err("no range");
+            assert!(failure.message().contains(&wrong.to_string()), "{}", failure.message());
+        }
+    }
+
+    #[test]
     fn lines_are_cut_whole_and_say_so() {
         let text = "one\ntwo\nthree";
-        let cut_at = |first, last| cut(text, (first, last)).expect("lines");
+        let cut = |text: &str, first, last| part_of_lines(text, (first, last));
+        let two = cut(text, 2, Some(9)).expect("lines");
+        assert_eq!((two.text.as_str(), two.lines), ("two\nthree", Range { first: 2, last: 3, total: 3 }));
+        assert_eq!((two.bytes, two.next), (Bytes { first: 4, end: 13, total: 13 }, None));
+        assert_eq!(cut(text, 1, Some(1)).expect("a line").text, "one\n");
+        assert!(cut(text, 4, None).is_err());
+        assert_eq!(cut("", 1, None).expect("nothing").lines, Range { first: 1, last: 0, total: 0 });
+        let short = "0123456789\n".repeat(MOST_TEXT / 5);
+        let part = cut(&short, 2, None).expect("lines");
+        assert!(part.text.ends_with('\n') && part.text.len() <= MOST_TEXT, "{:?}", part.lines);
+        assert_eq!(part.next.expect("more").lines, Some(format!("{}-", part.lines.last + 1)));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_to_its_end_by_bytes() {
+        let long = format!("a\n{}\nend\n", "\u{e9}\u{20ac}".repeat(MOST_TEXT));
+        let mut part = part_of_lines(&long, (2, Some(2))).expect("lines");
+        assert_eq!((part.bytes.first, part.lines), (2, Range { first: 2, last: 2, total: 3 }));
+        let mut read = part.text.clone();
+        while let Some(next) = part.next {
+            let (first, last) = numbers(&next.bytes.expect("bytes"));
+            part = part_of_bytes(&long, (first.expect("a number"), last.expect("a number"))).expect("bytes");
+            assert!(part.text.len() <= MOST_TEXT && part.lines.first == 2, "{:?}", part.lines);
+            read.push_str(&part.text);
+        }
+        assert_eq!(read, long.split_inclusive('\n').nth(1).expect("the line"));
+        let inside = part_of_bytes("a\u{20ac}b", (2, Some(2))).expect("bytes");
+        assert_eq!((inside.text.as_str(), inside.bytes), ("\u{20ac}", Bytes { first: 1, end: 4, total: 5 }));
+        assert!(part_of_bytes("ab", (2, None)).is_err());
+    }
+
+    #[test]
+    fn a_log_is_text_whatever_it_holds_and_lines_and_bytes_are_not_mixed() {
+        let log = b"one\0\ntwo \xff\n";
+        let ask = |json: serde_json::Value| {
+            stored(log, &Sha256::of(log), &serde_json::from_value(json).expect("arguments"))
+        };
+        let answer = ask(serde_json::json!({"ref": "x", "lines": 2})).expect("a log");
         assert_eq!(
-            cut_at(2, Some(9)),
-            ("two\nthree".to_owned(), Range { first: 2, last: 3, total: 3 }, false)
+            (answer.text.as_deref(), answer.encoding),
+            (Some("two \u{fffd}\n"), text::Encoding::Lossy)
         );
-        assert_eq!(cut_at(1, Some(1)).0, "one\n");
-        assert!(cut(text, (4, None)).is_err());
-        assert_eq!(cut("", (1, None)).expect("nothing").1, Range { first: 1, last: 0, total: 0 });
-        let long = format!("{}\n{}\nend\n", "é".repeat(MOST_TEXT), "b".repeat(10));
-        let (shown, range, truncated) = cut(&long, (1, None)).expect("lines");
-        assert!(truncated && shown.len() <= MOST_TEXT && range.last == 1, "{range:?}");
-        let (_, range, truncated) = cut(&"0123456789\n".repeat(MOST_TEXT / 5), (1, None)).expect("lines");
-        assert!(truncated && range.last < range.total);
+        assert!(ask(serde_json::json!({"ref": "x", "lines": 2, "bytes": "0-1"})).is_err());
+        assert!(ask(serde_json::json!({"ref": "x", "bytes": "3-1"})).is_err());
     }
 }

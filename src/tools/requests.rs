@@ -2,6 +2,7 @@
 
 use crate::domain::finding::Kind;
 use crate::domain::inquiry::HintObject;
+use crate::domain::run::Run;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -63,47 +64,6 @@ pub struct Checked {
     pub requirements: Vec<Map<String, Value>>,
     /// Programs that failed, with their logs.
     pub runs: Vec<Run>,
-}
-
-/// A run of a verifier as far as a worker needs it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Run {
-    /// The verifier.
-    pub verifier: String,
-    /// How it ended, such as `exit 1`.
-    pub end: String,
-    /// The error to begin with, where one can be told.
-    pub first_error: Option<FirstErrorIn>,
-    /// What it said, at most ten.
-    pub findings: Vec<Map<String, Value>>,
-    /// The whole logs, to read with `read_file` by `ref` and `lines`.
-    pub logs: Vec<Log>,
-    /// Where all of it came from.
-    pub origin: crate::domain::call::Origin,
-}
-
-/// An error, and the log that it stands in.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct FirstErrorIn {
-    /// The error.
-    #[serde(flatten)]
-    pub error: crate::domain::first_error::FirstError,
-    /// The log's reference.
-    #[serde(rename = "ref")]
-    pub reference: String,
-}
-
-/// A stored log.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Log {
-    /// `stdout` or `stderr`.
-    pub stream: String,
-    /// Its reference.
-    #[serde(rename = "ref")]
-    pub reference: String,
-    /// Its length in bytes.
-    pub bytes: u64,
 }
 
 /// Answer of `finish`.

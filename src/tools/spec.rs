@@ -41,7 +41,7 @@ fn looking() -> Vec<Spec> {
     vec![
         looks(
             spec::<read_file::Arguments, read_file::Answer>("read_file", "Read a file"),
-            "Reads a text file of the worktree, or a stored log by its reference, whole or by lines. Gives the ids of the bytes: quote \
+            "Reads a text file of the worktree, or a stored log by its reference, whole or by lines or bytes. Gives the ids of the bytes: quote \
              gitBlob in apply_patch's `expected`.",
         ),
         looks(

@@ -28,6 +28,9 @@ pub enum Encoding {
     /// Holds NUL and is no UTF-16: no text.
     #[serde(rename = "binary")]
     Binary,
+    /// Something that is shown whatever it holds: NUL and what is no UTF-8 stand as U+FFFD. Only read, never written.
+    #[serde(rename = "utf-8-lossy")]
+    Lossy,
 }
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -58,6 +61,13 @@ pub fn decode(bytes: &[u8]) -> Option<(Encoding, String)> {
     }
 }
 
+/// The text of a log: what [`decode`] refuses is shown as far as it can be, its lines where they are.
+#[must_use]
+pub fn shown(bytes: &[u8]) -> (Encoding, String) {
+    decode(bytes)
+        .unwrap_or_else(|| (Encoding::Lossy, String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")))
+}
+
 /// A character of value zero would not survive as text elsewhere, and is how UTF-32 looks from here.
 fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
@@ -84,7 +94,7 @@ pub fn encode(encoding: Encoding, text: &str) -> Result<Vec<u8>> {
         Encoding::Utf16Le => Ok(wide(LITTLE_MARK, u16::to_le_bytes)),
         Encoding::Utf16Be => Ok(wide(BIG_MARK, u16::to_be_bytes)),
         Encoding::Latin1 => text.chars().map(|c| u8::try_from(c).map_err(|_| no_such_character(c))).collect(),
-        Encoding::Binary => {
+        Encoding::Binary | Encoding::Lossy => {
             Err(Failure::new(Code::PatchInvalid, "the file holds NUL bytes: it cannot be edited as text"))
         }
     }

@@ -27,10 +27,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much of each log is kept.
-const LOG: u64 = 4 << 20;
-/// The same where the cases are counted from standard output.
-const COUNTED_LOG: u64 = 32 << 20;
+/// How much of each log is kept. It is held in memory while the program runs, so that it can be redacted and looked through as one; what
+/// prints more than this is no log that anybody reads, and its head and tail have to do.
+const LOG: u64 = 64 << 20;
 /// The largest output that is read.
 const LARGEST_OUTPUT: u64 = 256 << 20;
 /// How long a verifier may take to end after it was asked to.
@@ -132,7 +131,7 @@ impl<'a> Runner<'a> {
         (self.host.progress)(&format!("setting up {}", self.verifier.manifest.id), 0, 0);
         self.slot.set_setup(None);
         let out = self.out_directory()?;
-        let finished = self.launch(&setup.command, out.path(), Vec::new(), LOG)?;
+        let finished = self.launch(&setup.command, out.path(), Vec::new())?;
         let said = self.conclude(&finished, &Ok(None), None, None)?;
         if said.0 == Verdict::Passed {
             self.slot.set_setup(Some(made_from));
@@ -170,9 +169,7 @@ impl<'a> Runner<'a> {
         };
         let speaks = manifest.pass == Pass::Protocol;
         let stdin = if speaks { protocol::request(self.subject, &call) } else { Vec::new() };
-        let counts_stdout = manifest.outputs.iter().any(|output| output.format == Format::Libtest);
-        let cap = if counts_stdout { COUNTED_LOG } else { LOG };
-        let finished = self.launch(&manifest.command, out.path(), stdin, cap)?;
+        let finished = self.launch(&manifest.command, out.path(), stdin)?;
         let (mut counted, outputs) = self.read_outputs(&finished, out.path())?;
         let answer = match speaks {
             true => Some(self.read_answer(&call)?),
@@ -223,14 +220,14 @@ impl<'a> Runner<'a> {
         }))
     }
 
-    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>, cap: u64) -> Result<Finished> {
+    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<Finished> {
         let mut command = Command::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree());
         command.env = tools::environment(self.host, self.verifier, &self.home);
         command.env.push(("TENDER_OUT".into(), OsString::from(out)));
         command.stdin = stdin;
         command.timeout = self.verifier.manifest.timeout;
         command.grace = GRACE;
-        command.output_cap = cap;
+        command.output_cap = LOG;
         command.secrets.clone_from(&self.secrets);
         let before = self.printed.get();
         let halt = RefCell::new(None);
@@ -388,6 +385,8 @@ impl<'a> Runner<'a> {
             stdout: store(&finished.stdout.bytes)?,
             stderr: store(&finished.stderr.bytes)?,
             truncated: finished.stdout.truncated || finished.stderr.truncated,
+            stdout_total: finished.stdout.truncated.then_some(finished.stdout.total),
+            stderr_total: finished.stderr.truncated.then_some(finished.stderr.total),
             milliseconds: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
         })
     }

@@ -231,6 +231,45 @@ fn only_the_tasks_own_logs_can_be_read_and_by_lines() {
 }
 
 #[test]
+fn a_large_log_is_whole_and_every_view_leads_to_its_first_error() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let noise = "head -c 3000000 /dev/zero | tr '\\0' '.' | fold -w 99 >&2; echo >&2";
+    let error = "printf 'error[E0308]: mismatched types\\n --> src/lib.rs:3:5\\n\\0\\n' >&2";
+    Verifier::new("unit").script(&format!("{noise}\n{error}\n{noise}\ncase_bad a\nfinish")).commit(&repo);
+    let tools = json!(["read_file", "run_check", "task_status"]);
+    let task = repo.open(&Contract::new("t1").allowed(&["unit"]).set("allowedTools", tools));
+    task.write("src/a.txt", "changed\n");
+    let mut client = Client::open(&repo, "t1");
+    let checked = client.call("run_check", json!({"id": "unit"})).ok().clone();
+    let run = &checked["runs"][0];
+    assert_eq!((&run["firstError"]["path"], &run["firstError"]["row"]), (&json!("src/lib.rs"), &json!(3)));
+    let log = &run["logs"][1];
+    assert_eq!((&log["truncated"], &log["totalBytes"]), (&json!(false), &log["bytes"]), "{run:#}");
+    assert!(log["bytes"].as_u64().expect("a size") > 6_000_000, "{run:#}");
+    let status = client.call("task_status", json!({})).ok().clone();
+    assert_eq!(status["runs"], checked["runs"]);
+    let place = json!({"ref": status["runs"][0]["logs"][1]["ref"], "lines": run["firstError"]["line"]});
+    let read = client.call("read_file", place).ok().clone();
+    assert_eq!(read["text"], "error[E0308]: mismatched types\n");
+    assert_eq!(read["encoding"], "utf-8-lossy");
+    drop(client);
+    assert_eq!(report(&repo, "t1")["runs"], checked["runs"]);
+    assert_eq!(repo.json(&["verify", "t1"]).result(1).json["runs"][0]["firstError"], run["firstError"]);
+    let refused = repo.json(&["deliver", "t1"]).result(1).json.clone();
+    assert_eq!(refused["error"]["details"]["runs"][0]["firstError"], run["firstError"], "{refused:#}");
+    let show = format!("git tender show {}", log["ref"].as_str().expect("a ref"));
+    for (arguments, reference) in
+        [(vec!["report", "t1"], show.as_str()), (vec!["report", "t1", "--brief"], &show[16..])]
+    {
+        let text = repo.tender(&arguments).ok().text();
+        for part in ["src/lib.rs:3:5", "error[E0308]: mismatched types", reference] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_text_file_is_said_and_nothing_waits_for_it() {
     let lab = Lab::new();
     let (repo, task) = opened(&lab, &contract().set("readScope", json!(["docs/"])));

@@ -2,23 +2,17 @@
 
 use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
-use super::super::{explore, report, submit};
+use super::super::{explore, submit};
 use super::Line;
 use super::run::{Outcome, object};
 use crate::domain::call::Origin;
 use crate::domain::contract;
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::{Attempt, Evidence, shown};
-use crate::domain::first_error::{self, Kind};
 use crate::domain::patch::Candidate;
 use crate::domain::report::{VerificationObject, word};
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
-use crate::tools::requests::{Checked, Finished, FirstErrorIn, Log, Run};
+use crate::tools::requests::{Checked, Finished};
 use serde_json::{Value, json};
-
-/// The most findings of a run in one answer.
-const MOST_FINDINGS: usize = 10;
 
 /// Captures, and runs one verifier.
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
@@ -29,7 +23,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<
         candidate: candidate.candidate,
         verdict: word(&worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(object).collect(),
-        runs: runs(task, &rows)?,
+        runs: verification.runs.iter().filter(|run| run.verifier == id).cloned().collect(),
     };
     let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
     Ok(Outcome { origin, novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
@@ -63,7 +57,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         candidate: candidate.candidate,
         requirements: rows.iter().map(object).collect(),
         changes: candidate.changes.iter().map(object).collect(),
-        runs: runs(task, &rows)?,
+        runs: verification.runs.clone(),
     };
     let novelty = Some(novelty(&candidate, &rows));
     Ok(Outcome { novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
@@ -96,74 +90,6 @@ fn produce(
     Ok((candidate, verification))
 }
 
-/// The runs that rows rest on and that are no pass, each once.
-fn runs(task: &TaskWrite<'_>, rows: &[&Row]) -> Result<Vec<Run>> {
-    let wanted: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.verdict != Verdict::Passed)
-        .filter_map(|row| row.evidence.as_deref())
-        .collect();
-    let (mut runs, mut known): (Vec<Run>, Vec<String>) = (Vec::new(), Vec::new());
-    for record in report::evidence(&task.ledger, &task.view)? {
-        let evidence = record.value;
-        if wanted.contains(&shown(&evidence.digest()).as_str()) && !known.contains(&evidence.run) {
-            known.push(evidence.run.clone());
-            runs.push(run_of(task, &evidence)?);
-        }
-    }
-    Ok(runs)
-}
-
-fn run_of(task: &TaskWrite<'_>, evidence: &Evidence) -> Result<Run> {
-    let last = evidence.attempts.last();
-    let mut logs = Vec::new();
-    for (stream, digest) in last.into_iter().flat_map(streams) {
-        let bytes = task.session.blobs().get(&digest)?;
-        logs.push((bytes, Log { stream: stream.to_owned(), reference: shown(&digest), bytes: 0 }));
-    }
-    let first_error = first_error(&logs);
-    Ok(Run {
-        verifier: evidence.verifier.clone(),
-        end: last.map_or_else(|| "nothing ran".to_owned(), end),
-        first_error,
-        findings: evidence.findings.iter().take(MOST_FINDINGS).map(object).collect(),
-        logs: logs.into_iter().map(|(bytes, log)| Log { bytes: bytes.len() as u64, ..log }).collect(),
-        origin: Origin::new("verifier", &evidence.verifier),
-    })
-}
-
-fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256)> {
-    [("stdout", attempt.stdout), ("stderr", attempt.stderr)]
-        .into_iter()
-        .filter_map(|(name, digest)| Some((name, digest?)))
-}
-
-/// Of both streams the one that a tool's own words tell; what only looks like an error comes after, and standard error first.
-/// Where nothing was recognised, a stream that speaks of failure, and else standard output: standard error tells of progress, too.
-fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
-    let found = logs.iter().rev().filter_map(|(bytes, log)| {
-        let error = first_error::find(bytes)?;
-        Some(FirstErrorIn { error, reference: log.reference.clone() })
-    });
-    let streams: Vec<FirstErrorIn> = found.collect();
-    let rank = |(at, found): &(usize, FirstErrorIn)| match found.error.kind {
-        Kind::Tail if found.error.speaks_of_failure() => (2, *at),
-        // The streams stand in reverse.
-        Kind::Tail => (3, usize::MAX - at),
-        Kind::Plain => (1, *at),
-        _ => (0, *at),
-    };
-    streams.into_iter().enumerate().min_by_key(rank).map(|(_, found)| found)
-}
-
-fn end(attempt: &Attempt) -> String {
-    match (attempt.exit_code, attempt.signal) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => attempt.reason.clone().unwrap_or_else(|| "it did not start".to_owned()),
-    }
-}
-
 fn severity(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Passed => 0,
@@ -172,31 +98,5 @@ fn severity(verdict: Verdict) -> u8 {
         Verdict::Stale => 3,
         Verdict::Failed => 4,
         Verdict::Error => 5,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(stdout: &str, stderr: &str) -> String {
-        let log = |stream: &str, text: &str| {
-            let log = Log { stream: stream.to_owned(), reference: stream.to_owned(), bytes: 0 };
-            (text.as_bytes().to_vec(), log)
-        };
-        first_error(&[log("stdout", stdout), log("stderr", stderr)])
-            .map_or_else(String::new, |found| found.reference)
-    }
-
-    #[test]
-    fn the_stream_that_tells_of_the_failure_is_chosen() {
-        assert_eq!(shown("all\nwords\n", "progress 100%\n"), "stdout");
-        assert_eq!(shown("all\nwords\n", "disk cannot be written\n"), "stderr");
-        assert_eq!(shown("3 checks have failed\n", "progress 100%\n"), "stdout");
-        assert_eq!(shown("0 failed\n", "it has failed\n"), "stderr");
-        assert_eq!(shown("a.c:1:2: error: x\n", "Error: y\n"), "stdout");
-        assert_eq!(shown("Error: x\n", "Error: y\n"), "stderr");
-        assert_eq!(shown("", "up\n"), "stderr");
-        assert_eq!(shown("", ""), "");
     }
 }

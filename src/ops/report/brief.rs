@@ -9,11 +9,17 @@ use crate::domain::inquiry::{AmendmentObject, QuestionObject};
 use crate::domain::outside::plain;
 use crate::domain::patch::Candidate;
 use crate::domain::report::word;
+use crate::domain::run::Run;
 use crate::domain::task::{TaskState, TaskView};
 use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
 use crate::store::Ledger;
 use serde::Serialize;
+
+/// The most lines of a first error.
+const SAID: usize = 4;
+/// The most characters of one.
+const WIDTH: usize = 200;
 
 /// What `report --brief` shows: enough to go on after a context was cut.
 #[derive(Debug, Serialize)]
@@ -38,6 +44,8 @@ pub struct Brief {
     candidate: Option<u32>,
     /// Required rows that have not passed.
     open: Vec<Row>,
+    /// The runs that they rest on, with first error and logs.
+    runs: Vec<Run>,
     /// What was done, each with its action.
     done: Vec<Step>,
     /// What a person was asked, with the answers.
@@ -69,11 +77,13 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
 pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Brief> {
     let report = of_view(session, ledger, view)?;
     let opened = view.opened()?;
-    let open = report
+    let open: Vec<Row> = report
         .requirements
         .into_iter()
         .filter(|row| row.required && row.verdict != Verdict::Passed)
         .collect();
+    let is_open = |id: &String| open.iter().any(|row| row.id == *id);
+    let runs = report.runs.into_iter().filter(|run| run.requirements.iter().any(is_open)).collect();
     Ok(Brief {
         schema: "git-tender/brief/v1",
         task_id: view.id.clone(),
@@ -90,6 +100,7 @@ pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Res
         allowed_tools: opened.contract.allowed_tools.clone(),
         candidate: report.candidate,
         open,
+        runs,
         done: steps(view),
         questions: report.questions,
         amendments: report.amendments,
@@ -138,6 +149,12 @@ fn steps(view: &TaskView) -> Vec<Step> {
 }
 
 impl Brief {
+    /// Without what programs printed: where this is read as instructions, nothing of theirs may stand in it.
+    #[must_use]
+    pub fn without_output(self) -> Self {
+        Self { runs: Vec::new(), ..self }
+    }
+
     /// As text for a person or a worker.
     #[must_use]
     pub fn text(&self) -> String {
@@ -159,6 +176,18 @@ impl Brief {
         for row in &self.open {
             let reason = plain(row.reason.as_deref().unwrap_or("not shown yet"), usize::MAX);
             let _ = writeln!(out, "  open      {}: {reason}", row.id);
+            if let Some(evidence) = &row.evidence {
+                let _ = writeln!(out, "            record {evidence}");
+            }
+        }
+        // Whoever reads this may be a model: the words are those of a program that ran the candidate, and are marked so.
+        for run in &self.runs {
+            for line in run.error_lines(SAID) {
+                let _ = writeln!(out, "  printed   {}: {}", run.verifier, plain(&line, WIDTH));
+            }
+            for log in &run.logs {
+                let _ = writeln!(out, "  log       {} {}: {}", run.verifier, log.size(), log.reference);
+            }
         }
         for step in &self.done {
             let _ = writeln!(out, "  done      {} [{}]", step.text, step.reference);
