@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// How much of each log is kept. It is held in memory while the program runs, so that it can be redacted and looked through as one; what
 /// prints more than this is no log that anybody reads, and its head and tail have to do.
-const LOG: u64 = 64 << 20;
+const LOG: u64 = 16 << 20;
 /// The largest output that is read.
 const LARGEST_OUTPUT: u64 = 256 << 20;
 /// How long a verifier may take to end after it was asked to.

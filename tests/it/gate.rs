@@ -256,8 +256,8 @@ fn a_large_log_is_whole_and_every_view_leads_to_its_first_error() {
     drop(client);
     assert_eq!(report(&repo, "t1")["runs"], checked["runs"]);
     assert_eq!(repo.json(&["verify", "t1"]).result(1).json["runs"][0]["firstError"], run["firstError"]);
-    let refused = repo.json(&["deliver", "t1"]).result(1).json.clone();
-    assert_eq!(refused["error"]["details"]["runs"][0]["firstError"], run["firstError"], "{refused:#}");
+    let refused = repo.json(&["deliver", "t1"]).fails("verification.failed").clone();
+    assert_eq!(refused["details"]["runs"][0]["firstError"], run["firstError"], "{refused:#}");
     let show = format!("git tender show {}", log["ref"].as_str().expect("a ref"));
     for (arguments, reference) in
         [(vec!["report", "t1"], show.as_str()), (vec!["report", "t1", "--brief"], &show[16..])]
