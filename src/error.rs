@@ -4,6 +4,8 @@
 //! found, whether trying again can help, and which command comes next. Codes are a closed set: other
 //! people's scripts match on them, so a code is never renamed or reused for another meaning.
 
+mod several;
+
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -254,6 +256,7 @@ struct Inner {
     remedy: Option<Remedy>,
     reference: Option<String>,
     also: Vec<Failure>,
+    more: usize,
 }
 
 impl Failure {
@@ -261,13 +264,14 @@ impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             code,
-            message: message.into(),
+            message: several::clipped(message.into(), several::LONGEST_SENTENCE),
             subject: None,
             retry: Retry::default_for(code),
             details: Map::new(),
             remedy: None,
             reference: None,
             also: Vec::new(),
+            more: 0,
         }))
     }
 
@@ -288,7 +292,7 @@ impl Failure {
     /// The path, field or id that the failure is about.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.0.subject = Some(subject.into());
+        self.0.subject = Some(several::clipped(subject.into(), several::LONGEST_SENTENCE));
         self
     }
 
@@ -296,7 +300,7 @@ impl Failure {
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Serialize) -> Self {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        self.0.details.insert(key.to_owned(), value);
+        self.0.details.insert(key.to_owned(), several::with_bounds(value));
         self
     }
 
@@ -313,15 +317,19 @@ impl Failure {
         self
     }
 
-    /// The next step.
+    /// The next step. A command with a word that is too long to be told is left out: cut, it would be another one.
     #[must_use]
     pub fn remedy<I, S>(mut self, text: impl Into<String>, command: I) -> Self
     where
         I: IntoIterator<Item = S>,
         S: Into<String>,
     {
-        self.0.remedy =
-            Some(Remedy { text: text.into(), command: command.into_iter().map(Into::into).collect() });
+        let mut command: Vec<String> = command.into_iter().map(Into::into).collect();
+        if command.iter().any(|word| word.len() > several::LONGEST_SENTENCE) {
+            command.clear();
+        }
+        let text = several::clipped(text.into(), several::LONGEST_SENTENCE);
+        self.0.remedy = Some(Remedy { text, command });
         self
     }
 
@@ -336,23 +344,6 @@ impl Failure {
     pub fn reference(mut self, reference: impl Into<String>) -> Self {
         self.0.reference = Some(reference.into());
         self
-    }
-
-    /// Further failures that hold at the same time. The object lists them all.
-    #[must_use]
-    pub fn also(mut self, others: impl IntoIterator<Item = Failure>) -> Self {
-        self.0.also.extend(others);
-        self
-    }
-
-    /// One failure out of several: the dominant one leads, the others are listed with it.
-    #[must_use]
-    pub fn first_of(mut all: Vec<Failure>) -> Option<Failure> {
-        let categories: Vec<Category> = all.iter().map(|f| f.code().category()).collect();
-        let lead = Category::dominant(&categories)?;
-        let at = categories.iter().position(|c| *c == lead)?;
-        let leader = all.remove(at);
-        Some(leader.also(all))
     }
 
     /// The code.
@@ -429,6 +420,9 @@ impl Serialize for Failure {
         if !inner.also.is_empty() {
             map.serialize_entry("also", &inner.also)?;
         }
+        if inner.more > 0 {
+            map.serialize_entry("andMore", &inner.more)?;
+        }
         map.end()
     }
 }
@@ -448,6 +442,8 @@ impl<'de> Deserialize<'de> for Failure {
             reference: Option<String>,
             #[serde(default)]
             also: Vec<Failure>,
+            #[serde(default, rename = "andMore")]
+            more: usize,
         }
         let wire = Wire::deserialize(deserializer)?;
         let code = Code::ALL
@@ -464,6 +460,7 @@ impl<'de> Deserialize<'de> for Failure {
             remedy: wire.remedy.filter(|r| !r.text.is_empty() && *r != Remedy::default_for(code)),
             reference: wire.reference,
             also: wire.also,
+            more: wire.more,
         })))
     }
 }

@@ -63,7 +63,7 @@ impl Proposal {
         let reason = accept("reason", reason, LONGEST_REASON)?;
         let proposal = Self { change: change.clone(), reason, version: 0 };
         let fixed = change.keys().filter_map(|field| FIXED.iter().find(|fixed| *fixed == field));
-        if let Some(failure) = Failure::first_of(fixed.map(|field| cannot_change(field)).collect()) {
+        if let Some(failure) = Failure::first_of(fixed.map(|field| cannot_change(field))) {
             return Err(failure);
         }
         let (_, contract) = proposal.merged(document)?;

@@ -87,8 +87,9 @@ impl Problems {
 
     /// The first problem with all others; wishes that this version does not fulfil come after all faults.
     pub fn finish(self) -> Result<()> {
-        let all = self.invalid.into_iter().chain(self.later).collect();
-        Failure::first_of(all).map_or(Ok(()), Err)
+        // Whoever wrote a document mends it in one go.
+        let all = self.invalid.into_iter().chain(self.later);
+        Failure::first_of_at_most(MOST_PROBLEMS, all).map_or(Ok(()), Err)
     }
 
     fn invalid(&mut self, failure: Failure) {

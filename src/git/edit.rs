@@ -268,7 +268,7 @@ impl<'a> Worktree<'a> {
             let failure = Failure::new(Code::VersionConflict, message).subject(change.path.to_string());
             Some(failure.expected(&change.new, &found))
         };
-        Failure::first_of(changes.iter().filter_map(differs).collect()).map_or(Ok(()), Err)
+        Failure::first_of(changes.iter().filter_map(differs)).map_or(Ok(()), Err)
     }
 }
 
@@ -331,8 +331,8 @@ fn in_the_way(conflicts: &[Conflict]) -> Failure {
             .subject(path.to_string())
             .advice("Nothing was changed. Look at what is there, or choose another name.")
     };
-    let failures = conflicts.iter().map(one).collect();
-    Failure::first_of(failures).unwrap_or_else(|| Failure::internal("a refusal without a conflict"))
+    Failure::first_of(conflicts.iter().map(one))
+        .unwrap_or_else(|| Failure::internal("a refusal without a conflict"))
 }
 
 #[cfg(test)]

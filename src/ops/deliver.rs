@@ -128,7 +128,7 @@ fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
     match (first, second) {
         (Ok(value), second) => second.map(|()| value),
         (Err(first), second) => {
-            let all = std::iter::once(first.clone()).chain(second.err()).collect();
+            let all = std::iter::once(first.clone()).chain(second.err());
             Err(Failure::first_of(all).unwrap_or(first))
         }
     }

@@ -61,6 +61,9 @@ pub fn failure(failure: &Failure) -> String {
         );
         details(&mut out, other);
     }
+    if failure.more() > 0 {
+        let _ = writeln!(out, "and {} more", failure.more());
+    }
     let remedy = failure.next_step();
     let _ = writeln!(out, "{} {}", styled(BOLD, "next:"), remedy.text);
     if !remedy.command.is_empty() {
