@@ -16,7 +16,7 @@ use crate::git::edit::{Edit, NewFile, Prepared, Present, Seen, Worktree};
 use crate::git::live::Permissions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// The tool's name.
@@ -70,15 +70,11 @@ pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
     let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
-    // What is to be new takes the place of no version that was seen before: it only must not be there.
-    let is_new = |path: &RepoPath| {
-        let old = files.iter().any(|file| file.path == *path && !matches!(file.kind, Kind::Add { .. }));
-        !old && files.iter().any(|file| file.path == *path || file.move_to() == Some(path))
-    };
+    let new = new_paths(&files);
     for path in &paths {
         match worktree.look(path) {
             Ok(found) => {
-                let known = || (ground.known)(path).filter(|_| !is_new(path)).map(Expected::Blob);
+                let known = || (ground.known)(path).filter(|_| !new.contains(path)).map(Expected::Blob);
                 let wanted = expected.get(path).cloned().or_else(known);
                 conflicts.extend(wanted.and_then(|wanted| wanted.differs(path, found.file.as_ref())));
                 seen.insert(path.clone(), found);
@@ -88,17 +84,44 @@ pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
     }
     all_or(failures)?;
     all_or(conflicts)?;
-    let mut edits = Vec::new();
-    let mut failures = Vec::new();
-    for file in &files {
-        match edits_of(file, &mut seen, ground.repository.format()) {
+    let edits = all_edits(&files, &mut seen, ground.repository.format())?;
+    all_or(within_each_other(&edits))?;
+    worktree.prepare(edits)
+}
+
+/// What is to be new takes the place of no version that was seen before: it only must not be there.
+fn new_paths(files: &[FilePatch]) -> HashSet<&RepoPath> {
+    let is_add = |file: &&FilePatch| matches!(file.kind, Kind::Add { .. });
+    let mut new: HashSet<&RepoPath> = files.iter().filter(is_add).map(|file| &file.path).collect();
+    new.extend(files.iter().filter_map(FilePatch::move_to));
+    for file in files.iter().filter(|file| !is_add(file)) {
+        new.remove(&file.path);
+    }
+    new
+}
+
+/// What all files of the patch come to. Once enough was found that does not fit, the rest is not looked at.
+fn all_edits(
+    files: &[FilePatch],
+    seen: &mut BTreeMap<RepoPath, Seen>,
+    format: ObjectFormat,
+) -> Result<Vec<Edit>> {
+    let (mut edits, mut failures, mut not_looked_at) = (Vec::new(), Vec::new(), 0);
+    for (number, file) in files.iter().enumerate() {
+        if failures.iter().map(Failure::number).sum::<usize>() >= patch_formats::FAILURES {
+            not_looked_at = files.len() - number;
+            break;
+        }
+        match edits_of(file, seen, format) {
             Ok(more) => edits.extend(more),
             Err(failure) => failures.push(failure),
         }
     }
-    all_or(failures)?;
-    all_or(within_each_other(&edits))?;
-    worktree.prepare(edits)
+    match Failure::first_of(failures) {
+        None => Ok(edits),
+        Some(failure) if not_looked_at == 0 => Err(failure),
+        Some(failure) => Err(failure.detail("filesNotLookedAt", not_looked_at)),
+    }
 }
 
 /// Where one new file would have to be a directory for another one.
@@ -117,7 +140,7 @@ pub fn authorize(arguments: &Arguments, ground: Ground<'_>) -> Result<()> {
     let asked = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
-    all_or(looked.filter(|failure| failure.code() == Code::ScopeViolation).collect())
+    all_or(looked.filter(|failure| failure.code() == Code::ScopeViolation))
 }
 
 /// What a call asks for.
@@ -134,17 +157,18 @@ fn ask(arguments: &Arguments, ground: Ground<'_>) -> Result<Asked> {
     let expected = expectations(&arguments.expected, ground.repository.format())?;
     let touched: Vec<&RepoPath> =
         files.iter().flat_map(|file| [Some(&file.path), file.move_to()]).flatten().collect();
-    let only_expected: Vec<&RepoPath> = expected.keys().filter(|path| !touched.contains(path)).collect();
+    let known: HashSet<&RepoPath> = touched.iter().copied().collect();
+    let only_expected: Vec<&RepoPath> = expected.keys().filter(|path| !known.contains(path)).collect();
     let refused = touched.iter().filter_map(|path| (ground.may_write)(path).err());
     let unreadable = touched.iter().chain(&only_expected).filter_map(|path| (ground.may_read)(path).err());
-    all_or(refused.chain(unreadable).collect())?;
+    all_or(refused.chain(unreadable))?;
     let long = touched.iter().filter_map(|path| refuse_too_long(path, Code::PatchInvalid).err());
-    all_or(long.collect())?;
+    all_or(long)?;
     let paths = touched.into_iter().chain(only_expected).cloned().collect();
     Ok(Asked { files, expected, paths })
 }
 
-fn all_or(failures: Vec<Failure>) -> Result<()> {
+fn all_or(failures: impl IntoIterator<Item = Failure>) -> Result<()> {
     Failure::first_of(failures).map_or(Ok(()), Err)
 }
 

@@ -27,6 +27,8 @@ mod unified;
 use crate::domain::digest::ObjectFormat;
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use crate::tools::place::as_written;
+pub use edit::FAILURES;
 use lines::Text;
 pub(super) use lines::clipped;
 use std::collections::HashMap;
@@ -328,10 +330,7 @@ fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
 
 /// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file system could take.
 pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
-    let mut name = name.as_ref();
-    while let Some(rest) = name.strip_prefix(b"./") {
-        name = rest;
-    }
+    let name = as_written(name.as_ref());
     if name.len() > LONGEST_NAME {
         let shown = clipped(&String::from_utf8_lossy(name));
         return Err(invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));

@@ -34,17 +34,19 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Checks a path as a worker wrote it. A leading `./` says nothing and is let through.
+    /// Checks a path as a worker wrote it.
     pub fn path(text: &str) -> Result<RepoPath> {
-        let path = RepoPath::new(text.strip_prefix("./").unwrap_or(text))?;
+        let path = RepoPath::new(as_written(text.as_bytes()))?;
         refuse_too_long(&path, Code::ArgumentsInvalid).map(|()| path)
     }
 
     /// Checks the path of a directory: `None` is the top.
     pub fn folder_path(text: Option<&str>) -> Result<Option<RepoPath>> {
-        match text.map(|text| text.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(text)) {
-            None | Some("" | ".") => Ok(None),
-            Some(text) => Self::path(text).map(Some),
+        let Some(text) = text else { return Ok(None) };
+        let without_end = text.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(text);
+        match as_written(without_end.as_bytes()) {
+            b"" | b"." => Ok(None),
+            _ => Self::path(without_end).map(Some),
         }
     }
 
@@ -136,6 +138,15 @@ impl Place<'_> {
     pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
         self.format.blob_id(bytes)
     }
+}
+
+/// A path as workers write it: `./` at its beginning, however often, says nothing.
+#[must_use]
+pub fn as_written(mut name: &[u8]) -> &[u8] {
+    while let Some(rest) = name.strip_prefix(b"./") {
+        name = rest;
+    }
+    name
 }
 
 /// Refuses what no file system takes, or only far from its top: slots of verifiers lie deeper than the worktree.

@@ -62,8 +62,25 @@ pub fn twice(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
         let (second, _) = unquote(&rest[quote..])?;
         return same(rest[..quote].trim_ascii_end(), &second, strip);
     }
-    let blanks = (0..rest.len()).filter(|at| matches!(rest[*at], b' ' | b'\t'));
-    blanks.into_iter().find_map(|at| same(&rest[..at], &rest[at + 1..], strip))
+    twice_plain(rest, strip)
+}
+
+/// Likewise, of names without quotes. Where the first path begins hangs on no blank, and where the second does only moves on with them: no part of
+/// the line is looked through for each blank anew.
+fn twice_plain(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
+    let has_prefix = |at: usize| strip == Strip::One && rest.get(at) != Some(&b'/');
+    let first = if has_prefix(0) { 1 + rest.iter().position(|b| *b == b'/')? } else { 0 };
+    let mut slash = 0;
+    (0..rest.len()).filter(|at| matches!(rest[*at], b' ' | b'\t')).find_map(|blank| {
+        let mut second = blank + 1;
+        if has_prefix(second) {
+            slash = slash.max(second);
+            slash += rest[slash..].iter().position(|b| *b == b'/').unwrap_or(rest.len() - slash);
+            second = slash + 1;
+        }
+        let (one, other) = (rest.get(first..blank)?, rest.get(second..)?);
+        (one == other && !one.is_empty()).then(|| one.to_vec())
+    })
 }
 
 fn same(first: &[u8], second: &[u8], strip: Strip) -> Option<Vec<u8>> {
@@ -183,6 +200,31 @@ mod tests {
         assert_eq!(path("x x"), None);
         assert_eq!(twice(b"x x", Strip::None), Some(b"x".to_vec()));
         assert_eq!(twice(b"src/x src/x", Strip::None), Some(b"src/x".to_vec()));
+    }
+
+    #[test]
+    fn each_blank_may_be_the_one_between_the_names() {
+        let slow = |rest: &[u8], strip: Strip| {
+            let blanks = (0..rest.len()).filter(|at| matches!(rest[*at], b' ' | b'\t'));
+            blanks.into_iter().find_map(|at| same(&rest[..at], &rest[at + 1..], strip))
+        };
+        let letters = b"a/ \t";
+        for number in 0..4_usize.pow(9) {
+            let text: Vec<u8> = (0..9).map(|place| letters[number / 4_usize.pow(place) % 4]).collect();
+            for strip in [Strip::None, Strip::One] {
+                assert_eq!(twice(&text, strip), slow(&text, strip), "{}", text.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_of_blanks_is_looked_through_once() {
+        let started = std::time::Instant::now();
+        for begin in ["a/", "", "a/x b/"] {
+            let long = [begin.as_bytes(), &vec![b' '; 1 << 20]].concat();
+            assert_eq!(twice(&long, Strip::One), None);
+        }
+        assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }
 
     #[test]

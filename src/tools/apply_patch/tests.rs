@@ -169,6 +169,55 @@ fn a_mode_alone_is_a_change_and_the_same_mode_is_none() {
 }
 
 #[test]
+fn many_failures_are_told_by_the_first_of_them_and_counted() {
+    let world = World::new(&[("a", "1\n")]);
+    let call = Call::new(&world);
+    let missing: String = (0..3_000).map(|at| format!("*** Update File: f{at}\n@@\n-1\n+2\n")).collect();
+    let missing = format!("*** Begin Patch\n{missing}*** End Patch\n");
+    let failure = call.refused(&missing, &[], Code::PatchInvalid);
+    assert_eq!((failure.number(), &failure.details()["filesNotLookedAt"]), (20, &2_980.into()));
+    let names: Vec<String> = (0..3_000).map(|at| format!("f{at}")).collect();
+    let expected: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1234567")).collect();
+    let failure = call.refused(CHANGE, &expected, Code::VersionConflict);
+    assert_eq!((failure.number(), failure.others().len()), (3_000, 20));
+    let outside: String = (0..3_000).map(|at| format!("*** Add File: o/{at}\n+1\n")).collect();
+    let outside = format!("*** Begin Patch\n{outside}*** End Patch\n");
+    let none = |path: &RepoPath| Err(Failure::new(Code::ScopeViolation, format!("{path} is not in scope")));
+    let arguments = Arguments { patch: outside, expected: BTreeMap::new() };
+    let ground = Ground {
+        repository: &world.repository,
+        worktree: &world.path(""),
+        may_read: &|_| Ok(()),
+        may_write: &none,
+        known: &|_| None,
+    };
+    let failure = authorize(&arguments, ground).expect_err("outside");
+    assert_eq!((failure.number(), failure.others().len()), (3_000, 20));
+}
+
+#[test]
+fn many_files_are_held_against_each_other_once() {
+    let world = World::new(&[]);
+    let count = 100_000;
+    let adds: String = (0..count).map(|at| format!("*** Add File: {at}\n+1\n")).collect();
+    let expected = (0..count).map(|at| (format!("x{at}"), "0000000".to_owned())).collect();
+    let arguments = Arguments { patch: format!("*** Begin Patch\n{adds}*** End Patch\n"), expected };
+    let ground = Ground {
+        repository: &world.repository,
+        worktree: &world.path(""),
+        may_read: &|_| Ok(()),
+        may_write: &|_| Ok(()),
+        known: &|_| None,
+    };
+    let started = std::time::Instant::now();
+    let asked = ask(&arguments, ground).expect("fine");
+    let new = new_paths(&asked.files);
+    assert_eq!(asked.paths.iter().filter(|path| new.contains(path)).count(), count);
+    assert_eq!(asked.paths.len(), 2 * count);
+    assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+}
+
+#[test]
 fn unknown_arguments_are_refused() {
     let read = |text: &str| serde_json::from_str::<Arguments>(text);
     read(r#"{"patch": "x", "max_calls": 3}"#).expect_err("unknown");

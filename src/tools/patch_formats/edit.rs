@@ -4,7 +4,7 @@
 //! that it takes the place of, else as its neighbour above, else as the one below. Context always stays as the file has it. The missing newline at
 //! the end of a file follows the patch where its form can say it, and else stays as it is.
 
-use super::matcher::{FileLine, LineIndex, Place, Tier, file_lines, place};
+use super::matcher::{FileLine, Lookup, Place, Tier, file_lines, place};
 use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
 use crate::domain::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result, Retry};
@@ -133,27 +133,34 @@ fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
     })
 }
 
+/// After that many hunks that fit nowhere the others are not looked at: saying where each comes nearest is work.
+pub const FAILURES: usize = 20;
+
 /// Each hunk's place, in the order of the file, and none over another.
 fn places(hunks: &[Hunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, Place)>> {
     let mut places: Vec<(usize, Place)> = Vec::with_capacity(hunks.len());
-    let (mut above, mut failures) = (0, Vec::new());
-    // For a few hunks it costs more than it saves.
-    let index = (hunks.len() > 8).then(|| LineIndex::of(file));
+    let (mut above, mut failures, mut not_looked_at) = (0, Vec::new(), 0);
+    let lookup = Lookup::of(hunks, file);
     for (number, hunk) in hunks.iter().enumerate() {
+        if failures.len() == FAILURES {
+            not_looked_at = hunks.len() - number;
+            break;
+        }
         if hunk.first {
             above = 0;
         }
-        match place(hunk, file, index.as_ref(), (above, fixed)) {
+        match place(hunk, file, &lookup, (above, fixed)) {
             Ok(found) => {
                 above = found.at + found.count;
                 places.push((number, found));
             }
-            // The others are looked at all the same, so that all can be mended at once.
+            // The others are looked at all the same, so that several can be mended at once.
             Err(failure) => failures.push(failure),
         }
     }
     if let Some(failure) = Failure::first_of(failures) {
-        return Err(failure);
+        let is_all = not_looked_at == 0;
+        return Err(if is_all { failure } else { failure.detail("hunksNotLookedAt", not_looked_at) });
     }
     places.sort_by_key(|(number, place)| (place.at, *number));
     for pair in places.windows(2) {

@@ -94,7 +94,11 @@ fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
         let line = text.line(*at);
         match line.strip_prefix('+') {
             Some(line) => content.extend([line, "\n"]),
-            None if line.trim().is_empty() && is_border(text, *at + 1) => {}
+            None if line.trim().is_empty() && is_border(text.line(filled(text, *at))) => {
+                // At once beyond all empty lines: looked at from each of them anew, many would take their square.
+                *at = filled(text, *at);
+                continue;
+            }
             None if line.trim_start().starts_with("***") => break,
             None => return Err(broken(*at + 1, "each line of a new file begins with `+`")),
         }
@@ -103,10 +107,14 @@ fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
     Ok(Kind::Add { text: content, executable: false })
 }
 
-/// True where nothing but empty lines stands before the next section or the end.
-fn is_border(text: &Text<'_>, from: usize) -> bool {
-    let next = (from..text.len()).map(|at| text.line(at).trim()).find(|line| !line.is_empty());
-    next.is_none_or(|line| header(line).is_some() || ends(line))
+/// The next line that is not empty; the text's end where there is none.
+fn filled(text: &Text<'_>, from: usize) -> usize {
+    (from..text.len()).find(|at| !text.line(*at).trim().is_empty()).unwrap_or(text.len())
+}
+
+/// True where the line behind empty ones opens the next section or ends the envelope, or is none.
+fn is_border(line: &str) -> bool {
+    line.is_empty() || header(line).is_some() || ends(line)
 }
 
 fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {

@@ -1,8 +1,14 @@
 //! A patch as numbered lines.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 /// The lines of a text, each without its newline.
 #[derive(Debug)]
-pub(super) struct Text<'a>(Vec<&'a str>);
+pub(super) struct Text<'a> {
+    lines: Vec<&'a str>,
+    here_documents: OnceCell<HashSet<&'a str>>,
+}
 
 impl<'a> Text<'a> {
     pub(super) fn new(text: &'a str) -> Self {
@@ -10,16 +16,25 @@ impl<'a> Text<'a> {
         if lines.last().is_some_and(|last| last.is_empty()) {
             lines.pop();
         }
-        Self(lines)
+        Self { lines, here_documents: OnceCell::new() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.lines.len()
     }
 
     /// A line by its number from 0; empty beyond the end.
     pub(super) fn line(&self, at: usize) -> &'a str {
-        self.0.get(at).copied().unwrap_or_default()
+        self.lines.get(at).copied().unwrap_or_default()
+    }
+
+    /// The words that end the here-documents which a shell opens above the first hunk. Found once: they are asked for at many lines.
+    pub(super) fn here_documents(&self) -> &HashSet<&'a str> {
+        self.here_documents.get_or_init(|| {
+            let above = self.lines.iter().take_while(|line| !line.starts_with("@@"));
+            let words = above.filter_map(|line| line.rsplit_once("<<"));
+            words.map(|(_, rest)| rest.trim().trim_matches(['-', '\'', '"'])).collect()
+        })
     }
 }
 

@@ -13,8 +13,8 @@ use super::{Ends, Hunk, Line, invalid};
 use crate::error::{Failure, Result, Retry};
 use std::collections::HashMap;
 
-/// That many places are listed where a hunk matches more than once.
-const LISTED: usize = 1000;
+/// That many places are listed where a hunk matches more than once; how many there are is told.
+const LISTED: usize = 20;
 
 /// A line of a file and what ends it: `\n`, `\r\n`, or nothing at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,17 +87,20 @@ pub(super) struct Place {
 pub(super) fn place(
     hunk: &Hunk,
     file: &[FileLine<'_>],
-    index: Option<&LineIndex<'_>>,
+    lookup: &Lookup<'_>,
     (above, fixed): (usize, bool),
 ) -> Result<Place> {
     let old: Vec<&Line> = hunk.old().collect();
-    let lower = if hunk.anchors.is_empty() { 0 } else { below_anchors(hunk, file, above)? };
+    let lower = match &lookup.anchors {
+        Some(anchors) if !hunk.anchors.is_empty() => below_anchors(hunk, (file, anchors), above)?,
+        _ => 0,
+    };
     let at_its_number =
         hunk.old_start.filter(|_| fixed).and_then(|start| at_its_number(hunk, &old, file, start));
     let found = match at_its_number {
         Some(found) => found,
         None if old.is_empty() => insertion(hunk, file)?,
-        None => anywhere(hunk, &old, (file, index), lower)?,
+        None => anywhere(hunk, &old, (file, lookup.hunks.as_ref()), lower)?,
     };
     if found.at >= above {
         return Ok(found);
@@ -142,16 +145,18 @@ fn anywhere(
     (file, index): (&[FileLine<'_>], Option<&LineIndex<'_>>),
     lower: usize,
 ) -> Result<Place> {
-    let few = index.and_then(|index| index.candidates(old, file.len()));
+    let few = match reaches_end(hunk) {
+        true => Some(file.len().checked_sub(old.len()).into_iter().collect()),
+        false => index.and_then(|index| index.candidates(old, file.len())),
+    };
     for tier in Tier::ALL {
-        let mut found = match &few {
+        let found = match &few {
             Some(few) => {
                 let fits = |at: &usize| *at >= lower && matches_at(hunk, old, file, tier, *at);
                 few.iter().copied().filter(fits).collect()
             }
             None => matches(hunk, old, file, tier, lower),
         };
-        found.retain(|at| may_stand(hunk, file, *at, old.len()));
         match found.as_slice() {
             [] => {}
             [at] => return Ok(Place { at: *at, count: old.len(), tier }),
@@ -163,32 +168,65 @@ fn anywhere(
 
 /// A hunk that reaches the end of the file, by what it says, has to.
 fn may_stand(hunk: &Hunk, file: &[FileLine<'_>], at: usize, count: usize) -> bool {
-    let reaches_end = hunk.at_end || hunk.lines.iter().any(|line| !line.ended);
-    !reaches_end || at + count == file.len()
+    !reaches_end(hunk) || at + count == file.len()
 }
 
-/// Where each line of a file stands, by its text without white space at the end: for many hunks, so that not each of them walks through all.
+fn reaches_end(hunk: &Hunk) -> bool {
+    hunk.at_end || hunk.lines.iter().any(|line| !line.ended)
+}
+
+/// Where lines of a file stand, so that not each hunk and each line above one walks through all of it.
 #[derive(Debug)]
-pub(super) struct LineIndex<'a>(HashMap<&'a str, Vec<usize>>);
+pub(super) struct Lookup<'a> {
+    /// For the hunks, without white space at the end. For a few of them it costs more than it saves.
+    hunks: Option<LineIndex<'a>>,
+    /// For the lines that are named above hunks, as they are and without white space at the end.
+    anchors: Option<[LineIndex<'a>; 2]>,
+}
+
+impl<'a> Lookup<'a> {
+    /// Of a file's lines, for some hunks.
+    pub fn of(hunks: &[Hunk], file: &[FileLine<'a>]) -> Self {
+        let has_anchors = hunks.iter().any(|hunk| !hunk.anchors.is_empty());
+        Self {
+            hunks: (hunks.len() > 8).then(|| LineIndex::of(file, Tier::Trailing)),
+            anchors: has_anchors
+                .then(|| [Tier::Endings, Tier::Trailing].map(|tier| LineIndex::of(file, tier))),
+        }
+    }
+}
+
+/// Where each line of a file stands, by what its tier compares of the text.
+#[derive(Debug)]
+struct LineIndex<'a> {
+    tier: Tier,
+    places: HashMap<&'a str, Vec<usize>>,
+}
 
 impl<'a> LineIndex<'a> {
-    /// Of a file's lines.
-    pub fn of(file: &[FileLine<'a>]) -> Self {
+    fn of(file: &[FileLine<'a>], tier: Tier) -> Self {
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, line) in file.iter().enumerate() {
-            places.entry(Tier::Trailing.key(line.text, "").0).or_default().push(at);
+            places.entry(tier.key(line.text, "").0).or_default().push(at);
         }
-        Self(places)
+        Self { tier, places }
+    }
+
+    /// The places of a line, in order.
+    fn places(&self, line: &str) -> &[usize] {
+        self.places.get(self.tier.key(line, "").0).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Those from a line of the file on.
+    fn places_from(&self, line: &str, lower: usize) -> &[usize] {
+        let all = self.places(line);
+        &all[all.partition_point(|at| *at < lower)..]
     }
 
     /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that one pass is less work.
     fn candidates(&self, old: &[&Line], lines: usize) -> Option<Vec<usize>> {
-        let places = |line: &Line| {
-            let key = Tier::Trailing.key(line.parts().0, "").0;
-            self.0.get(key).map(Vec::as_slice).unwrap_or_default()
-        };
-        let (offset, rarest) =
-            old.iter().map(|line| places(line)).enumerate().min_by_key(|(_, found)| found.len())?;
+        let each = old.iter().map(|line| self.places(line.parts().0)).enumerate();
+        let (offset, rarest) = each.min_by_key(|(_, found)| found.len())?;
         if rarest.len().saturating_mul(old.len()) > lines {
             return None;
         }
@@ -249,18 +287,19 @@ fn fallbacks<T: PartialEq>(wanted: &[T]) -> Vec<usize> {
 }
 
 /// The first line beneath all anchors, each found exactly once beneath the one before.
-fn below_anchors(hunk: &Hunk, file: &[FileLine<'_>], above: usize) -> Result<usize> {
+fn below_anchors(
+    hunk: &Hunk,
+    (file, [exact, trailing]): (&[FileLine<'_>], &[LineIndex<'_>; 2]),
+    above: usize,
+) -> Result<usize> {
     let mut lower = above;
     for anchor in &hunk.anchors {
         let anchor = anchor.trim_end_matches('\r');
-        let at = |tier: Tier| -> Vec<usize> {
-            let wanted = tier.key(anchor, "");
-            let rest = file.iter().enumerate().skip(lower);
-            rest.filter(|(_, line)| tier.key(line.text, "") == wanted).map(|(at, _)| at).collect()
+        let found = match exact.places_from(anchor, lower) {
+            [] => trailing.places_from(anchor, lower),
+            found => found,
         };
-        let exact = at(Tier::Endings);
-        let found = if exact.is_empty() { at(Tier::Trailing) } else { exact };
-        match found.as_slice() {
+        match found {
             [one] => lower = one + 1,
             [] => return Err(no_anchor(hunk, anchor, file, lower)),
             many => {
@@ -270,7 +309,10 @@ fn below_anchors(hunk: &Hunk, file: &[FileLine<'_>], above: usize) -> Result<usi
                     many.len(),
                     listed(many)
                 );
-                return Err(about(hunk, message).detail("anchor", anchor).detail("lines", numbers(many)));
+                return Err(about(hunk, message)
+                    .detail("anchor", anchor)
+                    .detail("matches", many.len())
+                    .detail("lines", numbers(many)));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod broken_off;
 mod forms;
+mod large;
 mod properties;
 mod refusals;
 

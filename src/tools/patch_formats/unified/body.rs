@@ -180,8 +180,5 @@ fn is_signature(text: &Text<'_>, at: usize) -> bool {
 /// The word that ends a shell's here-document, where the patch is in one.
 fn closes_here_document(text: &Text<'_>, at: usize) -> bool {
     let word = text.line(at).trim_end();
-    let opens = |line: &str| {
-        line.rsplit_once("<<").is_some_and(|(_, rest)| rest.trim().trim_matches(['-', '\'', '"']) == word)
-    };
-    !word.is_empty() && (0..at).map(|at| text.line(at)).take_while(|line| !line.starts_with("@@")).any(opens)
+    !word.is_empty() && text.here_documents().contains(word)
 }

@@ -8,6 +8,7 @@ use super::super::{broken, path};
 use crate::domain::patch_text::names::{self, Strip};
 use crate::domain::repo_path::{RepoPath, display};
 use crate::error::Result;
+use crate::tools::place::as_written;
 
 /// What the header of a file says.
 #[derive(Debug, Default)]
@@ -93,11 +94,8 @@ fn name(rest: &str, at: usize) -> Result<Option<Vec<u8>>> {
 }
 
 /// Before the prefixes are looked at: `./a/f` and `./b/f` have a pair of them too.
-fn without_dot(mut name: Vec<u8>) -> Vec<u8> {
-    while name.starts_with(b"./") {
-        name.drain(..2);
-    }
-    name
+fn without_dot(name: Vec<u8>) -> Vec<u8> {
+    as_written(&name).to_vec()
 }
 
 impl<'a> Said<'a> {
