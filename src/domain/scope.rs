@@ -134,6 +134,13 @@ impl Scope {
         self.matches(path) || self.compiled().leads.contains(path.as_bytes())
     }
 
+    /// False where certainly nothing beneath this directory matches.
+    #[must_use]
+    pub fn may_hold(&self, dir: &RepoPath) -> bool {
+        let within = |glob: &Pattern| is_at_or_beneath(dir.as_bytes(), &glob.lead());
+        self.touches(dir) || self.compiled().globs.iter().any(within)
+    }
+
     /// Both lists in one, each pattern once.
     #[must_use]
     pub fn union(&self, other: &Scope) -> Scope {
@@ -424,6 +431,18 @@ mod tests {
         let started = std::time::Instant::now();
         assert_eq!(paths.iter().filter(|p| scope.matches(p)).count(), 10_000);
         assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn a_directory_that_can_hold_nothing_is_told() {
+        let some = scope(&["docs/", "src/a.rs", "lib/*/x/**", "{m,n}/o"]);
+        for holds in ["docs", "docs/sub", "src", "lib", "lib/a", "lib/a/b/c", "m", "n"] {
+            assert!(some.may_hold(&path(holds)), "{holds}");
+        }
+        for empty in ["doc", "docs-evil", "src/sub", "libx", "o"] {
+            assert!(!some.may_hold(&path(empty)), "{empty}");
+        }
+        assert!(scope(&["**/*.rs"]).may_hold(&path("any/where")));
     }
 
     #[test]

@@ -196,12 +196,30 @@ pub type Visit<'a> = dyn FnMut(&Dir, &[u8], &Stat) -> Result<bool> + 'a;
 
 /// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether to go in.
 pub fn walk(root: &Dir, visit: &mut Visit<'_>) -> Result<()> {
-    walk_in(root, &mut Vec::new(), visit)
+    walk_in(root, &mut Vec::new(), visit, &mut |doing, path, e| Err(failed(doing, path, e)))
 }
 
-fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>) -> Result<()> {
+/// Likewise, for whoever only wants to see: what cannot be looked at is left out, and what was replaced meanwhile is gone. Gives how many
+/// directories and files were left out; names of them are not told, since not everything here may be known to everyone.
+pub fn walk_what_can_be_seen(root: &Dir, visit: &mut Visit<'_>) -> Result<u64> {
+    let mut left_out = 0;
+    walk_in(root, &mut Vec::new(), visit, &mut |_, _, e| {
+        left_out += u64::from(!matches!(e, Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
+        Ok(())
+    })?;
+    Ok(left_out)
+}
+
+/// What is done about something that could not be done: what it was, the path, and why not. Where this is fine, the walk goes on without it.
+type Fault<'a> = dyn FnMut(&str, &[u8], Errno) -> Result<()> + 'a;
+
+fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>, fault: &mut Fault<'_>) -> Result<()> {
     let length = path.len();
-    for name in dir.names().map_err(|e| failed("list", path, e))? {
+    let names = match dir.names() {
+        Ok(names) => names,
+        Err(e) => return fault("list", path, e),
+    };
+    for name in names {
         if length > 0 {
             path.push(b'/');
         }
@@ -210,14 +228,14 @@ fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>) -> Result<()> {
             Ok(stat) => {
                 if visit(dir, path, &stat)? && kind(&stat) == FileType::Directory {
                     match dir.child(&name) {
-                        Ok(child) => walk_in(&child, path, visit)?,
-                        Err(e) => return Err(failed("open the directory", path, e)),
+                        Ok(child) => walk_in(&child, path, visit, fault)?,
+                        Err(e) => fault("open the directory", path, e)?,
                     }
                 }
             }
             // Someone removed it between the listing and the look.
             Err(Errno::NOENT) => {}
-            Err(e) => return Err(failed("look at", path, e)),
+            Err(e) => fault("look at", path, e)?,
         }
         path.truncate(length);
     }
@@ -268,6 +286,44 @@ fn remove_in(dir: &Dir, device: u64, path: &mut Vec<u8>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_left_out_and_counted_and_breaks_nothing_else() {
+        let home = tempfile::tempdir().expect("a directory");
+        for name in ["a", "closed", "swapped", "z"] {
+            std::fs::create_dir(home.path().join(name)).expect("made");
+            std::fs::write(home.path().join(name).join("file"), "x").expect("written");
+        }
+        let closed = home.path().join("closed");
+        let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&closed, mode(0o000)).expect("closed");
+        let root = Dir::open(home.path()).expect("opens");
+        let see = || {
+            let mut seen = Vec::new();
+            let left_out = walk_what_can_be_seen(&root, &mut |_, path, _| {
+                seen.push(display(path));
+                if path == b"swapped" && home.path().join("swapped").is_dir() {
+                    std::fs::rename(home.path().join("swapped"), home.path().join("b")).expect("moved");
+                    std::os::unix::fs::symlink("b", home.path().join("swapped")).expect("linked");
+                }
+                Ok(true)
+            });
+            (left_out.expect("walks"), seen)
+        };
+        let (left_out, seen) = see();
+        let strict = walk(&root, &mut |_, _, _| Ok(true));
+        // Nothing is closed to root.
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(
+                (left_out, seen.join(" ").as_str()),
+                (0, "a a/file closed closed/file swapped z z/file")
+            );
+        } else {
+            assert_eq!((left_out, seen.join(" ").as_str()), (1, "a a/file closed swapped z z/file"));
+            assert_eq!(strict.expect_err("who captures must see all").subject_text(), Some("closed"));
+        }
+        std::fs::set_permissions(&closed, mode(0o700)).expect("opened");
+    }
 
     #[test]
     fn a_link_is_never_entered() {

@@ -1,10 +1,10 @@
 //! `list_files`: the files of the worktree or of one directory, in order, within bounds that the answer names.
 
-use super::place::Place;
+use super::place::{Place, refuse_too_long};
 use crate::domain::call::Origin;
 use crate::domain::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Dir, kind, walk};
+use crate::git::beneath::{Dir, kind, walk_what_can_be_seen};
 use rustix::fs::{FileType, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub struct Answer {
     pub total: u64,
     /// True where not all of them are in `files`: list a directory beneath.
     pub truncated: bool,
+    /// Directories that cannot be looked into: what is in them is in neither `files` nor `total`.
+    pub skipped: u64,
     /// Where the names came from.
     pub origin: Origin,
 }
@@ -53,7 +55,7 @@ pub struct File {
 /// Lists a directory and everything beneath it.
 pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
     let (mut files, mut total) = (Vec::new(), 0u64);
-    let complete = each_file(place, path, &mut |_, found, stat| {
+    let walked = each_file(place, path, &mut |_, found, stat| {
         total += 1;
         if files.len() < MOST_FILES {
             let kind = match kind(stat) {
@@ -67,37 +69,54 @@ pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
         Ok(total < MOST_COUNTED)
     })?;
     // Whether one that may not be read is there is nobody's business.
-    if path.is_some() && total == 0 {
+    if path.is_some() && total + walked.skipped == 0 {
         return Err(no_folder(path));
     }
     let shown = path.map(ToString::to_string).unwrap_or_default();
-    let truncated = !complete || total > files.len() as u64;
-    Ok(Answer { origin: Origin::new("listing", shown.clone()), path: shown, files, total, truncated })
+    let truncated = !walked.complete || total > files.len() as u64;
+    let origin = Origin::new("listing", shown.clone());
+    Ok(Answer { path: shown, files, total, truncated, skipped: walked.skipped, origin })
 }
 
 /// What is called for each file: the directory that holds it, its path, what it is. False: enough.
 pub type Each<'a> = dyn FnMut(&Dir, &RepoPath, &Stat) -> Result<bool> + 'a;
 
-/// Calls `each` for every file that may be read beneath a directory, by path. Git's own files are none. False where `each` had enough.
-pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>) -> Result<bool> {
+/// How far a walk came.
+#[derive(Debug, Clone, Copy)]
+pub struct Walked {
+    /// False where whoever was called had enough.
+    pub complete: bool,
+    /// What could not be looked at.
+    pub skipped: u64,
+}
+
+/// Calls `each` for every file that may be read beneath a directory, by path. Git's own files are none.
+pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>) -> Result<Walked> {
     let Some(dir) = place.open_folder(path)? else { return Err(no_folder(path)) };
-    let mut enough = false;
-    walk(&dir, &mut |dir, name, stat| {
+    let (mut enough, mut too_deep) = (false, 0);
+    let barred = walk_what_can_be_seen(&dir, &mut |dir, name, stat| {
         let found = match path {
             Some(path) => path.join(name),
             None => RepoPath::new(name),
         };
         // A name that no repository can hold (`.git` in any spelling) is not the worker's, with all beneath it.
         let Ok(found) = found else { return Ok(false) };
-        if enough || kind(stat) == FileType::Directory {
-            return Ok(!enough);
+        if enough {
+            return Ok(false);
+        }
+        if kind(stat) == FileType::Directory {
+            // No tool takes a path that is longer.
+            let is_too_deep = refuse_too_long(&found, Code::ArgumentsInvalid).is_err();
+            let may_hold = place.may_hold(&found);
+            too_deep += u64::from(is_too_deep && may_hold);
+            return Ok(may_hold && !is_too_deep);
         }
         if place.may_read(&found) {
             enough = !each(dir, &found, stat)?;
         }
         Ok(false)
     })?;
-    Ok(!enough)
+    Ok(Walked { complete: !enough, skipped: barred + too_deep })
 }
 
 /// There is no such directory, or none with files that may be read.

@@ -56,6 +56,12 @@ impl Place<'_> {
         self.require_readable(path).is_ok()
     }
 
+    /// False where certainly nothing beneath a directory may be read.
+    #[must_use]
+    pub fn may_hold(&self, dir: &RepoPath) -> bool {
+        self.read.is_none_or(|scope| scope.may_hold(dir))
+    }
+
     /// Refuses a path that may not be read.
     pub fn require_readable(&self, path: &RepoPath) -> Result<()> {
         require_readable(self.read, path)
@@ -122,15 +128,7 @@ impl Place<'_> {
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0));
         let read = if size > LARGEST { Ok(0) } else { file.take(LARGEST + 1).read_to_end(&mut bytes) };
         read.map_err(|e| Failure::io("read", path.as_path(), &e))?;
-        if size > LARGEST || bytes.len() as u64 > LARGEST {
-            return Err(Failure::new(
-                Code::ArgumentsInvalid,
-                format!("{path} has {size} bytes; at most {LARGEST} are read"),
-            )
-            .subject(path.to_string())
-            .expected(LARGEST, size)
-            .advice("Search in smaller files, or have a verifier look at it."));
-        }
+        refuse_too_large(path, size.max(bytes.len() as u64))?;
         Ok(bytes)
     }
 
@@ -138,6 +136,17 @@ impl Place<'_> {
     pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
         self.format.blob_id(bytes)
     }
+}
+
+/// Refuses what is longer than a tool reads, wherever it lies.
+pub fn refuse_too_large(path: &RepoPath, size: u64) -> Result<()> {
+    if size <= LARGEST {
+        return Ok(());
+    }
+    Err(Failure::new(Code::ArgumentsInvalid, format!("{path} has {size} bytes; at most {LARGEST} are read"))
+        .subject(path.to_string())
+        .expected(LARGEST, size)
+        .advice("Search in smaller files, or have a verifier look at it."))
 }
 
 /// A path as workers write it: `./` at its beginning, however often, says nothing.
@@ -198,4 +207,29 @@ fn no_file(path: &RepoPath, what: &str) -> Failure {
     Failure::new(Code::ArgumentsInvalid, format!("{path} is {what}, not a file"))
         .subject(path.to_string())
         .expected("a regular file", what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::patch_formats;
+
+    #[test]
+    fn a_dot_before_a_path_says_nothing_to_any_tool() {
+        for text in ["a/b", "./a/b", "././a/b", "./././a/b"] {
+            assert_eq!(Place::path(text).expect(text).as_bytes(), b"a/b");
+            assert_eq!(patch_formats::path(text).expect(text).as_bytes(), b"a/b");
+            assert_eq!(
+                Place::folder_path(Some(&format!("{text}/"))).expect(text),
+                Some(RepoPath::new("a/b").expect("a path"))
+            );
+        }
+        for top in [".", "./", "././", ""] {
+            assert_eq!(Place::folder_path(Some(top)).expect("the top"), None, "{top:?}");
+        }
+        for wrong in ["/a", ".//a", "./../a", "a/./b", "/"] {
+            assert!(Place::path(wrong).is_err() && patch_formats::path(wrong).is_err(), "{wrong:?}");
+            assert!(Place::folder_path(Some(wrong)).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `search_text`: lines of the worktree's text files that a regular expression matches, within bounds that the answer names.
 
 use super::list_files::{each_file, no_folder};
+use super::patch_formats::clipped;
 use super::place::{LARGEST, Place};
 use super::text;
 use crate::domain::call::Origin;
@@ -21,8 +22,16 @@ const MOST_SHOWN: usize = 400;
 const LARGEST_SEARCHED: u64 = 8 << 20;
 /// The most bytes that one call reads.
 const MOST_READ: u64 = 8 * LARGEST;
-/// The most memory that a compiled expression may take, in bytes.
+/// The longest expression, in bytes.
+const LONGEST_PATTERN: usize = 4 << 10;
+/// The longest expression that is told as a whole where it is at fault, in bytes.
+const SHORT_PATTERN: usize = 200;
+/// The most memory that a compiled expression may take, in bytes: enough for some dozens of any letters (`\w{5,30}`).
 const LARGEST_PATTERN: usize = 4 << 20;
+/// The most memory that is used to be fast, in bytes.
+const LARGEST_CACHE: usize = 4 << 20;
+/// After that many bytes it is asked whether the answer is still wanted.
+const ASKED_AFTER: usize = 1 << 20;
 
 /// Arguments.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -45,7 +54,7 @@ pub struct Answer {
     pub truncated: bool,
     /// How many files were searched.
     pub files: u64,
-    /// Files that were left out, since they are no text or too large.
+    /// Files that were left out, since they are no text or too large, and directories that cannot be looked into.
     pub skipped: u64,
     /// Where the text came from.
     pub origin: Origin,
@@ -65,20 +74,39 @@ pub struct Hit {
 impl Arguments {
     /// The expression, made ready.
     pub fn regex(&self) -> Result<Regex> {
+        let pattern = &self.pattern;
         let wrong = |why: String| {
             Failure::new(Code::ArgumentsInvalid, format!("`pattern` cannot be searched for: {why}"))
                 .subject("pattern")
-                .expected("a regular expression", &self.pattern)
         };
-        if self.pattern.is_empty() {
-            return Err(wrong("it is empty".to_owned()));
+        if pattern.is_empty() {
+            return Err(wrong("it is empty".to_owned()).expected("a regular expression", ""));
         }
-        RegexBuilder::new(&self.pattern).size_limit(LARGEST_PATTERN).build().map_err(|e| wrong(e.to_string()))
+        if pattern.len() > LONGEST_PATTERN {
+            let why = format!("it has {} bytes; at most {LONGEST_PATTERN} are taken", pattern.len());
+            return Err(wrong(why).expected(LONGEST_PATTERN, pattern.len()));
+        }
+        let ready =
+            RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).dfa_size_limit(LARGEST_CACHE).build();
+        ready.map_err(|e| {
+            // The reason stands in the last line, below the expression with the place at fault.
+            let (told, short) = (e.to_string(), pattern.len() <= SHORT_PATTERN);
+            let why = if short { told.as_str() } else { told.lines().last().unwrap_or_default() };
+            wrong(why.to_owned()).expected("a regular expression", clipped(pattern))
+        })
     }
 }
 
-/// Searches a file, or a directory and everything beneath it.
-pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Result<Answer> {
+/// Refuses once nobody wants the answer any more.
+pub type Wanted<'a> = dyn Fn() -> Result<()> + 'a;
+
+/// Searches a file, or a directory and everything beneath it. `wanted` is asked at each file, and within long ones.
+pub fn search(
+    place: &Place<'_>,
+    path: Option<&RepoPath>,
+    regex: &Regex,
+    wanted: &Wanted<'_>,
+) -> Result<Answer> {
     let mut answer = Answer {
         hits: Vec::new(),
         truncated: false,
@@ -90,11 +118,12 @@ pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Resu
         && let Some((file_handle, _)) = opened_file(place, file)?
     {
         place.require_readable(file)?;
-        read_into(&mut answer, file_handle, file, regex)?;
+        read_into(&mut answer, file_handle, file, (regex, wanted))?;
         return Ok(answer);
     }
     let mut read = 0u64;
-    let complete = each_file(place, path, &mut |dir, found, stat| {
+    let walked = each_file(place, path, &mut |dir, found, stat| {
+        wanted()?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         if kind(stat) != FileType::RegularFile || stat.st_nlink > 1 || size > LARGEST_SEARCHED {
             answer.skipped += 1;
@@ -102,11 +131,12 @@ pub fn search(place: &Place<'_>, path: Option<&RepoPath>, regex: &Regex) -> Resu
         }
         read = read.saturating_add(size);
         if let Some(file) = open_same(dir, found, stat) {
-            read_into(&mut answer, file, found, regex)?;
+            read_into(&mut answer, file, found, (regex, wanted))?;
         }
         Ok(answer.hits.len() < MOST_HITS && read < MOST_READ)
     })?;
-    answer.truncated |= !complete;
+    answer.truncated |= !walked.complete;
+    answer.skipped += walked.skipped;
     if path.is_some() && answer.files + answer.skipped == 0 {
         return Err(no_folder(path));
     }
@@ -128,17 +158,38 @@ fn open_same(dir: &Dir, path: &RepoPath, listed: &Stat) -> Option<std::fs::File>
     (stat.st_ino == listed.st_ino && stat.st_dev == listed.st_dev && stat.st_nlink == 1).then_some(file)
 }
 
-fn read_into(answer: &mut Answer, file: std::fs::File, path: &RepoPath, regex: &Regex) -> Result<()> {
+/// Searches a file; of one that is too large its beginning, in whole lines, which the answer says.
+fn read_into(
+    answer: &mut Answer,
+    file: std::fs::File,
+    path: &RepoPath,
+    (regex, wanted): (&Regex, &Wanted<'_>),
+) -> Result<()> {
+    wanted()?;
     let mut bytes = Vec::new();
-    file.take(LARGEST_SEARCHED)
+    file.take(LARGEST_SEARCHED + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Failure::io("read", path.as_path(), &e))?;
-    let Some((_, text)) = text::decode(&bytes) else {
+    let most = usize::try_from(LARGEST_SEARCHED).unwrap_or(usize::MAX);
+    let is_cut = bytes.len() > most;
+    let bytes = if is_cut { text::whole_lines(&bytes[..most]) } else { &bytes };
+    answer.truncated |= is_cut;
+    let decoded = text::decode(bytes).filter(|_| !is_cut || !bytes.is_empty());
+    let Some((_, text)) = decoded else {
         answer.skipped += 1;
         return Ok(());
     };
     answer.files += 1;
-    for (line, number) in text.lines().zip(1u64..).filter(|(line, _)| regex.is_match(line)) {
+    let mut since = 0;
+    for (line, number) in text.lines().zip(1u64..) {
+        since += line.len() + 1;
+        if since > ASKED_AFTER {
+            wanted()?;
+            since = 0;
+        }
+        if !regex.is_match(line) {
+            continue;
+        }
         if answer.hits.len() == MOST_HITS {
             answer.truncated = true;
             break;
@@ -148,3 +199,6 @@ fn read_into(answer: &mut Answer, file: std::fs::File, path: &RepoPath, regex: &
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

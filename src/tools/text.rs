@@ -61,6 +61,18 @@ pub fn decode(bytes: &[u8]) -> Option<(Encoding, String)> {
     }
 }
 
+/// The beginning of a file up to the last line end in it; nothing where it has none.
+#[must_use]
+pub fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end: &[u8] = match bytes {
+        _ if bytes.starts_with(LITTLE_MARK) => b"\n\0",
+        _ if bytes.starts_with(BIG_MARK) => b"\0\n",
+        _ => b"\n",
+    };
+    let last = bytes.chunks_exact(end.len()).rposition(|unit| unit == end);
+    &bytes[..last.map_or(0, |last| (last + 1) * end.len())]
+}
+
 /// The text of a log: what [`decode`] refuses is shown as far as it can be, its lines where they are.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> (Encoding, String) {
@@ -139,6 +151,14 @@ mod tests {
         assert_eq!(encoding_of(b"\xff\xfe\0\0a\0\0\0"), Encoding::Binary, "UTF-32");
         let failure = encode(Encoding::Latin1, "snow \u{2603}").expect_err("no such byte");
         assert_eq!(failure.details()["character"], "\u{2603}");
+    }
+
+    #[test]
+    fn a_cut_goes_through_no_line() {
+        assert_eq!(whole_lines("a\n\u{e9}\n\u{20ac}".as_bytes()), "a\n\u{e9}\n".as_bytes());
+        assert_eq!(whole_lines(b"\xff\xfea\0\n\0\x0a\x20\n"), b"\xff\xfea\0\n\0");
+        assert_eq!(whole_lines(b"\xfe\xff\0a\0\n\x0a"), b"\xfe\xff\0a\0\n");
+        assert!(whole_lines(b"none").is_empty() && whole_lines(b"").is_empty());
     }
 
     proptest! {

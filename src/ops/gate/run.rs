@@ -88,7 +88,9 @@ pub fn run(
         }
         Call::SearchText(arguments) => {
             let (path, regex) = (Place::folder_path(arguments.path.as_deref())?, arguments.regex()?);
-            let answer = search_text::search(&authorize::place(task)?, path.as_ref(), &regex)?;
+            let answer = search_text::search(&authorize::place(task)?, path.as_ref(), &regex, &|| {
+                task.require_wanted()
+            })?;
             Outcome::of(&answer)?.of_outside(answer.origin)
         }
         Call::ApplyPatch(arguments) => apply(task, action, arguments, worker)?,
