@@ -81,10 +81,43 @@ fn read<T: DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T> {
     };
     let read = object.and_then(|object| serde_json::from_value(object).map_err(|e| e.to_string()));
     read.map_err(|e| {
+        // It quotes a field or a value as long as whoever called made it.
+        let e = patch_formats::clipped(&e);
         let expected = specs().iter().find(|spec| spec.name == tool).map(|spec| &spec.input);
         Failure::new(Code::ArgumentsInvalid, format!("the arguments of {tool} do not fit: {e}"))
             .subject(tool)
             .detail("schema", expected)
             .advice("Call it again with the arguments of its schema, and nothing else.")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_does_not_fit_is_not_told_at_length() {
+        let long = "k".repeat(1 << 20);
+        for arguments in [
+            json!({"path": "a", &long: 1}),
+            json!({"path": {&long: 1}}),
+            json!({"bytes": [&long]}),
+            json!({"path": &long, "ref": &long}),
+        ] {
+            let read = Call::parse("read_file", &arguments).and_then(|call| match call {
+                Call::ReadFile(arguments) => arguments.target().map(drop),
+                _ => Ok(()),
+            });
+            let failure = read.expect_err("it does not fit");
+            assert_eq!(failure.code(), Code::ArgumentsInvalid);
+            let details: usize = failure
+                .details()
+                .iter()
+                .filter(|(key, _)| *key != "schema")
+                .map(|(_, value)| value.to_string().len())
+                .sum();
+            assert!(failure.message().len() + details < 2_000, "{failure}");
+        }
+    }
 }

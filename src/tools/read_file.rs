@@ -1,5 +1,6 @@
 //! `read_file`: text of a worktree file or of a stored log, by lines or bytes, with the ids of all of its bytes.
 
+use super::patch_formats::clipped;
 use super::place::Place;
 use super::text;
 use crate::domain::call::Origin;
@@ -123,6 +124,15 @@ pub enum Target {
     Stored(Sha256),
 }
 
+/// A part of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Lines, from 1; the last, which is included, may be open.
+    Lines((u64, Option<u64>)),
+    /// Bytes, from 0, likewise.
+    Bytes((u64, Option<u64>)),
+}
+
 impl Arguments {
     /// What they name: exactly one of both.
     pub fn target(&self) -> Result<Target> {
@@ -133,21 +143,33 @@ impl Arguments {
                     |_| {
                         Failure::new(Code::ArgumentsInvalid, "`ref` is no reference of this task")
                             .subject("ref")
-                            .expected("sha256:…", reference)
+                            .expected("sha256:…", clipped(reference))
                     },
                 )
             }
             (path, reference) => {
                 Err(Failure::new(Code::ArgumentsInvalid, "read_file takes either `path` or `ref`")
                     .subject("path")
-                    .expected("one of path and ref", [path, reference]))
+                    .expected(
+                        "one of path and ref",
+                        [path, reference].map(|text| text.as_deref().map(clipped)),
+                    ))
             }
         }
     }
 
+    /// What is asked for of the text. Refused where it is no range, or two.
+    pub fn range(&self) -> Result<Wanted> {
+        match self.byte_range()? {
+            Some(bytes) => Ok(Wanted::Bytes(bytes)),
+            None => self.line_range().map(Wanted::Lines),
+        }
+    }
+
     /// The lines that are asked for, from 1; the last may be open.
-    pub fn range(&self) -> Result<(u64, Option<u64>)> {
+    fn line_range(&self) -> Result<(u64, Option<u64>)> {
         let wrong = |shown: String| {
+            let shown = clipped(&shown);
             Failure::new(Code::ArgumentsInvalid, format!("`lines` is {shown}, which is no range of lines"))
                 .subject("lines")
                 .expected("\"10-20\", \"10-\", \"10\", 10 or [10, 20], from 1", shown)
@@ -184,10 +206,10 @@ impl Arguments {
             (Some(first), Some(last)) if last.is_none_or(|last| last >= first) => Ok(Some((first, last))),
             _ => Err(Failure::new(
                 Code::ArgumentsInvalid,
-                format!("`bytes` is {text:?}, which is no range of bytes"),
+                format!("`bytes` is {:?}, which is no range of bytes", clipped(text)),
             )
             .subject("bytes")
-            .expected("\"0-4095\" or \"4096-\", from 0", text)),
+            .expected("\"0-4095\" or \"4096-\", from 0", clipped(text))),
         }
     }
 }
@@ -221,11 +243,10 @@ fn answer(
     origin: Origin,
 ) -> Result<Answer> {
     let encoding = decoded.as_ref().map_or(text::Encoding::Binary, |(encoding, _)| *encoding);
-    let wanted = arguments.byte_range()?;
-    let part = match (&decoded, wanted) {
+    let part = match (&decoded, arguments.range()?) {
         (None, _) => None,
-        (Some((_, text)), Some(range)) => Some(part_of_bytes(text, range)?),
-        (Some((_, text)), None) => Some(part_of_lines(text, arguments.range()?)?),
+        (Some((_, text)), Wanted::Bytes(range)) => Some(part_of_bytes(text, range)?),
+        (Some((_, text)), Wanted::Lines(range)) => Some(part_of_lines(text, range)?),
     };
     let next = part.as_ref().and_then(|part| part.next.clone());
     Ok(Answer {
@@ -340,21 +361,42 @@ mod tests {
             (serde_json::json!([2, 3]), (2, Some(3))),
             (serde_json::Value::Null, (1, None)),
         ] {
-            assert_eq!(arguments(written).range().expect("a range"), range);
+            assert_eq!(arguments(written).line_range().expect("a range"), range);
         }
         for wrong in ["0-1", "3-2", "x", "", "-", "-3", "1-2-3"] {
-            assert!(arguments(serde_json::json!(wrong)).range().is_err(), "{wrong}");
+            assert!(arguments(serde_json::json!(wrong)).line_range().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn what_is_no_range_is_refused_in_our_words() {
-        assert_eq!(arguments(serde_json::json!(5)).range().expect("a line"), (5, Some(5)));
+        assert_eq!(arguments(serde_json::json!(5)).line_range().expect("a line"), (5, Some(5)));
         for wrong in
             [serde_json::json!([1]), serde_json::json!({}), serde_json::json!(-1), serde_json::json!(true)]
         {
-            let failure = arguments(wrong.clone()).range().expect_err("no range");
+            let failure = arguments(wrong.clone()).line_range().expect_err("no range");
             assert!(failure.message().contains(&wrong.to_string()), "{}", failure.message());
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_ranges_are_checked_before_anything_is_read() {
+        let ask = |json: serde_json::Value| -> Result<Wanted> {
+            serde_json::from_value::<Arguments>(json).expect("arguments").range()
+        };
+        assert_eq!(ask(serde_json::json!({"bytes": "0-9"})).expect("fine"), Wanted::Bytes((0, Some(9))));
+        assert_eq!(ask(serde_json::json!({"lines": 2})).expect("fine"), Wanted::Lines((2, Some(2))));
+        let long = "9".repeat(1 << 20);
+        for wrong in [
+            serde_json::json!({"bytes": "x"}),
+            serde_json::json!({"bytes": "3-1"}),
+            serde_json::json!({"bytes": "0-1", "lines": 1}),
+            serde_json::json!({"bytes": long}),
+            serde_json::json!({"lines": long}),
+            serde_json::json!({"lines": [1, 2, long]}),
+        ] {
+            let failure = ask(wrong).expect_err("no range");
+            assert!(serde_json::to_vec(&failure).expect("json").len() < 4_000, "{failure}");
         }
     }
 
