@@ -18,7 +18,7 @@ use crate::domain::task::{Delivered, Record, TaskState};
 use crate::domain::verdict::Row;
 use crate::error::{Code, Failure, Result};
 use crate::git::tree;
-use crate::tools::place::Place;
+use crate::tools::place::{Place, refuse_too_large};
 
 /// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
 pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -> Result<Finding> {
@@ -55,15 +55,19 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if task.ledger.action(reference)?.first().is_some_and(own) {
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
-    if let Some(file) = file(task, reference, None)? {
-        return Ok(file);
-    }
+    let whole = match file(task, reference, None) {
+        Ok(Some(file)) => return Ok(file),
+        Err(failure) if failure.code() == Code::Io => return Err(failure),
+        whole => whole,
+    };
+    // The scope may name a file, and the reference a line of it: then only what stands before the line may be read.
     if let Some((path, lines)) = reference.rsplit_once(':')
         && let Some(lines) = Lines::read(lines)
     {
         let file = file(task, path, Some(lines))?;
         return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
     }
+    whole?;
     Err(nothing(reference, "it names no file of the worktree or the base, and no action of this task"))
 }
 
@@ -100,7 +104,10 @@ fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<O
     }
     let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
     match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {
-        Some((mode, id)) if mode.is_regular() => objects.blob(&id).map(Some),
+        Some((mode, id)) if mode.is_regular() => {
+            refuse_too_large(path, objects.size(&id)?)?;
+            objects.blob(&id).map(Some)
+        }
         _ => Ok(None),
     }
 }

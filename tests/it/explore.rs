@@ -210,3 +210,38 @@ fn a_finding_rests_on_the_base_and_not_on_what_was_planted() {
     let beyond = format!("docs/a.md:{}", LINES.lines().count() + 1);
     worker.refused("note_finding", json!({"text": "x", "refs": [beyond]}), "not_found");
 }
+
+#[test]
+fn a_line_of_a_file_that_the_scope_names_can_be_referred_to() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open(&explore().set("readScope", json!(["docs/a.md", "src/*.txt"])));
+    let worker = Worker::of(&repo, "t1");
+    let refs = ["docs/a.md:3", "docs/a.md:2-4", "src/b.txt:1", "docs/a.md"];
+    assert_eq!(worker.note("by line", &refs)["verified"], true);
+    assert_eq!(report(&repo)["findings"][0]["refs"], json!(refs));
+    for (reference, code) in [
+        ("docs/b.md:1", "scope.violation"),
+        ("docs/a.md:0", "scope.violation"),
+        ("docs/a.md:999", "not_found"),
+        ("src/none.txt:1", "not_found"),
+    ] {
+        worker.refused("note_finding", json!({"text": "x", "refs": [reference]}), code);
+    }
+}
+
+#[test]
+fn what_is_too_large_to_read_in_the_base_is_refused_as_in_the_worktree() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let file = std::fs::File::create(repo.join("docs/large.bin")).expect("made");
+    file.set_len((64 << 20) + 1).expect("sparse");
+    repo.commit("a large file");
+    let worker = opened(&repo);
+    let refused =
+        worker.refused("note_finding", json!({"text": "x", "refs": ["docs/large.bin"]}), "arguments.invalid");
+    assert_eq!(
+        (&refused["subject"], &refused["details"]["expected"]),
+        (&json!("docs/large.bin"), &json!(64 << 20))
+    );
+}
