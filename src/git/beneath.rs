@@ -288,6 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
     fn what_cannot_be_seen_is_left_out_and_counted_and_breaks_nothing_else() {
         let home = tempfile::tempdir().expect("a directory");
         for name in ["a", "closed", "swapped", "z"] {

@@ -1,5 +1,7 @@
 //! The bounds of a search, each said by its answer.
 
+#![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
+
 use super::*;
 use crate::domain::digest::ObjectFormat;
 use crate::domain::scope::Scope;
