@@ -24,7 +24,7 @@ fn ends(line: &str) -> bool {
 
 pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
     let mut files: Vec<FilePatch> = Vec::new();
-    let (mut at, mut outside, mut effort) = (0, 0, EFFORT);
+    let (mut at, mut outside) = (0, 0);
     while at < text.len() {
         let line = text.line(at);
         if !begins(line) {
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
             (None, Some(last)) => last.path.clone(),
             (None, None) => return Err(broken(at + 1, "the path of the file is missing on the line before")),
         };
-        let hunk = block(text, &mut at, &mut effort)?;
+        let hunk = block(text, &mut at)?;
         let creates = hunk.only_inserts();
         if let Some(named) = named.filter(|named| creates && !named.looks_like_a_path()) {
             return Err(named.is_no_path(text));
@@ -131,14 +131,14 @@ fn without_label(name: &str) -> &str {
 }
 
 /// One block, from its first line to behind its last.
-fn block(text: &Text<'_>, at: &mut usize, effort: &mut usize) -> Result<Hunk> {
+fn block(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
     let start = *at;
     let (mut old, mut new, mut divided) = (Vec::new(), Vec::new(), false);
     for here in start + 1..text.len() {
         let line = text.line(here);
         if ends(line) && divided {
             *at = here + 1;
-            return Ok(hunk(start + 1, &old, &new, effort));
+            return Ok(hunk(start + 1, &old, &new));
         }
         if divides(line) && !divided {
             divided = true;
@@ -153,40 +153,18 @@ fn block(text: &Text<'_>, at: &mut usize, effort: &mut usize) -> Result<Hunk> {
     Err(broken(start + 1, format!("{missing} is missing: the block was cut off")).detail("truncated", true))
 }
 
-/// That many pairs of lines are compared for all blocks of a patch; what is left then is taken as changed. Comparing costs the product of both
-/// sides.
-const EFFORT: usize = 20_000_000;
-
 /// Lines that stand on both sides are context: the file keeps its own.
-fn hunk(number: usize, old: &[&str], new: &[&str], effort: &mut usize) -> Hunk {
+fn hunk(number: usize, old: &[&str], new: &[&str]) -> Hunk {
     let mut hunk = Hunk::new(number, Ends::AsInFile);
     hunk.first = true;
-    let above = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old_left, new_left) = (&old[above..], &new[above..]);
-    let below = old_left.iter().rev().zip(new_left.iter().rev()).take_while(|(old, new)| old == new).count();
-    let (old_left, end) = old_left.split_at(old_left.len() - below);
-    let new_left = &new_left[..new_left.len() - below];
-    old[..above].iter().for_each(|line| hunk.push(Op::Keep, line));
-    changed(&mut hunk, old_left, new_left, effort);
-    end.iter().for_each(|line| hunk.push(Op::Keep, line));
-    hunk
-}
-
-fn changed(hunk: &mut Hunk, old: &[&str], new: &[&str], effort: &mut usize) {
-    let replaced = |hunk: &mut Hunk, old: &[&str], new: &[&str]| {
-        old.iter().for_each(|line| hunk.push(Op::Remove, line));
-        new.iter().for_each(|line| hunk.push(Op::Insert, line));
-    };
-    let Some(left) = old.len().checked_mul(new.len()).and_then(|pairs| effort.checked_sub(pairs)) else {
-        return replaced(hunk, old, new);
-    };
-    *effort = left;
     for change in similar::capture_diff_slices(similar::Algorithm::Myers, old, new) {
         let (tag, old_range, new_range) = change.as_tag_tuple();
         if tag == similar::DiffTag::Equal {
             old[old_range].iter().for_each(|line| hunk.push(Op::Keep, line));
         } else {
-            replaced(hunk, &old[old_range], &new[new_range]);
+            old[old_range].iter().for_each(|line| hunk.push(Op::Remove, line));
+            new[new_range].iter().for_each(|line| hunk.push(Op::Insert, line));
         }
     }
+    hunk
 }
