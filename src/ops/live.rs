@@ -227,6 +227,7 @@ impl Journal for LedgerJournal<'_> {
             apply::Record::Staged(staged) => {
                 self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone())))
             }
+            apply::Record::InPlace => self.action.note(self.ledger, &Record::InPlace),
             apply::Record::TakingBack => self.action.note(self.ledger, &Record::TakingBack),
             apply::Record::TakenBack(later) => {
                 self.action.note(self.ledger, &Record::TakenBack { later: later.to_vec() })?;
