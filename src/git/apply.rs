@@ -23,7 +23,7 @@ use super::Repository;
 use super::fsops::{Barred, Folder, Top};
 use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
-use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, refused};
+use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, stopped};
 use crate::domain::digest::Sha256;
 use crate::domain::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
 use crate::domain::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
@@ -220,7 +220,14 @@ impl<'a> Run<'a> {
         let restored = self.restore_index().and(restored);
         let mut failure = match stop {
             Stop::Failed(failure) => failure,
-            Stop::Conflict(at, reason) => refused(&[self.conflict(at, reason)]),
+            Stop::Conflict(at, reason) => {
+                let what_became = match &restored {
+                    Ok(later) if later.is_empty() => "nothing was written",
+                    Ok(_) => "all was taken back but what you edited meanwhile",
+                    Err(_) => "it could not be taken back as a whole",
+                };
+                stopped(what_became, &[self.conflict(at, reason)])
+            }
         };
         match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
             Ok(later) if !later.is_empty() => failure = failure.detail("editedMeanwhile", later),

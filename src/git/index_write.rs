@@ -181,7 +181,7 @@ impl<'a> IndexWriter<'a> {
         Failure::new(
             Code::StoreBusy,
             format!(
-                "another git held {} for more than {} seconds; nothing was written",
+                "another git held {} for more than {} seconds, so the index could not be changed",
                 lock.display(),
                 PATIENCE.as_secs()
             ),

@@ -113,7 +113,10 @@ fn deliver_and_die(
     let editor = Rc::new(RefCell::new(editor));
     let hook = Rc::clone(&editor);
     fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
-    let ended = run_with(What::Die, death, || Ok(drop(world.execute(ready))));
+    let ended = run_with(What::Die, death, || {
+        let _ = world.execute(ready);
+        Ok(())
+    });
     fault::hook(None);
     let mut shown = format!("{path} {style:?} {at:?}, died at {death}");
     if let Some(unfinished) = world.unfinished() {
@@ -154,7 +157,7 @@ fn no_save_is_lost_where_it_dies_afterwards() {
         for style in [Style::ByRename, Style::InPlace] {
             let (mut save, mut passed) = (0, 1);
             while save < passed {
-                for death in 1.. {
+                for death in (1 + u32::from(save % 2 == 1)..).step_by(2) {
                     let (places, dead) =
                         deliver_and_die(&world, &base, (&changes, path), style, &[save], death);
                     died += usize::from(dead);
