@@ -88,12 +88,18 @@ impl Side {
 /// The failure that a refused delivery ends with; nothing was written.
 #[must_use]
 pub fn refused(conflicts: &[Conflict]) -> Failure {
+    stopped("nothing was written", conflicts)
+}
+
+/// The same where it had begun: what became of it, and why it did not go on.
+#[must_use]
+pub fn stopped(what_became: &str, conflicts: &[Conflict]) -> Failure {
     let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
     let others = match conflicts.len() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
     let message =
-        format!("nothing was written: the live tree is not what the change was made for at {first}{others}");
+        format!("{what_became}: the live tree is not what the change was made for at {first}{others}");
     Failure::new(Code::DeliveryConflict, message).subject(first).detail("conflicts", conflicts)
 }

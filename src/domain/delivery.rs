@@ -14,7 +14,7 @@ use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-pub use super::conflict::{Conflict, Reason, Side, refused};
+pub use super::conflict::{Conflict, Reason, Side, refused, stopped};
 pub use super::index::{IndexRule, IndexState, IndexStep};
 
 /// What lies at a path in the live tree.

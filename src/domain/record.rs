@@ -210,6 +210,8 @@ pub enum Record {
     Delivered(Box<Delivered>),
     /// A delivery was reversed.
     Undone(Box<Receipt>),
+    /// All of a delivery is in place; from here on it only goes forward.
+    InPlace,
     /// From here on a delivery only goes back.
     TakingBack,
     /// A delivery was taken back.

@@ -2,7 +2,9 @@
 //! seen on disk. Pure, so that every crash point is a unit test.
 //!
 //! Steps are carried out in the order of the plan, so what was written is a beginning of it. Taking back is announced in the
-//! ledger before it begins; a delivery that was already being taken back never goes forward again. A
+//! ledger before it begins; a delivery that was already being taken back never goes forward again. That everything is in place is in the
+//! ledger before the first old object is dropped: until then an object that is gone was taken away by somebody else, and a
+//! path that is as it was before, though its new content is gone, is one that the user has reset. A
 //! path that is in neither of its two states was edited by the user meanwhile: it stays as it is and is named.
 
 use super::delivery::Step;
@@ -25,11 +27,11 @@ pub enum Live {
 pub enum Temporary {
     /// Nothing.
     Absent,
-    /// What was staged and has not been put in place.
+    /// What was staged, unchanged, and has not been put in place.
     Staged,
     /// What lay at the path before, unchanged.
     Held,
-    /// What lay at the path before, but not the bytes that were expected: an edit that came between.
+    /// Something else: an edit that came between, of what lay there before or of what was put there.
     HeldForeign,
 }
 
@@ -66,6 +68,8 @@ pub enum Act {
     DropStaged,
     /// The user's later version stays; store and drop what waits under the temporary name.
     KeepLater,
+    /// The user's version waits under the temporary name: it goes to the path, if that is free.
+    GiveBack,
     /// Nothing.
     Nothing,
 }
@@ -88,6 +92,8 @@ pub enum Progress {
     Planned,
     /// Everything is staged and safe; any beginning of the steps may have been carried out.
     Staged,
+    /// Every step was carried out and looked at again; some of the old objects may have been dropped.
+    InPlace,
     /// It was being taken back.
     TakingBack,
 }
@@ -96,13 +102,21 @@ pub enum Progress {
 #[must_use]
 pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> RecoveryPlan {
     let steps: Vec<Step> = plan.steps.iter().map(|s| s.step).collect();
-    let written = written(&steps, sights);
+    let written = match progress {
+        Progress::InPlace => vec![true; steps.len()],
+        _ => written(&steps, sights),
+    };
     let may_go_on =
         steps.iter().zip(sights).zip(&written).all(|((step, sight), written)| {
             *step == Step::Already || can_go_forward(*step, *sight, *written)
         });
-    let direction =
-        if progress == Progress::Staged && may_go_on { Direction::Forward } else { Direction::Back };
+    let direction = match progress {
+        Progress::InPlace => Direction::Forward,
+        Progress::Staged if may_go_on => Direction::Forward,
+        Progress::Staged | Progress::Planned | Progress::TakingBack => Direction::Back,
+    };
+    let last = (0..steps.len()).rev().find(|at| surely_written(steps[*at], sights[*at]));
+    let came_before_a_written_one = |at: usize| last.is_some_and(|last| at < last);
     let act = |at: usize| match (steps[at], direction, progress) {
         (Step::Already, ..) => Act::Nothing,
         (_, _, Progress::Planned) => match sights[at].temporary {
@@ -112,15 +126,15 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
             _ => Act::DropStaged,
         },
         (_, Direction::Forward, _) => forward(sights[at], written[at]),
-        (step, Direction::Back, _) => back(step, sights[at]),
+        (step, Direction::Back, _) => back(step, sights[at], came_before_a_written_one(at)),
     };
-    let acts = (0..steps.len()).map(act).collect();
+    let acts: Vec<Act> = (0..steps.len()).map(act).collect();
     let is_later = |at: usize| {
         steps[at] != Step::Already
             && progress != Progress::Planned
             && match sights[at].live {
                 Live::Foreign => true,
-                Live::Before => direction == Direction::Forward && written[at],
+                Live::Before => acts[at] == Act::GiveBack || direction == Direction::Forward && written[at],
                 Live::After => false,
             }
     };
@@ -131,14 +145,7 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
 
 /// Which steps were carried out, as far as the names tell. Where a name is gone, the order of the steps tells.
 fn written(steps: &[Step], sights: &[Sight]) -> Vec<bool> {
-    let surely = |at: usize| match sights[at].temporary {
-        Temporary::Held | Temporary::HeldForeign => true,
-        Temporary::Absent => {
-            sights[at].live == Live::After && matches!(steps[at], Step::Create | Step::Replace)
-        }
-        Temporary::Staged => false,
-    };
-    let last = (0..steps.len()).rev().find(|at| surely(*at));
+    let last = (0..steps.len()).rev().find(|at| surely_written(steps[*at], sights[*at]));
     let first_staged = (0..steps.len()).find(|at| sights[*at].temporary == Temporary::Staged);
     let told = |at: usize| match (sights[at].temporary, steps[at]) {
         (Temporary::Held | Temporary::HeldForeign, _) => true,
@@ -151,32 +158,48 @@ fn written(steps: &[Step], sights: &[Sight]) -> Vec<bool> {
     (0..steps.len()).map(told).collect()
 }
 
+/// True where the names of a step alone say that it was carried out.
+fn surely_written(step: Step, sight: Sight) -> bool {
+    match sight.temporary {
+        Temporary::Held | Temporary::HeldForeign => true,
+        Temporary::Absent => sight.live == Live::After && matches!(step, Step::Create | Step::Replace),
+        Temporary::Staged => false,
+    }
+}
+
+/// Before everything was in place. A path that was written and is as it was before again has been reset by the user: they do not
+/// want the rest either. One where an edit came between was a conflict.
 fn can_go_forward(step: Step, sight: Sight, written: bool) -> bool {
     match (sight.live, sight.temporary) {
-        (Live::After, Temporary::HeldForeign) => false,
+        (_, Temporary::HeldForeign) => false,
         (Live::After, _) => true,
         (Live::Before, Temporary::Staged) => true,
-        (Live::Before, Temporary::Absent) => written || step == Step::Delete,
-        _ => written,
+        (Live::Before, Temporary::Absent) => step == Step::Delete && !written,
+        (Live::Before, Temporary::Held) => false,
+        (Live::Foreign, _) => written,
     }
 }
 
 fn forward(sight: Sight, written: bool) -> Act {
     match (sight.live, sight.temporary) {
         (Live::Before, Temporary::Staged | Temporary::Absent) if !written => Act::Commit,
-        (Live::After, Temporary::Held | Temporary::HeldForeign) => Act::Finish,
+        (Live::After, Temporary::Held) => Act::Finish,
         (_, Temporary::Absent) => Act::Nothing,
         (_, Temporary::Staged) => Act::DropStaged,
-        (Live::Before | Live::Foreign, _) => Act::KeepLater,
+        (_, Temporary::Held | Temporary::HeldForeign) => Act::KeepLater,
     }
 }
 
-fn back(step: Step, sight: Sight) -> Act {
+fn back(step: Step, sight: Sight, surely: bool) -> Act {
     match (sight.live, sight.temporary, step) {
         (_, Temporary::Staged, _) => Act::DropStaged,
+        // Nothing lay there: what was taken from the path is the user's edit of what we put there, or another file of theirs.
+        (_, Temporary::HeldForeign, Step::Create) => Act::GiveBack,
         (Live::After, Temporary::Held | Temporary::HeldForeign, _) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Create) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Replace) => Act::Remake,
+        // Whether a path is empty because we deleted it, only the steps after it can tell.
+        (Live::After, Temporary::Absent, Step::Delete) if surely => Act::Remake,
         (_, Temporary::Held | Temporary::HeldForeign, _) => Act::KeepLater,
         (_, Temporary::Absent, _) => Act::Nothing,
     }
@@ -252,6 +275,49 @@ mod tests {
         let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Nothing, Act::Finish, Act::Nothing, Act::Nothing]);
+    }
+
+    #[test]
+    fn what_is_in_place_only_goes_forward_and_never_writes() {
+        let lives = [Live::Before, Live::After, Live::Foreign];
+        let temps = [Temporary::Absent, Temporary::Staged, Temporary::Held, Temporary::HeldForeign];
+        for step in [Step::Delete, Step::Replace, Step::Create] {
+            for (live, temporary) in lives.iter().flat_map(|live| temps.map(|temporary| (*live, temporary))) {
+                let decided = decide(&plan_of(&[step]), Progress::InPlace, &[sight(live, temporary)]);
+                assert_eq!(decided.direction, Direction::Forward);
+                let act = decided.acts[0];
+                assert!(
+                    matches!(act, Act::Finish | Act::KeepLater | Act::DropStaged | Act::Nothing),
+                    "{act:?}"
+                );
+                assert!(temporary != Temporary::HeldForeign || act == Act::KeepLater);
+                assert_eq!(decided.later.is_empty(), live == Live::After);
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_was_reset_takes_everything_back() {
+        let reset = sight(Live::Before, Temporary::Absent);
+        let untouched = seen(Step::Delete, false);
+        for step in [Step::Replace, Step::Create] {
+            for other in [untouched, seen(Step::Delete, true)] {
+                let decided = decide(&plan_of(&[Step::Delete, step]), Progress::Staged, &[other, reset]);
+                assert_eq!(decided.direction, Direction::Back);
+                assert!(!decided.acts.contains(&Act::Commit));
+            }
+        }
+        let written = [seen(Step::Delete, true), sight(Live::Before, Temporary::Held)];
+        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &written);
+        assert_eq!(decided.acts, [Act::PutBack, Act::KeepLater]);
+    }
+
+    #[test]
+    fn a_deletion_whose_object_is_gone_is_made_again_where_it_surely_took_place() {
+        let gone = sight(Live::After, Temporary::Absent);
+        let act = |after: Sight| decide(&plan_of(&STEPS[..2]), Progress::TakingBack, &[gone, after]).acts[0];
+        assert_eq!(act(seen(Step::Replace, true)), Act::Remake);
+        assert_eq!(act(seen(Step::Replace, false)), Act::Nothing);
     }
 
     #[test]
@@ -333,11 +399,7 @@ mod tests {
                         assert_eq!(
                             decided.later.len(),
                             usize::from(
-                                live == Live::Foreign
-                                    || (live == Live::Before
-                                        && temporary != Temporary::Staged
-                                        && decided.direction == Direction::Forward
-                                        && act != Act::Commit)
+                                live == Live::Foreign || live == Live::Before && act == Act::GiveBack
                             )
                         );
                     }

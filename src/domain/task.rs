@@ -242,6 +242,7 @@ impl TaskView {
             | Record::Resumed(_)
             | Record::Planned(_)
             | Record::Staged(_)
+            | Record::InPlace
             | Record::TakingBack
             | Record::TakenBack { .. }
             | Record::Call(_)

@@ -21,9 +21,9 @@ pub(crate) mod tests;
 
 use super::Repository;
 use super::fsops::{Barred, Folder, Top};
-use super::index_write::IndexWriter;
+use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
-use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, refused};
+use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, stopped};
 use crate::domain::digest::Sha256;
 use crate::domain::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
 use crate::domain::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
@@ -43,6 +43,8 @@ pub enum Record<'a> {
     Planned(&'a DeliveryPlan),
     /// All new objects are staged and safe, all old bytes stored; no path was changed yet.
     Staged(&'a Staged),
+    /// Every path is changed and was looked at again; from here on the old objects are dropped, and it only goes forward.
+    InPlace,
     /// From here on it only goes back.
     TakingBack,
     /// Everything is as it was, but for these paths, which the user edited meanwhile.
@@ -101,6 +103,7 @@ pub fn execute(
     keeper: Keeper<'_>,
 ) -> Result<Receipt> {
     let plan = stage::lay_out(cleared, &materials, delivery)?;
+    let index = index::writer(delivery.repository.environment(), &plan)?;
     journal.record(&Record::Planned(&plan))?;
     let staged = stage::stage(&plan, &materials, keeper);
     let (staged, problem) = match staged {
@@ -110,7 +113,6 @@ pub fn execute(
         },
         Err((staged, e)) => (staged, Some(e)),
     };
-    let index = index::writer(delivery.repository.environment(), &plan)?;
     let mut run = Run::new(&materials.top, &plan, staged, keeper, delivery.outcome, index.as_ref());
     match problem {
         Some(problem) => run.clear_away(problem, journal),
@@ -149,6 +151,8 @@ struct Run<'a> {
     index_state: IndexState,
     /// Entries that the user changed meanwhile; they stay as they are.
     index_later: Vec<RepoPath>,
+    /// There is no way back any more.
+    in_place: bool,
 }
 
 impl<'a> Run<'a> {
@@ -162,7 +166,7 @@ impl<'a> Run<'a> {
     ) -> Self {
         let notes = vec![Vec::new(); plan.steps.len()];
         let (index_state, index_later) = (IndexState::Untouched, Vec::new());
-        Self { top, plan, staged, keeper, outcome, notes, index, index_state, index_later }
+        Self { top, plan, staged, keeper, outcome, notes, index, index_state, index_later, in_place: false }
     }
 
     /// Carries out what is left, looks once more at all that came out, and drops it.
@@ -170,15 +174,30 @@ impl<'a> Run<'a> {
         if let Err(stop) = self.commit_with_index(acts) {
             return Err(self.take_back(stop, journal));
         }
+        // Whether the row is there or not when this fails, recovery goes forward from what it sees.
+        self.in_place = true;
+        match journal.record(&Record::InPlace) {
+            Ok(()) => self.finish(acts, journal),
+            Err(failure) => Err(only_the_end_is_missing(failure)),
+        }
+    }
+
+    /// Drops all that came out of a delivery that is in place. There is no way back any more, and none is needed.
+    fn finish(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         let receipt = self.drop_held(acts).and_then(|()| {
             let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
             journal.record(&Record::Done(&receipt)).map(|()| receipt)
         });
-        // There is no way back any more, and none is needed: recovery only has to write the end of it down.
-        receipt.map_err(|failure| {
-            let text = "All paths are written; only the end of it could not be recorded. Run `recover` to complete it.";
-            failure.remedy(text, ["git", "tender", "recover"])
-        })
+        receipt.map_err(only_the_end_is_missing)
+    }
+
+    /// The same for one that was cut off while that was being done. The index was part of what is in place.
+    fn finish_again(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
+        self.in_place = true;
+        if let Some(writer) = self.index {
+            self.index_later = writer.leave(Towards::After)?;
+        }
+        self.finish(acts, journal)
     }
 
     fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {
@@ -201,7 +220,14 @@ impl<'a> Run<'a> {
         let restored = self.restore_index().and(restored);
         let mut failure = match stop {
             Stop::Failed(failure) => failure,
-            Stop::Conflict(at, reason) => refused(&[self.conflict(at, reason)]),
+            Stop::Conflict(at, reason) => {
+                let what_became = match &restored {
+                    Ok(later) if later.is_empty() => "nothing was written",
+                    Ok(_) => "all was taken back but what you edited meanwhile",
+                    Err(_) => "it could not be taken back as a whole",
+                };
+                stopped(what_became, &[self.conflict(at, reason)])
+            }
         };
         match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
             Ok(later) if !later.is_empty() => failure = failure.detail("editedMeanwhile", later),
@@ -281,6 +307,13 @@ impl<'a> Run<'a> {
             self.notes[at].push(note);
         }
     }
+}
+
+/// Recovery has nothing to decide any more, and only to write it down.
+fn only_the_end_is_missing(failure: Failure) -> Failure {
+    let text =
+        "All paths are written; only the end of it could not be recorded. Run `recover` to complete it.";
+    failure.remedy(text, ["git", "tender", "recover"])
 }
 
 /// A directory that has to be there.

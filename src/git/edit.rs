@@ -272,15 +272,23 @@ impl<'a> Worktree<'a> {
     }
 }
 
-/// What the writer met was not what was looked at before: to the worker that is a conflict of versions. Other failures stay.
+/// What the writer met was not what was looked at before, and everything was taken back: to the worker that is a conflict of versions. Other failures stay.
 #[must_use]
 pub fn as_version_conflict(failure: Failure) -> Failure {
-    let conflicts = failure.details().get("conflicts").cloned();
-    let (Code::DeliveryConflict, Some(conflicts)) = (failure.code(), conflicts) else { return failure };
+    if failure.code() != Code::DeliveryConflict {
+        return failure;
+    }
     let subject = failure.subject_text().unwrap_or_default().to_owned();
-    let message = format!("nothing was changed: {subject} was changed by somebody else just now");
-    let conflict =
-        Failure::new(Code::VersionConflict, message).subject(subject).detail("conflicts", conflicts);
+    let what = if failure.details().contains_key("editedMeanwhile") {
+        "what this patch had changed was taken back, but for what was edited meanwhile"
+    } else {
+        "nothing was changed"
+    };
+    let message = format!("{what}: {subject} was changed by somebody else just now");
+    let mut conflict = Failure::new(Code::VersionConflict, message).subject(subject);
+    for (name, value) in failure.details() {
+        conflict = conflict.detail(name, value);
+    }
     again(conflict.also(failure.others().to_vec()))
 }
 

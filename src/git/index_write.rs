@@ -137,6 +137,29 @@ impl<'a> IndexWriter<'a> {
         done.map(|()| others)
     }
 
+    /// Frees the lock where a crash left it. Gives the paths whose entry is not that side's: they stay as they are.
+    pub fn leave(&self, side: Towards) -> Result<Vec<RepoPath>> {
+        self.clear_stale()?;
+        let (steps, others) = self.compare(side)?;
+        Ok(steps.into_iter().map(|step| step.path).chain(others).collect())
+    }
+
+    fn compare(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
+        let paths: Vec<&RepoPath> = self.plan.steps.iter().map(|step| &step.path).collect();
+        let now = states(self.repository.git().work_tree(self.top), &paths)?;
+        let (mut due, mut others) = (Vec::new(), Vec::new());
+        for step in &self.plan.steps {
+            let step = if towards == Towards::After { step.clone() } else { step.reversed() };
+            let is = now.get(&step.path).unwrap_or(&IndexState::Absent);
+            if *is == step.before {
+                due.push(step);
+            } else if *is != step.after {
+                others.push(step.path);
+            }
+        }
+        Ok((due, others))
+    }
+
     fn ours(&self) -> PathBuf {
         self.plan.git_dir.join(&self.plan.lock)
     }
@@ -158,7 +181,7 @@ impl<'a> IndexWriter<'a> {
         Failure::new(
             Code::StoreBusy,
             format!(
-                "another git held {} for more than {} seconds; nothing was written",
+                "another git held {} for more than {} seconds, so the index could not be changed",
                 lock.display(),
                 PATIENCE.as_secs()
             ),
@@ -174,20 +197,7 @@ impl<'a> IndexWriter<'a> {
 impl Locked<'_, '_> {
     /// The steps that have not been taken in a direction, and the paths whose entry is neither of its two states.
     pub fn due(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
-        let writer = self.writer;
-        let paths: Vec<&RepoPath> = writer.plan.steps.iter().map(|step| &step.path).collect();
-        let now = states(writer.repository.git().work_tree(writer.top), &paths)?;
-        let (mut due, mut others) = (Vec::new(), Vec::new());
-        for step in &writer.plan.steps {
-            let step = if towards == Towards::After { step.clone() } else { step.reversed() };
-            let is = now.get(&step.path).unwrap_or(&IndexState::Absent);
-            if *is == step.before {
-                due.push(step);
-            } else if *is != step.after {
-                others.push(step.path);
-            }
-        }
-        Ok((due, others))
+        self.writer.compare(towards)
     }
 
     /// Takes these steps. The new index is in place and durable when this returns, and git's lock is free.

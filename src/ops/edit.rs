@@ -89,8 +89,11 @@ pub fn apply(
     let written = session
         .with_keeper(|keeper| apply::execute(ready.cleared, ready.materials, delivery, &mut journal, keeper));
     if let Err(failure) = written {
-        let failure = as_version_conflict(failure);
-        return Err(if journal.open { Unapplied::Unknown(failure) } else { Unapplied::Unchanged(failure) });
+        return Err(if journal.open {
+            Unapplied::Unknown(failure)
+        } else {
+            Unapplied::Unchanged(as_version_conflict(failure))
+        });
     }
     // What somebody else did to it meanwhile is no success, and no failure without effect either.
     let confirmed =

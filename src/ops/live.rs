@@ -159,21 +159,24 @@ pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
     }
     let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
     let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
+    let nothing =
+        if failure.details().contains_key("editedMeanwhile") { "" } else { "Nothing was written. " };
     // What lies in the index no rebase changes.
     let staged = conflicts.iter().find(|conflict| conflict.reason == Reason::IndexChanged);
     if let Some(first) = staged.filter(|_| next == Next::Stage) {
-        let text = "Nothing was written. The index has a version of its own: stage what lies in the tree, or restore it there.";
+        let text = format!(
+            "{nothing}The index has a version of its own: stage what lies in the tree, or restore it there."
+        );
         return failure
             .remedy(text, ["git".to_owned(), "add".to_owned(), "--".to_owned(), first.path.to_string()]);
     }
     let (text, command) = match next {
-        Next::Rebase | Next::Stage => (
-            "Nothing was written. Carry the change over to what is there now, in the task's worktree.",
-            "rebase",
-        ),
-        Next::Look => ("Nothing was written. Look at what was delivered.", "diff"),
+        Next::Rebase | Next::Stage => {
+            ("Carry the change over to what is there now, in the task's worktree.", "rebase")
+        }
+        Next::Look => ("Look at what was delivered.", "diff"),
     };
-    failure.remedy(text, ["git", "tender", command, task])
+    failure.remedy(format!("{nothing}{text}"), ["git", "tender", command, task])
 }
 
 /// What can be done about a conflict.
@@ -227,6 +230,7 @@ impl Journal for LedgerJournal<'_> {
             apply::Record::Staged(staged) => {
                 self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone())))
             }
+            apply::Record::InPlace => self.action.note(self.ledger, &Record::InPlace),
             apply::Record::TakingBack => self.action.note(self.ledger, &Record::TakingBack),
             apply::Record::TakenBack(later) => {
                 self.action.note(self.ledger, &Record::TakenBack { later: later.to_vec() })?;

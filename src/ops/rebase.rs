@@ -132,6 +132,7 @@ impl Journal for Moving<'_> {
                 }))
             }
             apply::Record::Staged(staged) => Record::Staged(Box::new((*staged).clone())),
+            apply::Record::InPlace => Record::InPlace,
             apply::Record::TakingBack => Record::TakingBack,
             apply::Record::TakenBack(later) => Record::TakenBack { later: later.to_vec() },
             apply::Record::Done(_) => Record::Done { text: self.done.to_owned() },

@@ -11,7 +11,7 @@ use crate::domain::entry::Entry;
 use crate::domain::receipt::{Outcome, Receipt, Staged};
 use crate::domain::task::{Choice, Decision, Planned, Record, Word};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::recover::{Recovered, Unfinished, run};
+use crate::git::apply::recover::{Reached, Recovered, Unfinished, run};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use serde::Serialize;
@@ -299,23 +299,24 @@ pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: 
 
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
 fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
-    let (mut planned, mut staged, mut taking_back): (Option<Planned>, _, _) = (None, None, false);
-    let mut complete = false;
+    let (mut planned, mut staged): (Option<Planned>, _) = (None, None);
+    let mut reached = Reached::Begun;
     for record in records(entries)? {
         match record {
-            Record::Planned(found) => planned = Some(*found),
+            Record::Planned(found) => (planned, staged, reached) = (Some(*found), None, Reached::Begun),
             Record::Staged(found) => staged = Some(*found),
-            Record::TakingBack | Record::TakenBack { .. } => taking_back = true,
+            Record::InPlace => reached = Reached::InPlace,
+            Record::TakingBack => reached = Reached::TakingBack,
+            Record::TakenBack { later } => reached = Reached::TakenBack(later),
             // The last note of a change of the worktree; of anything else it is the end of the action, which is not unfinished then.
-            Record::Done { .. } => complete = true,
+            Record::Done { .. } => reached = Reached::Done,
             _ => {}
         }
     }
     let unfinished = planned.as_ref().map(|planned| Unfinished {
         plan: planned.plan.clone(),
         staged,
-        taking_back,
-        complete,
+        reached,
         outcome: if planned.undoes { Outcome::Reverted } else { Outcome::Applied },
     });
     Ok((planned, unfinished))

@@ -249,6 +249,42 @@ impl Trial<'_, '_> {
     }
 }
 
+/// What most people do after a crash: throw everything away. Nothing of the delivery comes back then, and nothing is deleted; only what was
+/// complete before counts as done.
+#[test]
+fn a_tree_that_is_reset_after_a_kill_stays_reset() {
+    if !can_trace() {
+        return;
+    }
+    for staged in [false, true] {
+        let lab = Lab::within(&crate::independent::memory());
+        let stage = if staged { Stage::staged(&lab) } else { Stage::delivery(&lab) };
+        let repo = &stage.repo;
+        let mut all = calls(repo, &["deliver", "t1"], if more() > 0 { 1 } else { 12 });
+        all.retain(|call| !call.is_sync());
+        let (mut kills, mut done) = (0, 0);
+        for call in all.iter().skip(usize::from(staged)).step_by(if more() > 0 { 1 } else { 2 }) {
+            stage.again();
+            let (_, killed) = disturbed(repo, &["deliver", "t1"], call, What::Kill);
+            kills += usize::from(killed);
+            let _ = std::fs::remove_file(repo.join(".git/index.lock"));
+            repo.git(&["reset", "--quiet", "--hard"]);
+            repo.git(&["clean", "--quiet", "-fd"]);
+            let reset = (tree(&repo.path), repo.git(&["ls-files", "--stage"]));
+            repo.json(&["recover"]).ok();
+            let shown = format!("killed before {}", call.line);
+            assert_eq!((tree(&repo.path), repo.git(&["ls-files", "--stage"])), reset, "{shown}");
+            let delivered = repo.json(&["deliver", "t1"]).ok().outcomes();
+            let already = delivered.iter().filter(|(_, outcome)| outcome == "already").count();
+            assert!(already == 0 || already == delivered.len(), "{shown}: {delivered:?}");
+            assert_eq!(already > 0, tree(&repo.path) == reset.0, "{shown}: {delivered:?}");
+            done += usize::from(already > 0);
+        }
+        crate::support::say(&format!("crash reset: {kills} kills, {done} were complete, losses: 0"));
+        assert!(kills > 10 && done > 0 && done < kills, "{done} of {kills}");
+    }
+}
+
 #[test]
 fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     if !can_trace() {

@@ -3,7 +3,7 @@
 //! Going back meets a user who may have gone on working. Three things can be at a path: our object untouched, which makes room again; nothing; or
 //! something of the user's, which is later than anything we hold and stays. What we hold then is stored and named, never just dropped.
 
-use super::look::{Wait, ask, content, look, only_folders, ours};
+use super::look::{Wait, ask, content, is_barred, look, only_folders, ours};
 use super::step::{Names, aside};
 use super::{Run, failed};
 use crate::domain::delivery::Step;
@@ -42,6 +42,7 @@ impl Run<'_> {
         let live = inode(&names.folder, names.name())?;
         let mut temporary = inode(&names.room, names.temporary)?;
         let mut spare = inode(&names.room, &aside)?;
+        names.room.unlink(&unready(names.temporary)).or_else(absent).map_err(fail)?;
         if spare.is_some() && (spare == live || spare == temporary) {
             names.room.unlink(&aside).map_err(fail)?;
             spare = None;
@@ -168,6 +169,11 @@ impl Run<'_> {
             Act::Nothing | Act::Commit | Act::Finish => Ok(()),
             Act::DropStaged => self.drop_staged(at),
             Act::KeepLater => self.keep_later(at),
+            Act::GiveBack => {
+                self.note(at, Note::LaterEditKept);
+                let names = self.names(at)?;
+                self.give_back(at, &names)
+            }
             Act::Remake => {
                 self.remake(at)?;
                 self.put_back(at)
@@ -188,7 +194,8 @@ impl Run<'_> {
         self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::No)
     }
 
-    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place.
+    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place. They get that name when they are
+    /// complete, since whatever has it may go to the path.
     fn remake(&mut self, at: usize) -> Result<()> {
         use std::io::Write;
         let names = self.names(at)?;
@@ -199,7 +206,9 @@ impl Run<'_> {
         match &self.step(at).before {
             Some(Raw::Link { .. }) => names.room.symlink(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {
-                let mut file = names.room.create(names.temporary, 0o600).map_err(fail)?;
+                let unready = unready(names.temporary);
+                names.room.unlink(&unready).or_else(absent).map_err(fail)?;
+                let mut file = names.room.create(&unready, 0o600).map_err(fail)?;
                 file.write_all(&bytes).map_err(fail)?;
                 if let Ok(now) = names.folder.open(names.name()) {
                     super::attributes::carry_over(&now, &file).map_err(fail)?;
@@ -208,13 +217,14 @@ impl Run<'_> {
                 }
                 let bits = rustix::fs::Mode::from_raw_mode(permissions.unwrap_or(0o600));
                 rustix::fs::fchmod(&file, bits).map_err(|e| fail(e.into()))?;
-                file.sync_all().map_err(fail)
+                file.sync_all().map_err(fail)?;
+                names.room.move_to(&unready, &names.room, names.temporary).map_err(fail)
             }
             _ => Err(lost()),
         }
     }
 
-    /// Removes a staged object that is not in use.
+    /// Removes a staged object that is not in use. What somebody got hold of while it was at its path, and wrote into, is stored.
     pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
         let step = self.step(at);
         let (Some(spot), Some(after)) = (&step.temporary, &step.after) else { return Ok(()) };
@@ -239,6 +249,9 @@ impl Run<'_> {
             self.note(at, Note::LeftAt(self.shown(at)));
             return Ok(());
         }
+        if recorded {
+            return self.dispose(at, &room, spot.name.as_bytes(), Stored::No);
+        }
         room.unlink(spot.name.as_bytes()).map_err(fail)
     }
 
@@ -253,14 +266,20 @@ impl Run<'_> {
     }
 
     /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody is still writing into,
-    /// or what is no file and not empty, is left and named.
+    /// what cannot be read, or what is no file and not empty, is left and named.
     pub(super) fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
         let path = &self.step(at).change.path;
         let fail = |e: io::Error| failed("drop the old version of", path, &e);
         let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
         let gone = match entry.kind {
             FileType::RegularFile => {
-                let mut file = room.open(name).map_err(fail)?;
+                let mut file = match room.open(name) {
+                    Err(e) if is_barred(&e) => {
+                        self.note(at, Note::LeftAt(self.shown_as(at, name)));
+                        return Ok(());
+                    }
+                    file => file.map_err(fail)?,
+                };
                 let asked = ask(&file, Wait::Long);
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(fail)?;
@@ -333,7 +352,16 @@ impl Run<'_> {
     }
 }
 
-/// An object as it was before it went to the path for a moment.
+/// The name of an object that is being made, and is not complete.
+fn unready(temporary: &[u8]) -> Vec<u8> {
+    [temporary, b"-unready"].concat()
+}
+
+fn absent(error: io::Error) -> io::Result<()> {
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// An object as it was before it went to the path for a moment. Of one that cannot be read only its identity is known.
 struct Former {
     held: Option<Held>,
     content: Option<Raw>,

@@ -57,6 +57,7 @@ pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> 
         // It made way for something else between one call and the next.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Look::Other(Reason::Missing)),
         Err(e) if changed_its_type(&e) => Ok(Look::Other(Reason::TypeChanged)),
+        Err(e) if is_barred(&e) => Ok(Look::Other(Reason::ModeChanged)),
         other => other,
     }
 }
@@ -64,6 +65,11 @@ pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> 
 /// A link where a file is opened, a file where a directory is, no link where a target is read.
 fn changed_its_type(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO))
+}
+
+/// What cannot be read any more, though it could be when the plan was made. (`WOULDBLOCK`: another program has a lease on it.)
+pub(super) fn is_barred(e: &io::Error) -> bool {
+    matches!(Errno::from_io_error(e), Some(Errno::ACCESS | Errno::PERM | Errno::WOULDBLOCK))
 }
 
 fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
@@ -89,12 +95,15 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Resu
     }
 }
 
-/// What a file or a link holds now, whatever its permissions; `None` for anything else.
+/// What a file or a link holds now, whatever its permissions; `None` for anything else, and for a file that cannot be read.
 pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
     Ok(match folder.entry(name)?.map(|entry| entry.kind) {
         Some(FileType::RegularFile) => {
             fault::pass("content");
-            Some(Raw::File { sha256: digest(&folder.open(name)?)?, permissions: None })
+            match folder.open(name) {
+                Err(e) if is_barred(&e) => None,
+                file => Some(Raw::File { sha256: digest(&file?)?, permissions: None }),
+            }
         }
         Some(FileType::Symlink) => Some(Raw::Link { sha256: Sha256::of(&folder.target(name)?) }),
         _ => None,
@@ -221,11 +230,12 @@ impl Run<'_> {
                 () => Live::Foreign,
             });
         };
+        // The number alone says nothing: what the user puts there after ours has gone may get it again.
         if let Some(after) = &step.after
             && self.is_staged(at, &entry)
+            && look(&folder, path.file_name(), &ours(after), Wait::Long).map_err(failed)?.is_same()
         {
-            let same = look(&folder, path.file_name(), &ours(after), Wait::Long).map_err(failed)?.is_same();
-            return Ok(if same { Live::After } else { Live::Foreign });
+            return Ok(Live::After);
         }
         if entry.kind == FileType::Directory {
             return self.sight_of_folder(step, &folder).map_err(failed);
@@ -257,12 +267,14 @@ impl Run<'_> {
         let Some(entry) = folder.entry(spot.name.as_bytes()).map_err(failed)? else {
             return Ok(Temporary::Absent);
         };
-        if self.is_staged(at, &entry) {
-            return Ok(Temporary::Staged);
+        let name = spot.name.as_bytes();
+        if let Some(after) = self.step(at).after.as_ref().filter(|_| self.is_staged(at, &entry)) {
+            let seen = look(&folder, name, &ours(after), Wait::Long).map_err(failed)?;
+            return Ok(if seen.is_same() { Temporary::Staged } else { Temporary::HeldForeign });
         }
         match &self.step(at).before {
             Some(before) => {
-                let seen = look(&folder, spot.name.as_bytes(), before, Wait::Little).map_err(failed)?;
+                let seen = look(&folder, name, before, Wait::Little).map_err(failed)?;
                 Ok(if seen.is_same() { Temporary::Held } else { Temporary::HeldForeign })
             }
             None => Ok(Temporary::HeldForeign),

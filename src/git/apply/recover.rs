@@ -16,12 +16,25 @@ pub struct Unfinished {
     pub plan: DeliveryPlan,
     /// What was staged; `None` where the ledger does not say that everything was.
     pub staged: Option<Staged>,
-    /// It was being taken back.
-    pub taking_back: bool,
-    /// Its end was written down: what lies at its paths now came afterwards.
-    pub complete: bool,
+    /// How far it came after that.
+    pub reached: Reached,
     /// How the receipt calls a written path.
     pub outcome: Outcome,
+}
+
+/// How far the ledger says that a delivery came, after all was staged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reached {
+    /// Any beginning of its steps.
+    Begun,
+    /// All of its steps; what came out is being dropped.
+    InPlace,
+    /// It was being taken back.
+    TakingBack,
+    /// It was taken back, but for these paths: what lies at its paths now came afterwards.
+    TakenBack(Vec<RepoPath>),
+    /// Its end was written down: what lies at its paths now came afterwards.
+    Done,
 }
 
 /// How a recovery ended.
@@ -53,10 +66,19 @@ pub fn run(
     keeper: Keeper<'_>,
 ) -> Result<Recovered> {
     let plan = &unfinished.plan;
-    if unfinished.complete {
-        let receipt = Receipt::new(plan, &staged(unfinished), &[], unfinished.outcome);
-        return Ok(Recovered::Completed { receipt, later: Vec::new() });
-    }
+    let progress = match &unfinished.reached {
+        Reached::Done => {
+            let receipt = Receipt::new(plan, &staged(unfinished), &[], unfinished.outcome);
+            return Ok(Recovered::Completed { receipt, later: Vec::new() });
+        }
+        Reached::TakenBack(later) => {
+            return Ok(Recovered::TakenBack { later: later.clone(), notes: Vec::new(), because: None });
+        }
+        _ if unfinished.staged.is_none() => Progress::Planned,
+        Reached::Begun => Progress::Staged,
+        Reached::InPlace => Progress::InPlace,
+        Reached::TakingBack => Progress::TakingBack,
+    };
     let top = open(unfinished)?;
     let index = index::writer(environment, plan)?;
     let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
@@ -70,17 +92,22 @@ pub fn run(
             run.note(at, Note::LeftAt(name));
         }
     }
-    let mut decided = decide(plan, progress(unfinished), &sights);
+    let mut decided = decide(plan, progress, &sights);
     if decided.direction == Direction::Forward {
-        return match run.go_forward(&decided.acts, journal) {
+        let receipt = match progress {
+            Progress::InPlace => run.finish_again(&decided.acts, journal),
+            _ => run.go_forward(&decided.acts, journal),
+        };
+        return match receipt {
             Ok(receipt) => {
                 decided.later.append(&mut run.index_later);
                 Ok(Recovered::Completed { receipt, later: decided.later })
             }
+            Err(because) if run.in_place => Err(because),
             Err(because) => back_after_all(&mut run, because),
         };
     }
-    if progress(unfinished) == Progress::Staged {
+    if progress == Progress::Staged {
         journal.record(&Record::TakingBack)?;
     }
     run.go_back(&decided.acts)?;
@@ -108,14 +135,6 @@ fn notes(run: &Run<'_>) -> Vec<(RepoPath, Vec<Note>)> {
 fn open(unfinished: &Unfinished) -> Result<Top> {
     let top = &unfinished.plan.top;
     Top::open(top).map_err(|e| Failure::io("open", top, &e))
-}
-
-fn progress(unfinished: &Unfinished) -> Progress {
-    match (&unfinished.staged, unfinished.taking_back) {
-        (None, _) => Progress::Planned,
-        (Some(_), false) => Progress::Staged,
-        (Some(_), true) => Progress::TakingBack,
-    }
 }
 
 fn staged(unfinished: &Unfinished) -> Staged {

@@ -1,5 +1,6 @@
 //! Deliveries into real trees: what is written, what is kept, and what is left after a crash, a failure or a race at any place.
 
+mod barred;
 mod crash;
 mod interleave;
 mod race;

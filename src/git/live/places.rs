@@ -5,12 +5,17 @@ use super::index::fold;
 use crate::domain::delivery::ParentProblem;
 use crate::domain::digest::Sha256;
 use crate::domain::repo_path::RepoPath;
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use crate::git::fsops::{Barred, Entry, Folder, Top};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::rc::Rc;
+
+/// The largest file that is read into memory to be compared, in bytes.
+const LARGEST: u64 = 4 << 30;
+/// How much memory the size that a file claims is trusted with.
+const RESERVED_AT_ONCE: usize = 64 << 20;
 
 /// What was seen at one path.
 pub(in crate::git) struct Seen {
@@ -198,7 +203,7 @@ impl<'a> Places<'a> {
 
 /// Reads a regular file; `None` where it was replaced by something else meanwhile.
 fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(Entry, LiveBytes)>> {
-    let mut file = match folder.open(path.file_name()) {
+    let file = match folder.open(path.file_name()) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(failed("read", path, &e)),
         Err(_) => return Ok(None),
@@ -208,8 +213,17 @@ fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(Entry, LiveBytes)>> 
     if entry.kind != FileType::RegularFile {
         return Ok(None);
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0));
-    file.read_to_end(&mut bytes).map_err(|e| failed("read", path, &e))?;
+    // A file with holes can name more than there is memory.
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    if size > LARGEST {
+        let message = format!("{path} has {size} bytes; the largest file that can be compared has {LARGEST}");
+        return Err(Failure::new(Code::NotSupported, message)
+            .subject(path.to_string())
+            .expected(LARGEST, size));
+    }
+    let expected = usize::try_from(size).unwrap_or(usize::MAX).min(RESERVED_AT_ONCE);
+    let mut bytes = Vec::with_capacity(expected);
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(|e| failed("read", path, &e))?;
     let sha256 = Sha256::of(&bytes);
     Ok(Some((entry, LiveBytes { bytes, sha256 })))
 }

@@ -3,7 +3,7 @@
 use super::world::{Tree, World};
 use crate::domain::patch::Change;
 use crate::error::Result;
-use crate::git::apply::recover::Recovered;
+use crate::git::apply::recover::{Reached, Recovered};
 use crate::git::fsops::fault::{self, What};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -149,11 +149,14 @@ fn a_failure_at_any_place_leaves_all_as_it_was_or_is_completed() {
 #[test]
 fn a_ledger_that_cannot_be_written_stops_it() {
     let (before, after) = both(false);
-    for at in 1..=3 {
+    for at in 1..=4 {
         let (world, changes) = world();
         world.journal.borrow_mut().fail_at = Some(at);
         world.deliver(&changes).expect_err("no ledger");
-        assert_eq!(world.tree(), if at == 3 { after.clone() } else { before.clone() }, "{at}");
+        world.journal.borrow_mut().fail_at = None;
+        let mut tree = world.tree();
+        tree.retain(|name, _| !name.contains(".tender-"));
+        assert_eq!(tree, if at >= 3 { after.clone() } else { before.clone() }, "{at}");
         if let Some(unfinished) = world.unfinished() {
             world.recover(&unfinished).expect("recovers");
             assert_eq!(world.tree(), after, "{at}");
@@ -186,4 +189,108 @@ fn edits_made_while_we_were_down_are_kept_and_named() {
             assert!(!world.tree().keys().any(|name| name.contains(".tender-")), "{edited} {at}");
         }
     }
+}
+
+/// After a crash the user throws everything away (`git reset --hard`, `git clean`): nothing of the delivery comes back or is
+/// deleted, and it is not called complete unless it had been.
+#[test]
+fn a_tree_that_was_reset_while_we_were_down_stays_as_it_is() {
+    silence();
+    for plain in [false, true] {
+        fault::plain_file_system(plain);
+        let (world, changes) = world();
+        let before = world.tree();
+        let total = operations(|| world.deliver(&changes).map(|_| ()));
+        let (mut completed, mut back) = (0, 0);
+        for at in 1..=total {
+            world.reset(&before);
+            assert!(run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_none());
+            let unfinished = world.unfinished().expect("the plan is in the ledger");
+            world.restore(&before);
+            match world.recover(&unfinished).expect("recovers") {
+                Recovered::Completed { later, .. } => {
+                    assert_eq!(unfinished.reached, Reached::InPlace, "{at}");
+                    // What differs in its bits alone may have got the same number again, and looks like ours then.
+                    assert!(later.len() + 1 >= changes.len(), "{at}: {later:?}");
+                    completed += 1;
+                }
+                Recovered::TakenBack { later, .. } => {
+                    assert!(later.is_empty(), "{at}: {later:?}");
+                    back += 1;
+                }
+            }
+            assert_eq!(world.tree(), before, "{at}");
+        }
+        assert!(completed > 3 && back > 10, "{completed} {back}");
+        fault::plain_file_system(false);
+    }
+}
+
+/// The user resets the paths alone: what had been written so far does not go on.
+#[test]
+fn what_was_written_and_reset_is_not_completed_by_halves() {
+    silence();
+    let (world, changes) = world();
+    let before = world.tree();
+    let total = operations(|| world.deliver(&changes).map(|_| ()));
+    let mut back = 0;
+    for at in 1..=total {
+        world.reset(&before);
+        assert!(run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_none());
+        let unfinished = world.unfinished().expect("the plan is in the ledger");
+        let written = world.tree().get("a") != before.get("a");
+        if unfinished.reached == Reached::InPlace || !written {
+            continue;
+        }
+        world.write("a", "a\n");
+        assert!(matches!(world.recover(&unfinished).expect("recovers"), Recovered::TakenBack { .. }), "{at}");
+        assert_eq!(world.tree(), before, "{at}");
+        back += 1;
+    }
+    assert!(back > 5, "{back}");
+}
+
+/// Its old objects are gone when it has to go back (the user cleaned up): each is made again whole, or not at all, also where that dies
+/// half way.
+#[test]
+fn what_is_made_again_is_whole_also_where_that_dies() {
+    silence();
+    let (world, changes) = world();
+    let before = world.tree();
+    let total = operations(|| world.deliver(&changes).map(|_| ()));
+    let mut died = 0;
+    for at in (1..=total).rev().step_by(3) {
+        for second in (1..).step_by(2) {
+            world.reset(&before);
+            assert!(run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_none());
+            let mut unfinished = world.unfinished().expect("the plan is in the ledger");
+            if unfinished.reached == Reached::InPlace || unfinished.staged.is_none() {
+                break;
+            }
+            unfinished.reached = Reached::TakingBack;
+            world.clean();
+            let ended = run_with(What::Die, second, || world.recover(&unfinished).map(|_| ()));
+            let whole = ended.is_some();
+            if let Some(ended) = ended {
+                ended.expect("recovers");
+            } else {
+                died += 1;
+                world.recover(&unfinished).expect("recovers");
+            }
+            let tree = world.tree();
+            for (path, found) in &tree {
+                assert!(before.get(path) == Some(found), "{at} {second}: {path} is {found:?}");
+            }
+            // Of a deletion that nothing came after, nobody can tell any more that it was ours.
+            let lost: Vec<&String> = before.keys().filter(|path| !tree.contains_key(*path)).collect();
+            assert!(
+                lost.iter().all(|path| ["b", "d/x", "f"].contains(&path.as_str())),
+                "{at} {second}: {lost:?}"
+            );
+            if whole {
+                break;
+            }
+        }
+    }
+    assert!(died > 20, "{died}");
 }

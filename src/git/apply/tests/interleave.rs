@@ -1,10 +1,11 @@
 //! Saves at every combination of places of a delivery, tried one after the other: what a free race meets once in many thousand rounds is met
 //! here each time. After each the path holds the last save, whatever came before it.
 
+use super::crash::{run_with, silence};
 use super::world::{Tree, World};
 use crate::domain::patch::Change;
 use crate::error::Code;
-use crate::git::fsops::fault;
+use crate::git::fsops::fault::{self, What};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -94,6 +95,82 @@ fn deliver(world: &World, base: &Tree, changes: &[Change], path: &str, style: St
         now.keys().filter(|name| *name != path && !base.contains_key(*name)).collect();
     assert!(strange.is_empty(), "{strange:?} {shown}");
     editor.passed
+}
+
+/// The same, and it dies at one of its file operations; then it is recovered. Returns the places it passed, and whether it died.
+fn deliver_and_die(
+    world: &World,
+    base: &Tree,
+    (changes, path): (&[Change], &str),
+    style: Style,
+    at: &[usize],
+    death: u32,
+) -> (usize, bool) {
+    world.reset(base);
+    let ready = world.prepare(changes).expect("no conflict yet");
+    let spoil = changes.iter().find(|change| change.path.as_bytes() == b"z").map(|_| world.path("z"));
+    let editor = Editor { path: world.path(path), spoil, style, at: at.to_vec(), passed: 0, last: None };
+    let editor = Rc::new(RefCell::new(editor));
+    let hook = Rc::clone(&editor);
+    fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
+    let ended = run_with(What::Die, death, || {
+        let _ = world.execute(ready);
+        Ok(())
+    });
+    fault::hook(None);
+    let mut shown = format!("{path} {style:?} {at:?}, died at {death}");
+    if let Some(unfinished) = world.unfinished() {
+        let recovered = world.recover(&unfinished).expect("recovers");
+        shown.push_str(&format!(", {recovered:?}"));
+    }
+    let now = world.tree();
+    if let Some(last) = &editor.borrow().last {
+        let there = now.get(path).is_some_and(|(_, bytes)| bytes == last);
+        assert!(there || world.is_stored(last), "lost: {shown}: {now:#?}");
+    }
+    let strange: Vec<&String> =
+        now.keys().filter(|name| *name != path && !base.contains_key(*name)).collect();
+    assert!(strange.is_empty(), "{strange:?} {shown}");
+    (editor.borrow().passed, ended.is_none())
+}
+
+/// A save at each place, and a death at each operation after it.
+#[test]
+fn no_save_is_lost_where_it_dies_afterwards() {
+    type Edit = fn(&super::world::Editor);
+    silence();
+    let world = World::new(&[("gone", "base\n"), ("t", "base\n"), ("z", "base\n")]);
+    let base = world.tree();
+    let delivered: [(&str, Edit); 3] = [
+        ("t", |w| w.write("t", "delivered\n")),
+        ("new", |w| w.write("new", "delivered\n")),
+        ("gone", |w| w.remove("gone")),
+    ];
+    let mut died = 0;
+    for ((path, edit), spoiled) in delivered.into_iter().flat_map(|one| [(one, false), (one, true)]) {
+        let changes = world.candidate(|w| {
+            edit(w);
+            if spoiled {
+                w.write("z", "delivered\n");
+            }
+        });
+        for style in [Style::ByRename, Style::InPlace] {
+            let (mut save, mut passed) = (0, 1);
+            while save < passed {
+                for death in (1 + u32::from(save % 2 == 1)..).step_by(2) {
+                    let (places, dead) =
+                        deliver_and_die(&world, &base, (&changes, path), style, &[save], death);
+                    died += usize::from(dead);
+                    if !dead {
+                        passed = places;
+                        break;
+                    }
+                }
+                save += 1;
+            }
+        }
+    }
+    assert!(died > 1000, "{died}");
 }
 
 /// All choices of up to `saves` places. A save changes what the delivery does next, so each choice says anew how many there are.

@@ -6,7 +6,7 @@ use crate::domain::patch::{Change, manifest_sha256};
 use crate::domain::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
 use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::recover::{Reached, Recovered, Unfinished};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
 use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
 use crate::git::{Environment, Git, Quarantine, Repository, tree};
@@ -38,7 +38,7 @@ pub(crate) struct World {
 pub(crate) struct Log {
     pub(crate) plan: Option<DeliveryPlan>,
     pub(crate) staged: Option<Staged>,
-    pub(crate) taking_back: bool,
+    pub(crate) reached: Option<Reached>,
     pub(crate) end: Option<&'static str>,
     pub(crate) fail_at: Option<usize>,
     written: usize,
@@ -56,7 +56,8 @@ impl Journal for Log {
                 self.plan = Some(through_json(plan));
             }
             Record::Staged(staged) => self.staged = Some(through_json(staged)),
-            Record::TakingBack => self.taking_back = true,
+            Record::InPlace => self.reached = Some(Reached::InPlace),
+            Record::TakingBack => self.reached = Some(Reached::TakingBack),
             Record::TakenBack(_) => self.end = Some("taken_back"),
             Record::Done(receipt) => {
                 let _: Receipt = through_json(receipt);
@@ -115,6 +116,12 @@ impl World {
 
     /// The live tree as it was at first; other files are removed.
     pub(crate) fn reset(&self, files: &Tree) {
+        self.restore(files);
+        *self.journal.borrow_mut() = Log::default();
+    }
+
+    /// The tree as it is given, by new files, and nothing else in it: as a reset and a clean leave it.
+    pub(crate) fn restore(&self, files: &Tree) {
         for entry in std::fs::read_dir(self.path("")).expect("lists") {
             let path = entry.expect("an entry").path();
             if path.ends_with(".git") {
@@ -130,7 +137,18 @@ impl World {
             self.write(name, std::str::from_utf8(bytes).expect("text"));
             self.chmod(name, u32::from_str_radix(mode, 8).expect("a file's mode"));
         }
-        *self.journal.borrow_mut() = Log::default();
+    }
+
+    /// True where these bytes are in the store.
+    pub(crate) fn is_stored(&self, bytes: &[u8]) -> bool {
+        self.blobs.borrow().contains_key(&Sha256::of(bytes))
+    }
+
+    /// Removes what we have lying around, as `git clean` does.
+    pub(crate) fn clean(&self) {
+        for name in self.tree().into_keys().filter(|name| name.contains(".tender-")) {
+            std::fs::remove_file(self.path(&name)).expect("removes");
+        }
     }
 
     pub(crate) fn git(&self, args: &[&str]) -> String {
@@ -258,8 +276,8 @@ impl World {
         let log = self.journal.borrow();
         let plan = log.plan.clone().filter(|_| log.end.is_none())?;
         let staged = log.staged.clone();
-        let (taking_back, complete) = (log.taking_back, false);
-        Some(Unfinished { plan, staged, taking_back, complete, outcome: Outcome::Applied })
+        let reached = log.reached.clone().unwrap_or(Reached::Begun);
+        Some(Unfinished { plan, staged, reached, outcome: Outcome::Applied })
     }
 
     pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {

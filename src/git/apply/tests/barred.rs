@@ -1,0 +1,62 @@
+//! The user takes everybody's right to read a file, while it is being delivered to.
+
+use super::world::World;
+use crate::git::fsops::fault;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use std::cell::Cell;
+use std::os::unix::fs::PermissionsExt;
+use std::rc::Rc;
+
+/// Root reads whatever it wants, unless its thread gives that right away.
+fn as_anybody<T>(run: impl FnOnce() -> T) -> T {
+    let all = capabilities(None).expect("can be asked for");
+    let reading = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+    let fewer = CapabilitySets { effective: all.effective - reading, ..all };
+    set_capabilities(None, fewer).expect("can be given away");
+    let result = run();
+    set_capabilities(None, all).expect("can be had again");
+    result
+}
+
+#[test]
+fn a_file_that_cannot_be_read_any_more_goes_back_and_stops_nothing() {
+    let world = World::new(&[("t", "base\n"), ("u", "base\n")]);
+    let before = world.tree();
+    let changes = world.candidate(|w| {
+        w.write("t", "delivered\n");
+        w.write("u", "delivered\n");
+    });
+    let (mut refused, mut at) = (0, 0);
+    loop {
+        world.reset(&before);
+        let ready = world.prepare(&changes).expect("no conflict yet");
+        let passed = Rc::new(Cell::new(0));
+        let (hooked, path) = (Rc::clone(&passed), world.path("t"));
+        fault::hook(Some(Box::new(move |_| {
+            if hooked.get() == at {
+                let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0));
+            }
+            hooked.set(hooked.get() + 1);
+        })));
+        let result = as_anybody(|| world.execute(ready));
+        fault::hook(None);
+        if passed.get() <= at {
+            assert!(result.is_ok());
+            break;
+        }
+        let shown = format!("at {at}: {result:#?}");
+        let tree = world.tree();
+        assert_eq!(tree.len(), 2, "{shown}: {tree:?}");
+        if result.is_ok() {
+            assert!(tree.values().all(|(_, bytes)| bytes == b"delivered\n"), "{shown}");
+        } else {
+            assert_eq!(world.journal_ends(), "taken_back", "{shown}");
+            assert_eq!(tree["u"].1, b"base\n", "{shown}");
+            // Ours, where it was made unreadable after it had been put there: the user's latest is left, and theirs before it is stored.
+            assert!(tree["t"].1 == b"base\n" || world.is_stored(b"base\n"), "{shown}");
+            refused += 1;
+        }
+        at += 1;
+    }
+    assert!(refused > 3, "{refused}");
+}
