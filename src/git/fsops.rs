@@ -10,11 +10,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -311,12 +309,6 @@ fn rename(a: &Folder, name: &[u8], b: &Folder, other: &[u8], flags: RenameFlags)
         return Err(Errno::INVAL);
     }
     rustix::fs::renameat_with(&a.file, name, &b.file, other, flags)
-}
-
-/// A name as the system takes it.
-#[must_use]
-pub fn os(name: &[u8]) -> &OsStr {
-    OsStr::from_bytes(name)
 }
 
 #[cfg(not(test))]

@@ -8,7 +8,7 @@
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a writer waits for another before it gives up.
@@ -19,7 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     file: File,
-    path: PathBuf,
 }
 
 impl LockGuard {
@@ -65,16 +64,10 @@ impl LockGuard {
             .open(path)
             .map_err(|e| Failure::io("open the lock", path, &e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { file, path: path.to_path_buf() })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(e) => Err(Failure::io("lock", path, &e.into())),
         }
-    }
-
-    /// The locked file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The open file of the lock.

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts the program and does not wait.
+/// Starts the program and does not wait. It hears every signal, whatever whoever runs the tests has closed its ears to.
 pub fn background(repo: &Repo<'_>, args: &[&str]) -> Child {
-    let mut command = repo.lab.tender_command(&repo.path);
+    let program = repo.lab.tender_command(&repo.path);
+    let mut command = repo.lab.command("env", &repo.path);
+    command.arg("--default-signal").arg(program.get_program()).args(program.get_args());
     command.args(with_format(args)).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("starts")
 }

@@ -34,7 +34,7 @@ fn a_file_that_cannot_be_read_any_more_goes_back_and_stops_nothing() {
         let (hooked, path) = (Rc::clone(&passed), world.path("t"));
         fault::hook(Some(Box::new(move |_| {
             if hooked.get() == at {
-                let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0));
+                let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000));
             }
             hooked.set(hooked.get() + 1);
         })));
