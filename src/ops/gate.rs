@@ -16,7 +16,7 @@ pub(super) use reference::require_own;
 
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds};
 use super::{budget, hooks, inquiry, report};
-use crate::domain::budget::Key;
+use crate::domain::budget::{Key, Spent, Standing};
 use crate::domain::call::{Arrived, Called};
 use crate::domain::digest::Sha256;
 use crate::domain::inquiry::{Hint, HintObject};
@@ -119,7 +119,7 @@ impl<'s> Door<'s> {
             let (id, worker) = (action.id().to_owned(), self.worker.clone());
             let denied = failure.clone();
             let failure = ledger.atomically(|ledger| {
-                let charged = has_call_left(ledger, &mut view)?;
+                let charged = without_call(ledger, &mut view)?.is_none();
                 action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
                 Ok(action.deny(ledger, denied))
             })?;
@@ -136,7 +136,7 @@ impl<'s> Door<'s> {
         let (id, arrived) = (action.id().to_owned(), Instant::now());
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
-            Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
+            Ok(lacking) => self.pass(task, (action, lacking), tool, arguments, line),
         };
         let ended = hooks::Ended {
             code: result.as_ref().err().map(Failure::code),
@@ -161,14 +161,16 @@ impl<'s> Door<'s> {
         }
     }
 
-    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing.
-    fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<bool> {
+    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing;
+    /// what it lacked then is what it is refused for, whatever a person adds while it is looked at.
+    fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<Option<Spent>> {
         let worker = self.worker.clone();
         let TaskWrite { ledger, view, .. } = task;
         ledger.atomically(|ledger| {
-            let charged = has_call_left(ledger, view)?;
+            let lacking = without_call(ledger, view)?;
+            let charged = lacking.is_none();
             action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
-            Ok(charged)
+            Ok(lacking)
         })
     }
 
@@ -176,7 +178,7 @@ impl<'s> Door<'s> {
     fn pass(
         &self,
         task: &mut TaskWrite<'_>,
-        (mut action, charged): (RunningAction, bool),
+        (mut action, lacking): (RunningAction, Option<Spent>),
         tool: &str,
         arguments: &Value,
         line: &Line<'_>,
@@ -192,7 +194,7 @@ impl<'s> Door<'s> {
             .and_then(|call| task.require_wanted().map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
-            .and_then(|call| require_budget(task, charged).map(|()| call))
+            .and_then(|call| require_budget(task, lacking.as_ref()).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));
         let (call, noted) = match admitted {
             Ok(call) => call,
@@ -246,19 +248,17 @@ fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
     .advice("Use a tool that is allowed, or propose an amendment of allowedTools."))
 }
 
-fn has_call_left(ledger: &Ledger, view: &mut TaskView) -> Result<bool> {
+fn without_call(ledger: &Ledger, view: &mut TaskView) -> Result<Option<Spent>> {
     catch_up(ledger, view)?;
     budget::attach(ledger, view)?;
-    Ok(view.standing.as_ref().is_none_or(crate::domain::budget::Standing::has_call_left))
+    Ok(view.standing.as_ref().and_then(Standing::without_call))
 }
 
-/// What was charged on arrival is this call's; anything else that is spent, or a task that was stopped, refuses it.
-fn require_budget(task: &TaskWrite<'_>, charged: bool) -> Result<()> {
-    budget::require_left(task)?;
-    if charged {
-        Ok(())
-    } else {
-        Err(Failure::internal("a call was not charged although something was left"))
+/// What was charged on arrival is this call's; what a run would lack now, or that the task was stopped, refuses it all the same.
+fn require_budget(task: &TaskWrite<'_>, lacking: Option<&Spent>) -> Result<()> {
+    match lacking {
+        Some(lacking) => Err(budget::exhausted(task, lacking)?),
+        None => budget::require_left_for_charged(task),
     }
 }
 
