@@ -269,6 +269,29 @@ fn a_client_that_is_killed_ends_the_server_and_what_runs() {
     next.call("task_status", json!({})).ok();
 }
 
+/// Nobody waits for an observer, and nothing stops it either: it stands for whatever does not listen while it is at work.
+#[test]
+fn a_client_that_is_killed_ends_a_server_that_does_not_listen() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let started = lab.path("started");
+    let script = format!("#!/bin/sh\n: > '{}'\nsleep 100\n", started.display());
+    repo.write(".tender/hooks/slow.sh", script);
+    repo.chmod(".tender/hooks/slow.sh", 0o755);
+    let hook = "[[hooks]]\nevent = \"after_action\"\nkind = \"observer\"\ncommand = [\".tender/hooks/slow.sh\"]\ntimeout = \"200s\"\n";
+    repo.write(".tender/config.toml", hook);
+    repo.commit("an observer");
+    repo.open(&Contract::new("t1").set("allowedTools", json!(["read_file"])));
+    let mut client = Client::open(&repo, "t1");
+    client.begin("read_file", json!({"path": "docs/b.md"}));
+    wait_for(&started);
+    let since = Instant::now();
+    let (code, errors) = client.vanish();
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(since.elapsed() < Duration::from_secs(60), "it holds the lock for nobody: {:?}", since.elapsed());
+    repo.json(&["submit", "t1"]).ok();
+}
+
 #[test]
 fn a_signal_ends_the_server_and_what_runs() {
     for (name, code) in [("TERM", 143), ("INT", 130)] {
