@@ -252,10 +252,8 @@ impl Charges {
             }
             _ => {}
         }
-        if entry.state.is_final() && self.open_calls.remove(&entry.action) {
-            self.repetition.take(entry);
-            let milliseconds = field(entry, "milliseconds").unwrap_or(0);
-            self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
+        if self.open_calls.contains(&entry.action) {
+            self.call_went_on(entry);
         }
         if entry.state.is_final()
             && let Some(run) = self.running.remove(&entry.action)
@@ -280,6 +278,24 @@ impl Charges {
         } else {
             self.last_refused = entry.seq;
         }
+    }
+
+    /// Whatever its end: what it took of its own is in that row. One that was lost is charged when that is written, and not again once it is settled.
+    /// What a crash cut off is not charged, since nobody knows for how long it went on; what it ran is, as far as that was reserved.
+    fn call_went_on(&mut self, entry: &Entry) {
+        let of_a_failure = || field(entry, "cost").map(|cost: Cost| cost.milliseconds);
+        let milliseconds = field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
+        self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
+        if entry.state.is_final() {
+            self.open_calls.remove(&entry.action);
+            self.repetition.take(entry);
+        }
+    }
+
+    /// What ended actions took.
+    #[must_use]
+    pub fn ended(&self) -> Cost {
+        self.ended
     }
 
     /// How often the same came back.

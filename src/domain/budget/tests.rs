@@ -271,3 +271,26 @@ fn a_refusal_from_before_more_was_added_is_over_with_the_next_charged_call() {
     let asked = [family[0].clone(), calling("part", Some("top"), 2, &[(2, false), (4, false)])];
     assert!(spent(&asked, "top") && spent(&asked, "part"));
 }
+
+#[test]
+fn the_time_of_a_call_counts_whatever_its_end_and_once() {
+    use ActionState::{
+        Denied, Dispatched, FailedWithoutEffect, OutcomeUnknown, Planned, Reconcile, SafeToRetry,
+    };
+    let arrived = (Planned, 0, json!({"record": "call", "worker": "w", "charged": true}));
+    let failure = json!({"record": "failure", "cost": cost(700, 0)});
+    let of = |rows: &[(ActionState, Value)]| {
+        let rows = rows.iter().map(|(state, result)| (*state, 1, result.clone()));
+        charges(&std::iter::once(arrived.clone()).chain(rows).collect::<Vec<_>>()).ended()
+    };
+    assert_eq!(of(&[(Dispatched, Value::Null), (FailedWithoutEffect, failure.clone())]), cost(700, 0));
+    let settled = json!({"record": "done"});
+    let lost = [
+        (Dispatched, Value::Null),
+        (OutcomeUnknown, failure),
+        (Reconcile, Value::Null),
+        (SafeToRetry, settled),
+    ];
+    assert_eq!(of(&lost), cost(700, 0));
+    assert_eq!(of(&[(Denied, json!({"record": "failure"}))]), cost(0, 0));
+}
