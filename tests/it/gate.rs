@@ -494,9 +494,12 @@ fn the_time_of_every_call_that_was_let_through_is_charged() {
     task.write("docs/b.md", "x\n");
     let mut client = Client::open(&repo, "t1");
     client.call("run_check", json!({"id": "unit"})).ok();
+    client.call("finish", json!({})).ok();
     task.write("src/a.txt", "not in its scope\n");
     client.call("finish", json!({})).fails("scope.violation");
     let rows = rows(&repo);
+    let quotes = |row: &Value| row["tool"] == "finish" && row["result"]["origin"]["of"] == "unit";
+    assert!(rows.iter().any(quotes), "what finish answers is in part the verifier's: {rows:#?}");
     let end = |tool: &str| rows.iter().rfind(|row| row["tool"] == tool).expect("a row")["result"].clone();
     let captured = end("run_check")["milliseconds"].as_u64().expect("what the capture took");
     let run = rows.iter().find_map(|row| row.pointer("/result/cost/milliseconds")?.as_u64()).expect("a run");
