@@ -105,7 +105,9 @@ fn machine(surroundings: &Surroundings) -> Machine {
         .get("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| home.as_ref().map(|home| home.join(".cache")));
-    Machine { program: surroundings.program.clone(), vars: surroundings.vars.clone(), home, cache }
+    let mut machine = Machine::new(surroundings.program.clone(), surroundings.vars.clone());
+    (machine.home, machine.cache) = (home, cache);
+    machine
 }
 
 /// True for commands that work outside any repository.

@@ -4,6 +4,8 @@
 //! - A run of a verifier uses only what was reserved for it beforehand, slice by slice. Reserving is one transaction over the whole family
 //!   ([`Standing::next_slice`]), so that runs side by side never use the same rest twice.
 //! - What a sub-task uses counts for each task above it; what is left is the least that any of them has left.
+//! - Calls are counted where they arrive, and never stop what is under way. A task pauses for them only once it has asked for more than it had:
+//!   what was refused is compared with what was charged by the order of the rows, over the whole family.
 //! - A run that was cut off is charged by the times of its rows, within what was reserved for it. Clocks may go backwards: no charge is
 //!   negative, and none is below what had been used up when the last slice was asked for.
 
@@ -41,6 +43,9 @@ pub enum Key {
 pub type Amounts = BTreeMap<Key, u64>;
 
 impl Key {
+    /// What a run uses of a budget.
+    pub const OF_RUNS: [Key; 2] = [Self::WallSeconds, Self::OutputBytes];
+
     /// Every key with its word.
     pub const ALL: [(&'static str, Key); 6] = [
         ("wallSeconds", Self::WallSeconds),
@@ -221,8 +226,10 @@ pub struct Charges {
     added: Amounts,
     /// Calls that were charged.
     calls: u64,
-    /// True where a call was refused because nothing was left, and nothing was added since.
-    call_refused: bool,
+    /// The row of the last call that was charged; 0 before there was one.
+    last_charged: i64,
+    /// The row of the last call that was refused because nothing was left; 0 before there was one.
+    last_refused: i64,
     /// Calls without an end.
     open_calls: BTreeSet<String>,
     repetition: Repetition,
@@ -238,8 +245,6 @@ impl Charges {
             (Some("resumed"), ActionState::Succeeded) => {
                 let added: Option<Amounts> = field(entry, "added");
                 self.repetition.forgive();
-                let adds_calls = added.as_ref().is_some_and(|added| added.contains_key(&Key::ToolCalls));
-                self.call_refused = self.call_refused && !adds_calls;
                 for (key, amount) in added.unwrap_or_default() {
                     let sum = self.added.entry(key).or_default();
                     *sum = sum.saturating_add(amount);
@@ -247,10 +252,8 @@ impl Charges {
             }
             _ => {}
         }
-        if entry.state.is_final() && self.open_calls.remove(&entry.action) {
-            self.repetition.take(entry);
-            let milliseconds = field(entry, "milliseconds").unwrap_or(0);
-            self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
+        if self.open_calls.contains(&entry.action) {
+            self.call_went_on(entry);
         }
         if entry.state.is_final()
             && let Some(run) = self.running.remove(&entry.action)
@@ -271,9 +274,28 @@ impl Charges {
         self.open_calls.insert(entry.action.clone());
         if field(entry, "charged").unwrap_or(true) {
             self.calls = self.calls.saturating_add(1);
+            self.last_charged = entry.seq;
         } else {
-            self.call_refused = true;
+            self.last_refused = entry.seq;
         }
+    }
+
+    /// Whatever its end: what it took of its own is in that row. One that was lost is charged when that is written, and not again once it is settled.
+    /// What a crash cut off is not charged, since nobody knows for how long it went on; what it ran is, as far as that was reserved.
+    fn call_went_on(&mut self, entry: &Entry) {
+        let of_a_failure = || field(entry, "cost").map(|cost: Cost| cost.milliseconds);
+        let milliseconds = field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
+        self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
+        if entry.state.is_final() {
+            self.open_calls.remove(&entry.action);
+            self.repetition.take(entry);
+        }
+    }
+
+    /// What ended actions took.
+    #[must_use]
+    pub fn ended(&self) -> Cost {
+        self.ended
     }
 
     /// How often the same came back.

@@ -2,7 +2,7 @@
 //! marked as unverified.
 
 use super::digest::ObjectId;
-use super::outside::{Origin, accept, plain};
+use super::outside::{Speaker, accept, plain};
 use super::repo_path::RepoPath;
 use super::task::Recorded;
 use crate::error::Result;
@@ -134,7 +134,7 @@ pub struct FindingObject {
     /// False where it has no references.
     pub verified: bool,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: Speaker,
     /// True: the words are nobody's whom the harness trusts.
     pub untrusted: bool,
     /// When, RFC 3339.
@@ -156,7 +156,7 @@ impl FindingObject {
             refs: refs.iter().map(ToString::to_string).collect(),
             blobs: refs.iter().filter_map(blob).collect(),
             verified: noted.value.is_verified(),
-            origin: Origin::Worker,
+            origin: Speaker::Worker,
             untrusted: true,
             noted_at: noted.at.clone(),
         }

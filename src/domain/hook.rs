@@ -16,7 +16,7 @@ const FIELDS: [&str; 4] = ["event", "kind", "command", "timeout"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// A worker's call was authorized, and is not yet charged or carried out.
+    /// A worker's call, charged on its arrival, may reach what it names, and is not yet carried out.
     BeforeAction,
     /// A worker's call has its result.
     AfterAction,

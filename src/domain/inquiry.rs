@@ -4,7 +4,7 @@
 //! Both are the results of the worker's own actions; the id of that action is what a person answers to. An answer is an action of its own.
 
 use super::amendment::{Amended, Proposal};
-use super::outside::{Origin, accept, plain};
+use super::outside::{Speaker, accept, plain};
 use super::task::{Recorded, TaskView};
 use crate::error::{Code, Failure, Result};
 use schemars::JsonSchema;
@@ -154,7 +154,7 @@ pub struct QuestionObject {
     /// In the worker's words.
     pub text: String,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: Speaker,
     /// True: the words are nobody's whom the harness trusts.
     pub untrusted: bool,
     /// When, RFC 3339.
@@ -174,7 +174,7 @@ pub struct HintObject {
     /// The client, as it calls itself.
     pub through: String,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: Speaker,
     /// True: the words are nobody's whom the harness trusts.
     pub untrusted: bool,
     /// When, RFC 3339.
@@ -184,7 +184,7 @@ pub struct HintObject {
 impl HintObject {
     fn new(hint: &Recorded<Hint>) -> Self {
         let Hint { text, through, .. } = hint.value.clone();
-        Self { text, through, origin: Origin::Client, untrusted: true, at: hint.at.clone() }
+        Self { text, through, origin: Speaker::Client, untrusted: true, at: hint.at.clone() }
     }
 }
 
@@ -195,7 +195,7 @@ pub struct AnswerObject {
     /// In the person's words.
     pub text: String,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: Speaker,
     /// When, RFC 3339.
     pub answered_at: String,
     /// The action that recorded it.
@@ -208,12 +208,12 @@ impl QuestionObject {
         Self {
             id: asked.action.clone(),
             text: asked.value.text.clone(),
-            origin: Origin::Worker,
+            origin: Speaker::Worker,
             untrusted: true,
             asked_at: asked.at.clone(),
             answer: answer.map(|reply| AnswerObject {
                 text: reply.value.text.clone(),
-                origin: Origin::Person,
+                origin: Speaker::Person,
                 answered_at: reply.at.clone(),
                 reference: reply.action.clone(),
             }),
@@ -249,7 +249,7 @@ pub struct AmendmentObject {
     /// Why, in the worker's words.
     pub reason: String,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: Speaker,
     /// True: the words are nobody's whom the harness trusts.
     pub untrusted: bool,
     /// When, RFC 3339.
@@ -272,7 +272,7 @@ impl AmendmentObject {
             id: wish.action.clone(),
             change: Value::Object(wish.value.change.clone()),
             reason: wish.value.reason.clone(),
-            origin: Origin::Worker,
+            origin: Speaker::Worker,
             untrusted: true,
             proposed_at: wish.at.clone(),
             answer: decided.map(|_| if version.is_some() { "yes" } else { "no" }.to_owned()),

@@ -20,7 +20,8 @@ pub struct Repetition {
     counts: BTreeMap<Sha256, u64>,
     /// The highest count since something was new, with the tool.
     most: Option<(String, u64)>,
-    last: u64,
+    /// The last call that counted, and how often it had come back by then.
+    last: Option<(String, u64)>,
 }
 
 /// Refusals that stop the task: they follow from its state, and repeating them says nothing about the call.
@@ -38,9 +39,10 @@ impl Repetition {
         }
         let count = self.counts.entry(print).or_default();
         *count += 1;
-        self.last = *count;
-        if self.last > self.most() {
-            self.most = Some((entry.tool.clone(), self.last));
+        let count = *count;
+        self.last = Some((entry.action.clone(), count));
+        if count > self.most() {
+            self.most = Some((entry.tool.clone(), count));
         }
     }
 
@@ -48,7 +50,7 @@ impl Repetition {
     pub fn forgive(&mut self) {
         self.counts.clear();
         self.most = None;
-        self.last = 0;
+        self.last = None;
     }
 
     /// The highest count since something was new.
@@ -63,17 +65,16 @@ impl Repetition {
         self.most.as_ref().filter(|(_, count)| *count >= limit.max(2)).map(|(tool, _)| tool.as_str())
     }
 
-    /// What to say with the answer of the last call: how often it came back, where that is worth a word.
+    /// What to say with the answer of this call, if it was the last one that counted: how often it came back, where that is worth a word.
     #[must_use]
-    pub fn warning(&self, limit: u64) -> Option<String> {
+    pub fn warning(&self, action: &str, limit: u64) -> Option<String> {
         let from = WARN_FROM.min(limit.saturating_sub(1)).max(2);
-        (self.last >= from).then(|| {
-            format!(
-                "this is the same call with the same result for the {} time; at {} the task stops",
-                ordinal(self.last),
-                limit.max(2)
-            )
-        })
+        let (_, count) = self.last.as_ref().filter(|(last, count)| last == action && *count >= from)?;
+        Some(format!(
+            "this is the same call with the same result for the {} time; at {} the task stops",
+            ordinal(*count),
+            limit.max(2)
+        ))
     }
 }
 
@@ -140,8 +141,9 @@ mod tests {
     #[test]
     fn the_third_is_warned_of_and_the_fifth_stops() {
         let same = |n| std::iter::repeat_with(|| failed("apply_patch", "a", "patch.invalid")).take(n);
-        assert_eq!(after(same(2)).warning(5), None);
-        assert!(after(same(3)).warning(5).is_some_and(|text| text.contains("3rd")));
+        assert_eq!(after(same(2)).warning("", 5), None);
+        assert!(after(same(3)).warning("", 5).is_some_and(|text| text.contains("3rd")));
+        assert_eq!(after(same(3)).warning("one whose outcome is not known", 5), None);
         assert_eq!(after(same(4)).stopped(5), None);
         assert_eq!(after(same(5)).stopped(5), Some("apply_patch"));
         assert_eq!(after(same(1)).stopped(1), None);

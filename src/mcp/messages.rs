@@ -8,6 +8,7 @@ use crate::domain::document::Node;
 use rmcp::model::{ClientRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Error numbers of JSON-RPC.
 const PARSE_ERROR: i32 = -32700;
@@ -121,7 +122,8 @@ fn placed(mut message: RxJsonRpcMessage<RoleServer>, called: Option<Called>) -> 
     };
     let id = request.id.clone();
     if let (ClientRequest::CallToolRequest(call), Some(called)) = (&mut request.request, called) {
-        call.extensions.insert(called);
+        // Its arguments may be large, and several parts of the server look at them.
+        call.extensions.insert(Arc::new(called));
     }
     Heard::Message(Box::new(message), Some(id))
 }
@@ -149,7 +151,7 @@ mod tests {
             panic!("{line} is no request")
         };
         let ClientRequest::CallToolRequest(call) = request.request else { panic!("{line} is no call") };
-        call.extensions.get::<Called>().expect("the call as it came").clone()
+        Called::clone(call.extensions.get::<Arc<Called>>().expect("the call as it came"))
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let mut door = Door::open(session, named)?;
     let shelf = Shelf::default();
     look(&door, &shelf)?;
-    let instructions = answers::instructions(&report::brief(session, named)?.without_output().text());
+    let brief = report::brief(session, named)?.for_instructions().text();
+    let instructions = answers::instructions(&brief, &door.tools()?);
     let stop = Stop::new();
     let failed = |e: std::io::Error| Failure::internal(format!("the connection cannot be set up: {e}"));
     stop.watch(channel.output.try_clone().map_err(failed)?)?;

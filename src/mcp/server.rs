@@ -33,7 +33,7 @@ pub enum Job {
 /// One call on its way to the gate.
 pub struct Call {
     /// Name and arguments.
-    pub called: Called,
+    pub called: Arc<Called>,
     /// Whether the client has called it off.
     pub is_off: Box<dyn Fn() -> bool + Send + Sync>,
     /// Where progress goes; it may be dropped where the client is slow.
@@ -158,14 +158,14 @@ impl ServerHandler for Server {
         _request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let called = context.extensions.get::<Called>().cloned();
+        let called = context.extensions.get::<Arc<Called>>().cloned();
         let called = called.ok_or_else(|| ErrorData::internal_error("the call was lost on its way", None))?;
         let cancellation = context.ct.clone();
         let (progress, steps) = mpsc::channel(16);
         let (reply, answer) = oneshot::channel();
         let (looked, changed) = oneshot::channel();
         let is_off = Box::new(move || cancellation.is_cancelled());
-        self.give(Job::Call(Call { called: called.clone(), is_off, progress, reply }, looked))?;
+        self.give(Job::Call(Call { called: Arc::clone(&called), is_off, progress, reply }, looked))?;
         tell_of_other_tools(context.peer.clone(), changed);
         let answer = match context.meta.get_progress_token() {
             Some(token) => accompanied(answer, steps, &context.peer, token).await,

@@ -1,7 +1,8 @@
 //! When a server has to end before its input does: the client has gone, or a signal came.
 //!
-//! One thread waits for both. It lives until the process ends; nothing has to wake it. The first signal asks, a second one of the same process
-//! ends it at once: the ledger can take that, and a work that does not listen must not keep anybody.
+//! One thread waits for both, another one for whatever the reason is, and bounds how long the end may take. They live until the process ends; nothing has to
+//! wake them. The first signal asks, a second one of the same process ends it at once. The ledger and the worktree can take an end at any moment, like
+//! that of a crash, and a work that does not listen must neither keep anybody nor hold the task's lock for nobody.
 
 use crate::error::{Failure, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long it may take to end after a signal.
+/// How long it may take to end once there is a reason.
 const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Why a server ends early.
@@ -26,6 +27,18 @@ pub enum Reason {
     Signal(u8),
     /// It cannot go on by its own fault.
     Fault,
+}
+
+impl Reason {
+    /// The exit code of a process that did not come to its end in time.
+    fn exit_code(self) -> i32 {
+        match self {
+            // Nobody is there to be told.
+            Self::Gone => 0,
+            Self::Signal(number) => 128 + i32::from(number),
+            Self::Fault => i32::from(Failure::internal("").exit_code()),
+        }
+    }
 }
 
 /// Whether a server has to end early. Clones speak of the same server.
@@ -56,9 +69,16 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Waits until it has to end.
-    pub async fn asked(&self) {
-        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    /// Waits until it has to end; the reason.
+    pub async fn asked(&self) -> Reason {
+        // The sender is this value's own, so the channel is open.
+        self.0
+            .subscribe()
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| *reason)
+            .unwrap_or(Reason::Fault)
     }
 
     /// Watches for signals and for the end of whoever reads `output`.
@@ -69,12 +89,14 @@ impl Stop {
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             register(signal, &number, &tell).map_err(failed)?;
         }
-        let stop = self.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
+        let (asks, bounds) = (self.clone(), self.clone());
+        std::thread::spawn(move || asks.wait(&wake, &output, &number));
         std::thread::spawn(move || {
-            let number = stop.wait(&wake, &output, &number);
-            // A client that reads nothing keeps whoever writes to it from ever coming to an end; the ledger can take that.
+            let reason = runtime.block_on(bounds.asked());
+            // A client that reads nothing keeps whoever writes to it from ever coming to an end, and not every tool listens while it works.
             std::thread::sleep(LONGEST_END);
-            std::process::exit(128 + i32::from(number));
+            std::process::exit(reason.exit_code());
         });
         Ok(())
     }

@@ -3,6 +3,9 @@
 //! What holds: the messages are handed on in the order of their arrival; every request is answered once, under its own id; at the end of the input nothing
 //! ends until every request that came has its answer written; a client that has gone, or a signal, ends it at once. Writing has a thread of its
 //! own, so that a client that does not read cannot keep the rest from listening.
+//!
+//! What waits is bounded, by number and by bytes; the next request then has to wait, and the input behind it is left unread. A call that was called off counts until whoever handles it has
+//! let go of it ([`Slot`]): its arguments are kept for as long, since it is still refused in the ledger.
 
 use super::lines::Line;
 use super::messages::{self, Heard};
@@ -11,13 +14,16 @@ use rmcp::model::{ClientNotification, ClientRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// As many requests may wait for their answers; then the input is left unread until one has its own.
+/// As many requests may wait for their answers; then the next one waits until one has its own, and what is behind it is left unread.
 const MOST_WAITING: usize = 1024;
+
+/// Likewise once their lines have so many bytes together. What is kept of a line in memory is a multiple of it.
+const MOST_BYTES: usize = 16 << 20;
 
 type Written = oneshot::Receiver<std::io::Result<()>>;
 
@@ -33,6 +39,8 @@ pub struct Wire {
     opened: bool,
     /// An answer of our own that is being written.
     refusal: Option<Written>,
+    /// A request that was read, and for which there may be no room yet, with the length of its line. Whoever receives may give up waiting and come again.
+    next_request: Option<(Box<RxJsonRpcMessage<RoleServer>>, RequestId, usize)>,
 }
 
 impl Wire {
@@ -44,7 +52,16 @@ impl Wire {
         input_ended: InputEnd,
     ) -> Self {
         let writer = Writer::start(output, stop.clone());
-        Self { lines, writer, waiting: Waiting::new(), stop, input_ended, opened: false, refusal: None }
+        Self {
+            lines,
+            writer,
+            waiting: Waiting::new(),
+            stop,
+            input_ended,
+            opened: false,
+            refusal: None,
+            next_request: None,
+        }
     }
 
     async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -53,10 +70,20 @@ impl Wire {
                 let _ = written.await;
                 self.refusal = None;
             }
-            self.waiting.until_fewer_than(MOST_WAITING).await;
+            if self.next_request.is_some() {
+                self.waiting.until_there_is_room().await;
+            }
+            if let Some((mut message, id, bytes)) = self.next_request.take() {
+                match self.admit(&mut message, Some(id), bytes) {
+                    Ok(true) => return Some(*message),
+                    Ok(false) => {}
+                    Err(id) => self.refusal = Some(self.writer.push(&messages::twice(&id))),
+                }
+                continue;
+            }
             let Some(line) = self.lines.recv().await else {
                 self.input_ended.tell();
-                self.waiting.until_fewer_than(1).await;
+                self.waiting.until_none().await;
                 return None;
             };
             let answer = match line {
@@ -64,10 +91,13 @@ impl Wire {
                 Line::Whole(line) => match messages::hear(&line) {
                     Heard::Nothing => continue,
                     Heard::Refused(answer) => answer,
-                    Heard::Message(message, id) => match self.admit(&message, id) {
+                    Heard::Message(message, Some(id)) => {
+                        self.next_request = Some((message, id, line.len()));
+                        continue;
+                    }
+                    Heard::Message(mut message, None) => match self.admit(&mut message, None, 0) {
                         Ok(true) => return Some(*message),
-                        Ok(false) => continue,
-                        Err(id) => messages::twice(&id),
+                        Ok(false) | Err(_) => continue,
                     },
                 },
             };
@@ -78,23 +108,28 @@ impl Wire {
     /// Whether a message is handed on; `Err` where its id is taken.
     fn admit(
         &mut self,
-        message: &RxJsonRpcMessage<RoleServer>,
+        message: &mut RxJsonRpcMessage<RoleServer>,
         id: Option<RequestId>,
+        bytes: usize,
     ) -> Result<bool, RequestId> {
         match message {
             RxJsonRpcMessage::<RoleServer>::Request(request) => {
                 self.opened |= opens(&request.request);
-                match id {
-                    Some(id) if !self.waiting.add(&id) => return Err(id),
-                    _ => return Ok(true),
+                let Some(id) = id else { return Ok(true) };
+                if !self.waiting.add(&id, bytes) {
+                    return Err(id);
                 }
+                if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                    call.extensions.insert(Arc::new(self.waiting.hold(&id)));
+                }
+                return Ok(true);
             }
             RxJsonRpcMessage::<RoleServer>::Notification(told) => {
                 // The SDK answers nothing any more where a request was called off.
                 if let ClientNotification::CancelledNotification(cancelled) = &told.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.waiting.remove(id);
+                    self.waiting.call_off(id);
                 }
             }
             _ => {}
@@ -141,7 +176,7 @@ impl Transport<RoleServer> for Wire {
         let stop = self.stop.clone();
         tokio::select! {
             biased;
-            () = stop.asked() => None,
+            _ = stop.asked() => None,
             message = self.next() => message,
         }
     }
@@ -166,28 +201,117 @@ impl InputEnd {
     }
 }
 
-/// The requests that have no answer yet.
+/// The requests that have no answer yet, or whose calls are still kept by somebody.
 #[derive(Debug, Clone)]
-struct Waiting(Arc<watch::Sender<HashSet<RequestId>>>);
+struct Waiting(Arc<watch::Sender<Requests>>);
+
+#[derive(Debug, Default)]
+struct Requests {
+    known: HashMap<RequestId, Request>,
+    /// Of all their lines.
+    bytes: usize,
+    /// How many there have been, so that one is told from a later one with its id.
+    made: u64,
+}
+
+#[derive(Debug)]
+struct Request {
+    number: u64,
+    bytes: usize,
+    /// Its call is kept by whoever handles it.
+    is_held: bool,
+    /// There will be no answer.
+    is_off: bool,
+}
+
+/// A call's place among the requests that wait. It goes with the call, and is given back once that is dropped and no answer can come.
+#[derive(Debug)]
+struct Slot {
+    waiting: Waiting,
+    id: RequestId,
+    number: u64,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.waiting.let_go(&self.id, self.number);
+    }
+}
 
 impl Waiting {
     fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(HashSet::new())))
+        Self(Arc::new(watch::Sender::new(Requests::default())))
     }
 
     /// False where the id is taken.
-    fn add(&self, id: &RequestId) -> bool {
-        let mut fresh = false;
-        self.0.send_modify(|ids| fresh = ids.insert(id.clone()));
-        fresh
+    fn add(&self, id: &RequestId, bytes: usize) -> bool {
+        self.0.send_if_modified(|requests| {
+            if requests.known.contains_key(id) {
+                return false;
+            }
+            requests.made += 1;
+            requests.bytes += bytes;
+            let request = Request { number: requests.made, bytes, is_held: false, is_off: false };
+            requests.known.insert(id.clone(), request);
+            true
+        })
     }
 
+    /// For a request that was just added.
+    fn hold(&self, id: &RequestId) -> Slot {
+        let mut number = 0;
+        self.0.send_modify(|requests| {
+            if let Some(request) = requests.known.get_mut(id) {
+                request.is_held = true;
+                number = request.number;
+            }
+        });
+        Slot { waiting: self.clone(), id: id.clone(), number }
+    }
+
+    /// It has its answer.
     fn remove(&self, id: &RequestId) {
-        self.0.send_if_modified(|ids| ids.remove(id));
+        self.0.send_if_modified(|requests| requests.remove(id));
     }
 
-    async fn until_fewer_than(&self, bound: usize) {
-        let _ = self.0.subscribe().wait_for(|ids| ids.len() < bound).await;
+    /// Its client wants no answer, and none will be written.
+    fn call_off(&self, id: &RequestId) {
+        self.0.send_if_modified(|requests| match requests.known.get_mut(id) {
+            Some(request) if request.is_held => {
+                request.is_off = true;
+                false
+            }
+            _ => requests.remove(id),
+        });
+    }
+
+    fn let_go(&self, id: &RequestId, number: u64) {
+        self.0.send_if_modified(|requests| match requests.known.get_mut(id) {
+            Some(request) if request.number == number && request.is_off => requests.remove(id),
+            Some(request) if request.number == number => {
+                request.is_held = false;
+                false
+            }
+            _ => false,
+        });
+    }
+
+    async fn until_there_is_room(&self) {
+        let has_room =
+            |requests: &Requests| requests.known.len() < MOST_WAITING && requests.bytes < MOST_BYTES;
+        let _ = self.0.subscribe().wait_for(has_room).await;
+    }
+
+    async fn until_none(&self) {
+        let _ = self.0.subscribe().wait_for(|requests| requests.known.is_empty()).await;
+    }
+}
+
+impl Requests {
+    fn remove(&mut self, id: &RequestId) -> bool {
+        let removed = self.known.remove(id);
+        self.bytes -= removed.as_ref().map_or(0, |request| request.bytes);
+        removed.is_some()
     }
 }
 
@@ -301,6 +425,35 @@ mod tests {
             wire.opened = true;
             assert!(wire.receive().await.is_some() && wire.receive().await.is_some());
             assert!(wire.receive().await.is_none());
+        });
+    }
+
+    /// A loop of large calls that are called off at once, while none of them is looked at.
+    #[test]
+    fn calls_that_were_called_off_are_bounded_until_they_are_let_go() {
+        run(async {
+            let call = |id: i64| {
+                line(
+                    json!({"jsonrpc":"2.0","id":id,"method":"tools/call","params":{"name":"x","arguments":{"a": "y".repeat(7 << 20)}}}),
+                )
+            };
+            let off = |id: i64| {
+                line(json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":id}}))
+            };
+            let lines = (1..=6).flat_map(|id| [call(id), off(id)]).collect();
+            let (mut wire, _) = wire(lines);
+            wire.opened = true;
+            let mut kept = Vec::new();
+            let short = std::time::Duration::from_millis(500);
+            while let Ok(Some(message)) = tokio::time::timeout(short, wire.receive()).await {
+                kept.push(message);
+            }
+            assert_eq!(kept.len(), 6, "three calls and their ends: then there is no room");
+            kept.clear();
+            for _ in 0..6 {
+                assert!(wire.receive().await.is_some(), "the other three, each let go at once");
+            }
+            assert!(wire.receive().await.is_none(), "nobody waits for any of them");
         });
     }
 

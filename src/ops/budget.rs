@@ -7,7 +7,7 @@
 use super::session::{RunningAction, TaskWrite, load, milliseconds};
 use super::{Session, report};
 use crate::domain::action::Actor;
-use crate::domain::budget::{Cost, Member, Reservation, Standing, standing};
+use crate::domain::budget::{Cost, Member, Reservation, Spent, Standing, standing};
 use crate::domain::report::word;
 use crate::domain::task::{Record, TaskView, candidate_state};
 use crate::domain::verdict::{NEVER_RUN, Row, Verdict};
@@ -62,15 +62,27 @@ pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
     if let Some(repeated) = task.view.repeated() {
         return Err(repeated);
     }
-    let Some(spent) = task.view.spent() else { return Ok(()) };
+    task.view.spent().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?))
+}
+
+/// The same for a call that was charged on arrival: whoever has asked for more since then takes nothing of it away.
+pub fn require_left_for_charged(task: &TaskWrite<'_>) -> Result<()> {
+    match task.view.repeated() {
+        Some(repeated) => Err(repeated),
+        None => task.view.spent_for_runs().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?)),
+    }
+}
+
+/// The refusal of everything that would use more, with the candidate that is kept.
+pub fn exhausted(task: &TaskWrite<'_>, spent: &Spent) -> Result<Failure> {
     let Some(last) = task.view.candidates.last() else {
-        return Err(spent.refusal("there is no candidate yet"));
+        return Ok(spent.refusal("there is no candidate yet"));
     };
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let state = word(&candidate_state(&report::rows(&task.session.blobs(), &task.view, &evidence)?));
     let number = last.value.candidate;
     let refusal = spent.refusal(&format!("candidate {number} is kept ({})", state.replace('_', " ")));
-    Err(refusal.detail("candidate", number).detail("candidateState", state))
+    Ok(refusal.detail("candidate", number).detail("candidateState", state))
 }
 
 /// Somebody at a terminal, or the standing consent of the repository's owner.
@@ -123,10 +135,11 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// For runs that begin now.
+    /// For runs that begin now. Only a person goes beyond what is left; for anybody else the budget may have been spent since it was asked.
     #[must_use]
     pub fn of(task: &TaskWrite<'_>) -> Self {
-        if task.view.spent().is_some() { Self::None } else { Self::Left }
+        let is_spent = task.view.spent_for_runs().is_some();
+        if is_spent && is_a_person(task.session) { Self::None } else { Self::Left }
     }
 }
 
@@ -203,7 +216,7 @@ fn ask(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> 
     let view = load(ledger, task)?.ok_or_else(|| Failure::internal("the task has no rows any more"))?;
     let members = family(ledger, &view)?;
     let standing = standing(&members, task);
-    if let Some(spent) = standing.spent() {
+    if let Some(spent) = standing.spent_for_runs() {
         return Ok(Answer::Spent(spent.sentence()));
     }
     let slice = match held {

@@ -14,19 +14,28 @@ mod run;
 pub(super) use authorize::place;
 pub(super) use reference::require_own;
 
-use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds};
-use super::{budget, hooks, inquiry, report};
-use crate::domain::budget::Key;
-use crate::domain::call::{Arrived, Called};
+use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds, redacted};
+use super::{budget, hooks, inquiry};
+use crate::domain::budget::{Cost, Key, Spent, Standing};
+use crate::domain::call::{Arrived, Called, Origin};
 use crate::domain::digest::Sha256;
 use crate::domain::inquiry::{Hint, HintObject};
+use crate::domain::outside::clipped;
 use crate::domain::record::Record;
 use crate::domain::task::TaskView;
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
 use crate::tools::{ALWAYS, Call, Spec, specs};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::time::Instant;
+
+/// The most bytes that are shown of a name that is no tool's, or of what an answer's content came from.
+const LONGEST_NAME: usize = 64;
+const LONGEST_ORIGIN: usize = 1024;
+/// How many calls in a row of one connection are written down although they cost nothing. Whoever goes on after that gets the same refusal
+/// without a row: a ledger that anybody can make grow for nothing would be no better record. The next call that costs something is written again.
+const MOST_UNPAID: u32 = 100;
 
 /// One worker of one task: a connection, from its first call to its last.
 #[derive(Debug)]
@@ -36,6 +45,8 @@ pub struct Door<'s> {
     worker: String,
     /// What was read of the task so far, so that a call costs its own rows and not those of all calls before it.
     known: TaskView,
+    /// Calls since the last one that was charged.
+    unpaid: u32,
 }
 
 /// What goes on beside a call.
@@ -63,7 +74,7 @@ impl<'s> Door<'s> {
     pub fn open(session: &'s Session, named: Option<&str>) -> Result<Self> {
         let (_, view) = session.view(named)?;
         view.require_active()?;
-        Ok(Self { session, task: view.id.clone(), worker: fresh_id("w"), known: view })
+        Ok(Self { session, task: view.id.clone(), worker: fresh_id("w"), known: view, unpaid: 0 })
     }
 
     /// The task's id.
@@ -85,6 +96,7 @@ impl<'s> Door<'s> {
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
     pub fn call(&mut self, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+        let tool = &*self.shown(tool);
         match self.session.write_until(self.known.clone(), line.wants_to_stop) {
             Ok(mut task) => {
                 let answer = match task.require_active() {
@@ -107,19 +119,23 @@ impl<'s> Door<'s> {
     }
 
     /// The lock was not free in time: what could not even be looked at is written down and charged as well, planned and denied at once.
-    fn turned_away(&self, tool: &str, arguments: &Value, failure: Failure) -> Answer {
+    fn turned_away(&mut self, tool: &str, arguments: &Value, failure: Failure) -> Answer {
         let written = (|| {
             let mut ledger = Ledger::create(&self.session.layout)?;
             let mut view = self.known.clone();
             catch_up(&ledger, &mut view)?;
             view.require_active()?;
             let (session, basis) = (self.session, view.basis());
-            let mut action = RunningAction::new(session.actor, Some(&self.task), tool, arguments, basis)
-                .by(&session.origin);
+            let mut action =
+                RunningAction::new(session.actor, Some(&self.task), tool, arguments, basis).by(session);
             let (id, worker) = (action.id().to_owned(), self.worker.clone());
             let denied = failure.clone();
+            if self.unpaid >= MOST_UNPAID && without_call(&ledger, &mut view)?.is_some() {
+                return Err(denied);
+            }
             let failure = ledger.atomically(|ledger| {
-                let charged = has_call_left(ledger, &mut view)?;
+                let charged = without_call(ledger, &mut view)?.is_none();
+                self.unpaid = if charged { 0 } else { self.unpaid + 1 };
                 action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
                 Ok(action.deny(ledger, denied))
             })?;
@@ -131,12 +147,15 @@ impl<'s> Door<'s> {
         }
     }
 
-    fn enter(&self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+    fn enter(&mut self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+        if let Some(failure) = self.refused_as_before(task) {
+            return Answer { result: Err(failure), warning: None, action: None };
+        }
         let mut action = task.action(tool, arguments);
         let (id, arrived) = (action.id().to_owned(), Instant::now());
         let result = match self.arrive(task, &mut action) {
             Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
-            Ok(charged) => self.pass(task, (action, charged), tool, arguments, line),
+            Ok(lacking) => self.pass(task, (action, lacking), tool, arguments, line),
         };
         let ended = hooks::Ended {
             code: result.as_ref().err().map(Failure::code),
@@ -144,7 +163,7 @@ impl<'s> Door<'s> {
             bytes: result.as_ref().map_or(0, |value| value.to_string().len() as u64),
         };
         hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
-        match after(task) {
+        match after(task, &id) {
             Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
                 Answer {
@@ -153,30 +172,54 @@ impl<'s> Door<'s> {
                     action: Some(id),
                 }
             }
-            Ok((_, warning)) => {
-                let warning = warning.filter(|_| counts(&result));
-                Answer { result, warning, action: Some(id) }
-            }
+            Ok((_, warning)) => Answer { result, warning, action: Some(id) },
             Err(failure) => Answer { result: result.and(Err(failure)), warning: None, action: Some(id) },
         }
     }
 
-    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing.
-    fn arrive(&self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<bool> {
+    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing;
+    /// what it lacked then is what it is refused for, whatever a person adds while it is looked at.
+    fn arrive(&mut self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<Option<Spent>> {
         let worker = self.worker.clone();
         let TaskWrite { ledger, view, .. } = task;
-        ledger.atomically(|ledger| {
-            let charged = has_call_left(ledger, view)?;
+        let lacking = ledger.atomically(|ledger| {
+            let lacking = without_call(ledger, view)?;
+            let charged = lacking.is_none();
             action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
-            Ok(charged)
-        })
+            Ok(lacking)
+        })?;
+        self.unpaid = if lacking.is_none() { 0 } else { self.unpaid + 1 };
+        Ok(lacking)
+    }
+
+    /// The refusal of a worker that has been refused over and over since nothing is left, and that goes on although it still is so.
+    fn refused_as_before(&self, task: &TaskWrite<'_>) -> Option<Failure> {
+        let standing = task.view.standing.as_ref().filter(|_| self.unpaid >= MOST_UNPAID)?;
+        let lacking = standing.without_call()?;
+        Some(budget::exhausted(task, &lacking).unwrap_or_else(|failure| failure))
+    }
+
+    /// Where an answer's content came from, as it is written down: a pattern is the worker's words.
+    fn kept(&self, origin: &Origin) -> Origin {
+        Origin {
+            of: clipped(&redacted(self.session, &origin.of), LONGEST_ORIGIN).into_owned(),
+            ..origin.clone()
+        }
+    }
+
+    /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold anything.
+    fn shown<'a>(&self, tool: &'a str) -> Cow<'a, str> {
+        if specs().iter().any(|spec| spec.name == tool) {
+            return Cow::Borrowed(tool);
+        }
+        Cow::Owned(clipped(&redacted(self.session, tool), LONGEST_NAME).into_owned())
     }
 
     /// The rest of the way, in the fixed order.
     fn pass(
         &self,
         task: &mut TaskWrite<'_>,
-        (mut action, charged): (RunningAction, bool),
+        (mut action, lacking): (RunningAction, Option<Spent>),
         tool: &str,
         arguments: &Value,
         line: &Line<'_>,
@@ -192,21 +235,23 @@ impl<'s> Door<'s> {
             .and_then(|call| task.require_wanted().map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
-            .and_then(|call| require_budget(task, charged).map(|()| call))
+            .and_then(|call| require_budget(task, lacking.as_ref()).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));
         let (call, noted) = match admitted {
             Ok(call) => call,
             Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
-        let started = Instant::now();
-        match run::run(task, &action, &call, noted, (&self.worker, line)) {
+        let (started, before) = (Instant::now(), task.view.charges.ended());
+        let ran = run::run(task, &action, &call, noted, (&self.worker, line));
+        let cost = own_cost(task, started, before);
+        match ran {
             Ok(outcome) => {
                 let called = Called {
                     worker: self.worker.clone(),
                     result: Sha256::of_json(outcome.novelty.as_ref().unwrap_or(&outcome.value)),
-                    milliseconds: if outcome.charged_otherwise { 0 } else { milliseconds(started.elapsed()) },
-                    origin: outcome.origin,
+                    milliseconds: cost.milliseconds,
+                    origin: outcome.origin.map(|origin| self.kept(&origin)),
                     seen: outcome.seen,
                     effect: outcome.effect,
                 };
@@ -214,15 +259,24 @@ impl<'s> Door<'s> {
                 Ok(outcome.value)
             }
             Err(run::Stopped::WithoutEffect(failure)) => {
-                Err(action.fail(&mut task.ledger, for_a_worker(&task.view, failure)))
+                Err(action.fail_charged(&mut task.ledger, cost, for_a_worker(&task.view, failure)))
             }
-            Err(run::Stopped::Open(failure)) => Err(action.lose(&mut task.ledger, failure)),
+            Err(run::Stopped::Open(failure)) => Err(action.lose_charged(&mut task.ledger, cost, failure)),
         }
     }
 }
 
+/// What a call took beyond what its own runs are charged with. They are this task's, whose lock is held, and have ended in the ledger.
+fn own_cost(task: &mut TaskWrite<'_>, started: Instant, before: Cost) -> Cost {
+    let elapsed = milliseconds(started.elapsed());
+    // Where the rows cannot be read, all of it is this call's.
+    let _ = catch_up(&task.ledger, &mut task.view);
+    let of_runs = task.view.charges.ended().milliseconds.saturating_sub(before.milliseconds);
+    Cost { milliseconds: elapsed.saturating_sub(of_runs), output_bytes: 0 }
+}
+
 /// The names that a task's worker may call.
-fn allowed(view: &TaskView) -> Result<Vec<String>> {
+pub(super) fn allowed(view: &TaskView) -> Result<Vec<String>> {
     let mut names = view.opened()?.contract.allowed_tools.clone();
     names.extend(ALWAYS.iter().map(|name| (*name).to_owned()));
     names.retain(|name| name != "shell");
@@ -246,27 +300,25 @@ fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
     .advice("Use a tool that is allowed, or propose an amendment of allowedTools."))
 }
 
-fn has_call_left(ledger: &Ledger, view: &mut TaskView) -> Result<bool> {
+fn without_call(ledger: &Ledger, view: &mut TaskView) -> Result<Option<Spent>> {
     catch_up(ledger, view)?;
     budget::attach(ledger, view)?;
-    Ok(view.standing.as_ref().is_none_or(crate::domain::budget::Standing::has_call_left))
+    Ok(view.standing.as_ref().and_then(Standing::without_call))
 }
 
-/// What was charged on arrival is this call's; anything else that is spent, or a task that was stopped, refuses it.
-fn require_budget(task: &TaskWrite<'_>, charged: bool) -> Result<()> {
-    budget::require_left(task)?;
-    if charged {
-        Ok(())
-    } else {
-        Err(Failure::internal("a call was not charged although something was left"))
+/// What was charged on arrival is this call's; what a run would lack now, or that the task was stopped, refuses it all the same.
+fn require_budget(task: &TaskWrite<'_>, lacking: Option<&Spent>) -> Result<()> {
+    match lacking {
+        Some(lacking) => Err(budget::exhausted(task, lacking)?),
+        None => budget::require_left_for_charged(task),
     }
 }
 
 /// What the task's rows say after a call: the failure that stops it, or a word of warning.
-fn after(task: &mut TaskWrite<'_>) -> Result<(Option<Failure>, Option<String>)> {
+fn after(task: &mut TaskWrite<'_>, action: &str) -> Result<(Option<Failure>, Option<String>)> {
     task.refresh()?;
     let limit = task.view.limits().of(Key::RepeatedFailures);
-    Ok((task.view.repeated(), task.view.charges.repetition().warning(limit)))
+    Ok((task.view.repeated(), task.view.charges.repetition().warning(action, limit)))
 }
 
 /// What generally comes next at the command line is of no use to a worker.
@@ -289,10 +341,4 @@ fn counts(result: &Result<Value>) -> bool {
         )
     };
     result.as_ref().err().is_none_or(|failure| !of_the_state(failure))
-}
-
-/// The brief report as a tool's answer.
-fn status(task: &TaskWrite<'_>) -> Result<Value> {
-    let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
-    serde_json::to_value(brief).map_err(|e| Failure::internal(format!("a report cannot be written: {e}")))
 }

@@ -54,7 +54,7 @@ pub struct Ended {
     pub bytes: u64,
 }
 
-/// Before a worker's call is charged and carried out. The failure is `permission.denied` and names the guard that blocked it.
+/// Before a worker's call, which was charged on its arrival, is carried out. The failure is `permission.denied` and names the guard that blocked it.
 pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
     let opened = task.view.opened()?;
     let told = json!({

@@ -82,7 +82,8 @@ fn open_named(
     session.blobs().put(document)?;
     let basis = json!({ "contract": seal, "policySha256": prepared.opened.effective.policy_sha256 });
     let params = json!({ "contract": seal.sha256 });
-    let mut action = RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis);
+    let mut action =
+        RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis).by(session);
     action.dispatch(&mut ledger)?;
     drop(naming);
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {

@@ -1,14 +1,20 @@
 //! An action on its way through its states: every row that it writes to the ledger goes through the one transition function.
 
+use super::session::Session;
 use crate::domain::action::{ActionState, Actor};
 use crate::domain::budget::Cost;
 use crate::domain::digest::Sha256;
 use crate::domain::entry::Entry;
+use crate::domain::outside::clipped;
 use crate::domain::task::{Decision, Record};
 use crate::error::{Failure, Result};
+use crate::process::Secrets;
 use crate::store::{Draft, Ledger};
 use serde::Serialize;
 use serde_json::Value;
+
+/// The most bytes of one text in a failure. Longer ones are somebody's arguments, quoted.
+const LONGEST_TEXT: usize = 16 << 10;
 
 /// An action on its way. Every row that it writes goes through the one transition function.
 #[derive(Debug)]
@@ -16,6 +22,8 @@ use serde_json::Value;
 pub struct RunningAction {
     template: Draft,
     state: Option<ActionState>,
+    /// What must stand in no failure that it ends with.
+    secrets: Secrets,
 }
 
 impl RunningAction {
@@ -35,12 +43,14 @@ impl RunningAction {
                 key: None,
             },
             state: None,
+            secrets: Secrets::new(&[]),
         }
     }
 
-    /// The same, by another channel than the command line.
-    pub fn by(mut self, origin: &str) -> Self {
-        origin.clone_into(&mut self.template.origin);
+    /// The same, by the session's channel, and without its secrets.
+    pub fn by(mut self, session: &Session) -> Self {
+        session.origin.clone_into(&mut self.template.origin);
+        self.secrets = session.machine.secrets().clone();
         self
     }
 
@@ -60,6 +70,7 @@ impl RunningAction {
                 key: None,
             },
             state: Some(last.state),
+            secrets: Secrets::new(&[]),
         }
     }
 
@@ -169,7 +180,7 @@ impl RunningAction {
         self.end_with(ledger, &[ActionState::FailedWithoutEffect], None, failure)
     }
 
-    /// The same for a run, with what it took.
+    /// The same for a run or a call, with what it took.
     pub fn fail_charged(&mut self, ledger: &mut Ledger, cost: Cost, failure: Failure) -> Failure {
         self.end_with(ledger, &[ActionState::FailedWithoutEffect], Some(cost), failure)
     }
@@ -188,6 +199,11 @@ impl RunningAction {
         self.end_with(ledger, &[ActionState::OutcomeUnknown], None, failure)
     }
 
+    /// The same for a call, with what it took.
+    pub fn lose_charged(&mut self, ledger: &mut Ledger, cost: Cost, failure: Failure) -> Failure {
+        self.end_with(ledger, &[ActionState::OutcomeUnknown], Some(cost), failure)
+    }
+
     fn end_with(
         &mut self,
         ledger: &mut Ledger,
@@ -195,7 +211,7 @@ impl RunningAction {
         cost: Option<Cost>,
         failure: Failure,
     ) -> Failure {
-        let failure = failure.reference(self.id());
+        let failure = self.fit_to_keep(failure).reference(self.id());
         let record = Record::Failure { failure: failure.clone(), cost };
         let result = match record.to_value() {
             Ok(result) => result,
@@ -204,6 +220,27 @@ impl RunningAction {
         match self.write(ledger, states.iter().map(|state| (*state, result.clone()))) {
             Ok(_) => failure,
             Err(second) => failure.also([second]),
+        }
+    }
+
+    /// A failure quotes what was given to whoever failed, and what programs said: neither secrets of that nor any length is kept.
+    fn fit_to_keep(&self, failure: Failure) -> Failure {
+        let Ok(told) = serde_json::to_value(&failure) else { return failure };
+        let kept = self.fit(&told);
+        if kept == told {
+            return failure;
+        }
+        // A word of the failure's own that is somebody's secret leaves nothing of it but its code.
+        serde_json::from_value(kept).unwrap_or_else(|_| Failure::new(failure.code(), "it cannot be shown"))
+    }
+
+    fn fit(&self, value: &Value) -> Value {
+        let text = |text: &String| clipped(&self.secrets.redact_text(text), LONGEST_TEXT).into_owned();
+        match value {
+            Value::String(own) => Value::String(text(own)),
+            Value::Array(items) => items.iter().map(|item| self.fit(item)).collect(),
+            Value::Object(fields) => fields.iter().map(|(key, own)| (text(key), self.fit(own))).collect(),
+            other => other.clone(),
         }
     }
 

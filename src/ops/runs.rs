@@ -106,7 +106,8 @@ fn end(attempt: &Attempt) -> String {
     }
 }
 
-fn object(value: &impl serde::Serialize) -> Map<String, Value> {
+/// A value as a JSON object, for the rows that answers hold.
+pub fn object(value: &impl serde::Serialize) -> Map<String, Value> {
     match json!(value) {
         Value::Object(object) => object,
         _ => Map::new(),

@@ -9,11 +9,14 @@ use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::materialise::Held;
 use crate::git::{Quarantine, Repository};
+use crate::process::{Secrets, secret_values};
 use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
 use crate::store::{Blobs, Claim, Layout, Ledger};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 pub use super::running::{RunningAction, fresh_id, random_hex};
@@ -53,11 +56,27 @@ pub struct Machine {
     /// This program's file, to start the supervising helper.
     pub program: PathBuf,
     /// The caller's environment.
-    pub vars: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    pub vars: Vec<(OsString, OsString)>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
     /// The user's cache directory.
     pub cache: Option<PathBuf>,
+    /// What of the environment must be seen nowhere, once somebody has asked for it.
+    secrets: OnceLock<Secrets>,
+}
+
+impl Machine {
+    /// By what a process found out.
+    #[must_use]
+    pub fn new(program: PathBuf, vars: Vec<(OsString, OsString)>) -> Self {
+        Self { program, vars, home: None, cache: None, secrets: OnceLock::new() }
+    }
+
+    /// The values of all variables whose names look like secrets, made ready to be looked for.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        self.secrets.get_or_init(|| Secrets::new(&secret_values(&self.vars)))
+    }
 }
 
 /// The repository, its store and the caller.
@@ -247,13 +266,13 @@ impl Session {
 /// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
 #[must_use]
 pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
-    crate::process::secret_values(&session.machine.vars)
+    secret_values(&session.machine.vars)
 }
 
 /// A text of a worker's without any value that must be seen nowhere.
 #[must_use]
 pub fn redacted(session: &Session, text: &str) -> String {
-    crate::process::Secrets::new(&secrets(session)).redact_text(text)
+    session.machine.secrets().redact_text(text)
 }
 
 /// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
@@ -300,7 +319,7 @@ impl TaskWrite<'_> {
     /// An action of whoever called, on this task's basis; nothing of it is written yet.
     pub fn action(&self, tool: &str, params: &impl Serialize) -> RunningAction {
         let (session, id) = (self.session, self.view.id.as_str());
-        RunningAction::new(session.actor, Some(id), tool, params, self.view.basis()).by(&session.origin)
+        RunningAction::new(session.actor, Some(id), tool, params, self.view.basis()).by(session)
     }
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.

@@ -307,7 +307,7 @@ fn run(
         &params,
         task.view.basis(),
     )
-    .by(&task.session.origin);
+    .by(task.session);
     let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
     let Some(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);

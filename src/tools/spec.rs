@@ -61,11 +61,12 @@ fn looking() -> Vec<Spec> {
 
 fn working() -> Vec<Spec> {
     vec![
-        looks(
-            spec::<RunCheck, Checked>("run_check", "Run one check"),
-            "Captures the worktree and runs one verifier of the contract on it. Gives the verdict, the error to begin with and the whole log by \
-             reference.",
-        ),
+        Spec {
+            description: "Captures the worktree and runs one verifier of the contract on it. Gives the verdict, the error to begin with and the \
+                          whole log by reference.",
+            idempotent: true,
+            ..spec::<RunCheck, Checked>("run_check", "Run one check")
+        },
         Spec {
             description: "Changes files of the worktree: a unified diff, a `*** Begin Patch` block, or search/replace blocks. Every hunk has to \
                           match exactly once; all files are changed or none. Quote the gitBlob that read_file gave in `expected`.",

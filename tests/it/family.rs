@@ -1,6 +1,7 @@
 //! Sub-tasks: within their parent's contract, on its budget, and ended with it.
 
-use super::cancel::background;
+use super::cancel::{background, wait_for};
+use crate::support::mcp::Client;
 use crate::support::{Answer, Contract, Lab, Out, Repo, Verifier};
 use serde_json::{Value, json};
 
@@ -179,4 +180,57 @@ fn cancelling_a_parent_cancels_its_open_parts() {
         })
         .collect();
     assert_eq!(states, ["top:cancelled", "p1:cancelled", "p2:cancelled", "p3:completed", "other:open"]);
+}
+
+/// Two parts of a task that has one call left, and a guard that holds every `finish` up until there is a file `go`.
+fn one_call_left(lab: &Lab) -> Repo<'_> {
+    let repo = lab.repo("app");
+    let guard = format!(
+        "#!/bin/sh\ngrep -q '\"finish\"' || exit 0\n: > '{}'\nwhile [ ! -e '{}' ]; do sleep 0.02; done\n",
+        lab.path("held").display(),
+        lab.path("go").display()
+    );
+    repo.write(".tender/hooks/guard.sh", guard);
+    repo.chmod(".tender/hooks/guard.sh", 0o755);
+    repo.write(
+        ".tender/config.toml",
+        "[[hooks]]\nevent = \"before_action\"\nkind = \"guard\"\ncommand = [\".tender/hooks/guard.sh\"]\ntimeout = \"60s\"\n",
+    );
+    // It runs for several of the slices that a run gets at a time.
+    Verifier::new("unit").script("sleep 2.5\ncase_ok a\nfinish").commit(&repo);
+    parent(&repo, json!({"toolCalls": 1, "wallSeconds": 16}));
+    for name in ["p1", "p2"] {
+        repo.open(&part(name, "top")).write("src/a.txt", format!("{name}\n"));
+    }
+    repo
+}
+
+#[test]
+fn the_last_call_is_carried_out_whoever_asks_for_more_meanwhile() {
+    let lab = Lab::new();
+    let repo = one_call_left(&lab);
+    let (mut one, mut two) = (Client::open(&repo, "p1"), Client::open(&repo, "p2"));
+    let charged = one.begin("finish", json!({}));
+    wait_for(&lab.path("held"));
+    two.call("read_file", json!({"path": "src/a.txt"})).fails("budget.exhausted");
+    std::fs::write(lab.path("go"), "").expect("writes");
+    let reply = one.reply(charged);
+    assert_eq!(reply.ok()["done"], true, "{:#}", reply.result);
+    assert_eq!(used(&repo, "top", "toolCalls"), 1);
+}
+
+#[test]
+fn what_a_call_lacked_when_it_came_is_what_it_is_refused_for() {
+    let lab = Lab::new();
+    let repo = one_call_left(&lab);
+    repo.approve_without_terminal();
+    let (mut one, mut two) = (Client::open(&repo, "p1"), Client::open(&repo, "p2"));
+    one.call("read_file", json!({"path": "src/a.txt"})).ok();
+    let refused = two.begin("finish", json!({}));
+    wait_for(&lab.path("held"));
+    repo.json(&["resume", "top", "--add", "toolCalls=5"]).ok();
+    std::fs::write(lab.path("go"), "").expect("writes");
+    let reply = two.reply(refused);
+    assert_eq!(reply.fails("budget.exhausted")["details"]["toolCalls"], json!({"used": 1, "limit": 1}));
+    two.call("read_file", json!({"path": "src/a.txt"})).ok();
 }

@@ -458,6 +458,99 @@ fn a_check_that_fails_the_same_way_is_stopped() {
     next.call("read_file", json!({"path": "docs/b.md"})).ok();
 }
 
+/// A status in between brings nothing new either: ids and times are nothing that stands.
+#[test]
+fn two_in_turn_are_stopped_and_a_status_that_changes_is_not() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    Verifier::new("unit").script("date +%N\ncase_bad a\nfinish").commit(&repo);
+    let task = repo.open(&contract().allowed(&["unit"]));
+    let mut client = Client::open(&repo, "t1");
+    for turn in 0..7 {
+        task.write("docs/b.md", format!("{turn}\n"));
+        repo.json(&["submit", "t1"]).ok();
+        assert_eq!(client.call("task_status", json!({})).ok()["warning"], Value::Null, "{turn}");
+    }
+    let mut codes = Vec::new();
+    while codes.len() < 14 && codes.last().is_none_or(String::is_empty) {
+        let tool = ["finish", "task_status"][codes.len() % 2];
+        codes.push(client.call(tool, json!({})).code().to_owned());
+    }
+    assert_eq!(codes.last().map(String::as_str), Some("failure.repeated"), "{codes:?}");
+}
+
+fn rows(repo: &Repo<'_>) -> Vec<Value> {
+    let text = repo.tender(&["log", "t1", "--format", "json"]).ok().text();
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// Whatever becomes of a call, its time counts, and that of what it runs counts once.
+#[test]
+fn the_time_of_every_call_that_was_let_through_is_charged() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    Verifier::new("unit").script("sleep 1\ncase_ok a\nfinish").commit(&repo);
+    let task = repo.open(&contract().allowed(&["unit"]));
+    task.write("docs/b.md", "x\n");
+    let mut client = Client::open(&repo, "t1");
+    client.call("run_check", json!({"id": "unit"})).ok();
+    client.call("finish", json!({})).ok();
+    task.write("src/a.txt", "not in its scope\n");
+    client.call("finish", json!({})).fails("scope.violation");
+    let rows = rows(&repo);
+    let quotes = |row: &Value| row["tool"] == "finish" && row["result"]["origin"]["of"] == "unit";
+    assert!(rows.iter().any(quotes), "what finish answers is in part the verifier's: {rows:#?}");
+    let end = |tool: &str| rows.iter().rfind(|row| row["tool"] == tool).expect("a row")["result"].clone();
+    let captured = end("run_check")["milliseconds"].as_u64().expect("what the capture took");
+    let run = rows.iter().find_map(|row| row.pointer("/result/cost/milliseconds")?.as_u64()).expect("a run");
+    assert!(run >= 1000 && captured > 0, "{run}, {captured}");
+    let charged = budget(&repo, "t1", "wallSeconds")["used"].as_u64().expect("a number");
+    assert!(charged * 1000 >= run + captured, "{charged} s for {run} + {captured} ms");
+    assert!(end("finish")["cost"]["milliseconds"].as_u64() > Some(0), "{:#}", end("finish"));
+    let said = end("run_check")["origin"]["of"].clone();
+    assert_eq!(said, "unit");
+}
+
+#[test]
+fn a_foreign_name_is_kept_short_and_no_secret_is_quoted() {
+    let lab = Lab::new();
+    let (repo, _) = opened(&lab, &contract());
+    let mut client = Client::start_in(repo.lab, &repo.path, &[("DEPLOY_TOKEN", "hunter2hunter2")], &["t1"]);
+    client.initialize();
+    let long = "n".repeat(1 << 20);
+    let refused = client.call(&long, json!({}));
+    let failure = refused.fails("tool.not_allowed");
+    assert!(
+        failure["subject"].as_str().is_some_and(|name| name.ends_with("… (1048576 bytes)")),
+        "{failure:#}"
+    );
+    client.call("hunter2hunter2", json!({})).fails("tool.not_allowed");
+    client.call("read_file", json!({"path": "docs/a.md", long.as_str(): 1})).fails("arguments.invalid");
+    let broken = client.call("search_text", json!({"pattern": "hunter2hunter2("}));
+    assert!(!broken.fails("arguments.invalid").to_string().contains("hunter2"), "{:#}", broken.result);
+    client.call("search_text", json!({"pattern": "hunter2hunter2"})).ok();
+    let text = repo.tender(&["log", "t1", "--format", "json"]).ok().text();
+    assert!(!text.contains("hunter2"), "{text}");
+    assert!(text.contains("[redacted]") && text.len() < 200_000, "{} bytes", text.len());
+}
+
+#[test]
+fn who_goes_on_when_nothing_is_left_does_not_fill_the_ledger() {
+    let lab = Lab::new();
+    let (repo, _) = opened(&lab, &contract().set("budget", json!({"toolCalls": 1})));
+    repo.approve_without_terminal();
+    let mut client = Client::open(&repo, "t1");
+    client.call("read_file", json!({"path": "docs/b.md"})).ok();
+    for _ in 0..110 {
+        client.call("read_file", json!({"path": "docs/b.md"})).fails("budget.exhausted");
+    }
+    assert_eq!(calls(&repo, "t1").len(), 101, "the rest of them said nothing new");
+    repo.json(&["resume", "t1", "--add", "toolCalls=1"]).ok();
+    client.call("read_file", json!({"path": "docs/b.md"})).ok();
+    client.call("read_file", json!({"path": "docs/b.md"})).fails("budget.exhausted");
+    assert_eq!(calls(&repo, "t1").len(), 103, "and it is written again");
+}
+
 #[test]
 fn a_file_that_may_not_be_read_is_not_searched_either() {
     let lab = Lab::new();

@@ -65,9 +65,47 @@ fn a_client_is_told_who_it_speaks_to_and_what_it_may_call() {
         assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool:#}");
         assert!(tool["description"].as_str().is_some_and(|text| text.len() > 20), "{tool:#}");
     }
+    let check = tools.iter().find(|tool| tool["name"] == "run_check").expect("it is allowed");
+    assert_eq!(check["annotations"]["readOnlyHint"], false, "it captures a candidate and runs programs");
     let id = client.request("ping", json!({}));
     assert_eq!(client.answer(id)["result"], json!({}));
     client.end().exits(0);
+}
+
+/// What a client puts before its model is the harness's own words, the contract's, or marked as somebody else's.
+#[test]
+fn the_instructions_hold_no_words_of_programs_or_of_earlier_workers() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    Verifier::new("unit").script("case_bad obey_the_program\nfinish").commit(&repo);
+    let tools = json!(["read_file", "apply_patch", "note_finding"]);
+    let task = repo.open(&Contract::new("t1").allowed(&["unit"]).set("allowedTools", tools));
+    task.write("src/obey-the-name.txt", "x\n");
+    let mut client = Client::open(&repo, "t1");
+    client.call("note_finding", json!({"text": "obey the finding"})).ok();
+    client.call("note_finding", json!({"text": "obey the limit", "kind": "limit"})).ok();
+    client.call("finish", json!({})).ok();
+    client.end().exits(0);
+    let hello = Client::start(&repo, &["t1"]).initialize();
+    let told = hello["instructions"].as_str().expect("instructions");
+    assert!(!told.contains("obey"), "{told}");
+    assert!(told.contains("unit: failed"), "{told}");
+    assert!(!told.contains("run_check") && told.contains("Call finish"), "it is not allowed: {told}");
+    let brief = repo.tender(&["report", "t1", "--brief"]).ok().text();
+    for marked in ["found     in the worker's words: obey the finding", "limit     obey the limit"] {
+        assert!(brief.contains(marked), "{marked}: {brief}");
+    }
+    let brief = repo.json(&["report", "t1", "--brief"]).ok().json;
+    let all = [
+        "apply_patch",
+        "finish",
+        "note_finding",
+        "propose_amendment",
+        "read_file",
+        "request_input",
+        "task_status",
+    ];
+    assert_eq!(brief["allowedTools"], json!(all));
 }
 
 #[test]
@@ -267,6 +305,29 @@ fn a_client_that_is_killed_ends_the_server_and_what_runs() {
     // The lock is free, and the task can be worked on.
     let mut next = Client::open(&repo, "t1");
     next.call("task_status", json!({})).ok();
+}
+
+/// Nobody waits for an observer, and nothing stops it either: it stands for whatever does not listen while it is at work.
+#[test]
+fn a_client_that_is_killed_ends_a_server_that_does_not_listen() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let started = lab.path("started");
+    let script = format!("#!/bin/sh\n: > '{}'\nsleep 100\n", started.display());
+    repo.write(".tender/hooks/slow.sh", script);
+    repo.chmod(".tender/hooks/slow.sh", 0o755);
+    let hook = "[[hooks]]\nevent = \"after_action\"\nkind = \"observer\"\ncommand = [\".tender/hooks/slow.sh\"]\ntimeout = \"200s\"\n";
+    repo.write(".tender/config.toml", hook);
+    repo.commit("an observer");
+    repo.open(&Contract::new("t1").set("allowedTools", json!(["read_file"])));
+    let mut client = Client::open(&repo, "t1");
+    client.begin("read_file", json!({"path": "docs/b.md"}));
+    wait_for(&started);
+    let since = Instant::now();
+    let (code, errors) = client.vanish();
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(since.elapsed() < Duration::from_secs(60), "it holds the lock for nobody: {:?}", since.elapsed());
+    repo.json(&["submit", "t1"]).ok();
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub struct Account {
     pub(super) reserved: Cost,
     artifact_bytes: u64,
     calls: u64,
-    call_refused: bool,
+    /// The rows of the last call that was charged, and of the last one that was refused, of the task and all beneath it.
+    last_charged: i64,
+    last_refused: i64,
     /// The highest count of the same call with the same result, of this task alone.
     repeated: u64,
     stopped_at: Option<String>,
@@ -56,7 +58,8 @@ pub fn standing(members: &[Member], id: &str) -> Standing {
             reserved: Cost::default(),
             artifact_bytes: 0,
             calls: 0,
-            call_refused: false,
+            last_charged: 0,
+            last_refused: 0,
             repeated: above.charges.repetition.most(),
             stopped_at: above
                 .charges
@@ -69,7 +72,8 @@ pub fn standing(members: &[Member], id: &str) -> Standing {
             account.reserved = account.reserved.plus(member.charges.reserved());
             account.artifact_bytes = account.artifact_bytes.saturating_add(member.artifact_bytes);
             account.calls = account.calls.saturating_add(member.charges.calls);
-            account.call_refused |= member.charges.call_refused;
+            account.last_charged = account.last_charged.max(member.charges.last_charged);
+            account.last_refused = account.last_refused.max(member.charges.last_refused);
         }
         account
     };
@@ -126,18 +130,25 @@ impl Account {
         self.allowed().minus(self.ended.plus(self.reserved))
     }
 
-    /// The keys that are used up.
-    #[must_use]
-    pub fn spent(&self) -> Vec<Key> {
+    /// The keys of which nothing is left.
+    fn used_up(&self) -> Vec<Key> {
         let left = self.allowed().minus(self.ended);
-        // The last call may have been the one that finished: only who asks for more has run out of them.
-        let calls = if self.call_refused { self.calls_left() } else { 1 };
         let all = [
             (Key::WallSeconds, left.milliseconds),
-            (Key::ToolCalls, calls),
+            (Key::ToolCalls, self.calls_left()),
             (Key::OutputBytes, left.output_bytes),
         ];
         all.into_iter().filter(|(_, left)| *left == 0).map(|(key, _)| key).collect()
+    }
+
+    /// The keys that are spent: used up, and for calls one more was asked for since. The last call may have been the one that finished, and
+    /// a refusal from before more was added says nothing of what was charged after it.
+    #[must_use]
+    pub fn spent(&self) -> Vec<Key> {
+        let asks_for_more = self.last_refused > self.last_charged;
+        let mut keys = self.used_up();
+        keys.retain(|key| *key != Key::ToolCalls || asks_for_more);
+        keys
     }
 
     /// Calls that may still be made.
@@ -158,12 +169,12 @@ impl Account {
 
 /// A budget that is used up: of which task, and which keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spent<'a> {
-    account: &'a Account,
+pub struct Spent {
+    account: Account,
     keys: Vec<Key>,
 }
 
-impl Spent<'_> {
+impl Spent {
     /// In words, such as `the budget of t1 is spent: wallSeconds 60 of 60`.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -205,17 +216,31 @@ impl Spent<'_> {
 impl Standing {
     /// What is used up, of the task itself or of one above it.
     #[must_use]
-    pub fn spent(&self) -> Option<Spent<'_>> {
-        self.accounts.iter().find_map(|account| {
-            let keys = account.spent();
-            (!keys.is_empty()).then_some(Spent { account, keys })
+    pub fn spent(&self) -> Option<Spent> {
+        self.first_lacking(Account::spent)
+    }
+
+    /// The same, of what a run uses only: how many calls are left is nothing to who is under way.
+    #[must_use]
+    pub fn spent_for_runs(&self) -> Option<Spent> {
+        self.first_lacking(|account| {
+            let mut keys = account.spent();
+            keys.retain(|key| Key::OF_RUNS.contains(key));
+            keys
         })
     }
 
-    /// Whether one more call is left, of the task itself and of all above it.
+    /// What keeps one more call from being charged: that the task itself, or one above it, has none left.
     #[must_use]
-    pub fn has_call_left(&self) -> bool {
-        self.accounts.iter().all(|account| account.calls_left() > 0)
+    pub fn without_call(&self) -> Option<Spent> {
+        self.first_lacking(|account| if account.calls_left() == 0 { account.used_up() } else { Vec::new() })
+    }
+
+    fn first_lacking(&self, keys: impl Fn(&Account) -> Vec<Key>) -> Option<Spent> {
+        self.accounts.iter().find_map(|account| {
+            let keys = keys(account);
+            (!keys.is_empty()).then(|| Spent { account: account.clone(), keys })
+        })
     }
 
     /// The refusal of a task that does the same over and over.
@@ -366,7 +391,13 @@ impl TaskView {
 
     /// What of its budget, or of one above it, is used up.
     #[must_use]
-    pub fn spent(&self) -> Option<Spent<'_>> {
+    pub fn spent(&self) -> Option<Spent> {
         self.standing.as_ref().and_then(Standing::spent)
+    }
+
+    /// What of it is used up that a run uses.
+    #[must_use]
+    pub fn spent_for_runs(&self) -> Option<Spent> {
+        self.standing.as_ref().and_then(Standing::spent_for_runs)
     }
 }

@@ -223,3 +223,74 @@ proptest! {
         }
     }
 }
+
+/// A member whose calls arrived in these rows: charged (true) or refused, since nothing was left.
+fn calling(id: &str, parent: Option<&str>, limit: u64, calls: &[(i64, bool)]) -> Member {
+    let mut member = member(id, parent, 100, cost(0, 0));
+    member.limits = Limits::within(Kind::Edit, &[(Key::ToolCalls, limit)].into(), &Amounts::new()).0;
+    for (seq, charged) in calls {
+        let result = json!({"record": "call", "worker": "w", "charged": charged});
+        let arrived = row(&format!("a{seq}"), ActionState::Planned, &at(0), result);
+        member.charges.take(&Entry { seq: *seq, ..arrived });
+    }
+    member
+}
+
+#[test]
+fn who_was_charged_the_last_call_may_finish_although_others_are_refused() {
+    let family = [
+        calling("top", None, 1, &[]),
+        calling("a", Some("top"), 1, &[(10, true)]),
+        calling("b", Some("top"), 1, &[(11, false)]),
+    ];
+    for id in ["top", "a", "b"] {
+        let standing = standing(&family, id);
+        assert!(standing.spent().is_some_and(|spent| spent.sentence().contains("toolCalls 1 of 1")), "{id}");
+        assert_eq!(standing.spent_for_runs(), None, "{id}: calls are nothing to a run");
+        assert!(standing.without_call().is_some(), "{id}");
+    }
+}
+
+#[test]
+fn a_refusal_from_before_more_was_added_is_over_with_the_next_charged_call() {
+    let spent = |family: &[Member], id: &str| standing(family, id).spent().is_some();
+    // Three of three, the fourth refused; then an amendment gave six, and nothing was resumed.
+    let grown = [calling("t", None, 6, &[(1, true), (2, true), (3, true), (4, false), (5, true), (6, true)])];
+    assert!(!spent(&grown, "t"), "one is left");
+    let last = [calling(
+        "t",
+        None,
+        6,
+        &[(1, true), (2, true), (3, true), (4, false), (5, true), (6, true), (7, true)],
+    )];
+    assert!(!spent(&last, "t"), "the last one was charged, and nobody has asked for more");
+    // A part was refused; more was added to the task above it only, and used there.
+    let family =
+        [calling("top", None, 2, &[(1, true), (3, true)]), calling("part", Some("top"), 2, &[(2, false)])];
+    assert!(!spent(&family, "top") && !spent(&family, "part"));
+    let asked = [family[0].clone(), calling("part", Some("top"), 2, &[(2, false), (4, false)])];
+    assert!(spent(&asked, "top") && spent(&asked, "part"));
+}
+
+#[test]
+fn the_time_of_a_call_counts_whatever_its_end_and_once() {
+    use ActionState::{
+        Denied, Dispatched, FailedWithoutEffect, OutcomeUnknown, Planned, Reconcile, SafeToRetry,
+    };
+    let arrived = (Planned, 0, json!({"record": "call", "worker": "w", "charged": true}));
+    let failure = json!({"record": "failure", "cost": cost(700, 0)});
+    let of = |rows: &[(ActionState, Value)]| {
+        let rows = rows.iter().map(|(state, result)| (*state, 1, result.clone()));
+        charges(&std::iter::once(arrived.clone()).chain(rows).collect::<Vec<_>>()).ended()
+    };
+    assert_eq!(of(&[(Dispatched, Value::Null), (FailedWithoutEffect, failure.clone())]), cost(700, 0));
+    let settled = json!({"record": "done"});
+    let lost = [
+        (Dispatched, Value::Null),
+        (OutcomeUnknown, failure),
+        (Reconcile, Value::Null),
+        (SafeToRetry, settled),
+    ];
+    assert_eq!(of(&lost), cost(700, 0));
+    assert_eq!(of(&[(Denied, json!({"record": "failure"}))]), cost(0, 0));
+}

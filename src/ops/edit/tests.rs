@@ -51,7 +51,7 @@ impl Place {
         let caller = Caller { cwd: top, git_dir: None, work_tree: None, environment };
         let repository = Repository::discover(&caller).expect("found");
         let layout = Layout::new(repository.common_dir());
-        let machine = Machine { program: PathBuf::from("/nowhere"), vars, home: None, cache: None };
+        let machine = Machine::new(PathBuf::from("/nowhere"), vars);
         let session = Session {
             repository,
             layout,

@@ -1,10 +1,11 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
+use super::super::runs::object;
 use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
 use super::super::{explore, submit};
 use super::Line;
-use super::run::{Outcome, object};
+use super::run::Outcome;
 use crate::domain::call::Origin;
 use crate::domain::contract;
 use crate::domain::patch::Candidate;
@@ -13,6 +14,7 @@ use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
 use crate::tools::requests::{Checked, Finished};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Captures, and runs one verifier.
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
@@ -26,7 +28,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<
         runs: verification.runs.iter().filter(|run| run.verifier == id).cloned().collect(),
     };
     let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
-    Ok(Outcome { origin, novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
+    Ok(Outcome { origin, novelty, ..Outcome::of(&answer)? })
 }
 
 /// Captures, runs all verifiers, and says whether anything is left for the worker to do.
@@ -59,8 +61,15 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         changes: candidate.changes.iter().map(object).collect(),
         runs: verification.runs.clone(),
     };
-    let novelty = Some(novelty(&candidate, &rows));
-    Ok(Outcome { novelty, charged_otherwise: true, ..Outcome::of(&answer)? })
+    let (origin, novelty) = (said_by(&rows), Some(novelty(&candidate, &rows)));
+    Ok(Outcome { origin, novelty, ..Outcome::of(&answer)? })
+}
+
+/// The verifiers whose words an answer quotes; `None` where there are none.
+fn said_by(rows: &[&Row]) -> Option<Origin> {
+    let verifiers: BTreeSet<&str> = rows.iter().map(|row| row.verifier.as_str()).collect();
+    let names: Vec<&str> = verifiers.into_iter().collect();
+    (!names.is_empty()).then(|| Origin::new("verifier", names.join(", ")))
 }
 
 /// What tells a new result from an old one: the bytes that were judged, and the verdicts. That it ran anew is nothing new.

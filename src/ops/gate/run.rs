@@ -1,7 +1,7 @@
 //! Carries a call out that the gate has let through, and makes the worker's answer of what came of it.
 
-use super::super::edit;
 use super::super::session::{RunningAction, TaskWrite};
+use super::super::{edit, report};
 use super::{Line, authorize, checks};
 use crate::domain::call::{Effect, Origin, Seen};
 use crate::error::{Failure, Result};
@@ -10,7 +10,7 @@ use crate::tools::read_file::Target;
 use crate::tools::requests::{Asked, Noted, Proposed};
 use crate::tools::{Call, apply_patch, list_files, read_file, search_text};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// What came of a call.
@@ -26,8 +26,6 @@ pub struct Outcome {
     pub seen: Vec<Seen>,
     /// What it brought about.
     pub effect: Option<Effect>,
-    /// True where its time was charged by the runs that it made.
-    pub charged_otherwise: bool,
 }
 
 /// Why a call has no result.
@@ -50,14 +48,7 @@ impl Outcome {
     pub fn of(answer: &impl Serialize) -> Result<Self> {
         let value = serde_json::to_value(answer)
             .map_err(|e| Failure::internal(format!("an answer cannot be written: {e}")))?;
-        Ok(Self {
-            value,
-            novelty: None,
-            origin: None,
-            seen: Vec::new(),
-            effect: None,
-            charged_otherwise: false,
-        })
+        Ok(Self { value, novelty: None, origin: None, seen: Vec::new(), effect: None })
     }
 
     /// With what it brought about. The id that it got says nothing new.
@@ -97,13 +88,8 @@ pub fn run(
         Call::RunCheck(arguments) => checks::run_check(task, &arguments.id, line)?,
         Call::Finish => checks::finish(task, line)?,
         Call::TaskStatus => {
-            let value = super::status(task)?;
-            // That the call itself was counted is nothing new.
-            let mut novelty = value.clone();
-            if let Some(object) = novelty.as_object_mut() {
-                object.remove("budget");
-            }
-            Outcome { novelty: Some(novelty), ..Outcome::of(&value)? }
+            let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
+            Outcome { novelty: Some(brief.novelty()), ..Outcome::of(&brief)? }
         }
         Call::NoteFinding(_) | Call::RequestInput(_) | Call::ProposeAmendment(_) => {
             let effect = noted.ok_or_else(|| Failure::internal("what is to be noted was not looked at"))?;
@@ -155,13 +141,5 @@ fn read(task: &TaskWrite<'_>, arguments: &read_file::Arguments) -> Result<Outcom
             let answer = read_file::stored(&bytes, &digest, arguments)?;
             Ok(Outcome::of(&answer)?.of_outside(answer.origin))
         }
-    }
-}
-
-/// A value as a JSON object, for the rows that answers hold.
-pub fn object(value: &impl Serialize) -> serde_json::Map<String, Value> {
-    match json!(value) {
-        Value::Object(object) => object,
-        _ => serde_json::Map::new(),
     }
 }

@@ -1,11 +1,11 @@
 //! The brief report: for a worker whose context was cut, and as the answer of `task_status`. From the ledger and the blobs alone.
 
-use super::super::Session;
+use super::super::{Session, gate};
 use super::of_view;
 use crate::domain::action::ActionState;
 use crate::domain::contract::{DeliveryMode, Verification};
 use crate::domain::finding::FindingObject;
-use crate::domain::inquiry::{AmendmentObject, QuestionObject};
+use crate::domain::inquiry::{AmendmentObject, QuestionObject, SHOWN};
 use crate::domain::outside::plain;
 use crate::domain::patch::Candidate;
 use crate::domain::report::word;
@@ -15,6 +15,8 @@ use crate::domain::verdict::{Row, Verdict};
 use crate::error::Result;
 use crate::store::Ledger;
 use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The most lines of a first error.
 const SAID: usize = 4;
@@ -40,6 +42,7 @@ pub struct Brief {
     /// What policy and kind took away of the contract.
     narrowed: Vec<String>,
     delivery: DeliveryMode,
+    /// All that a worker may call, those that every task has among them.
     allowed_tools: Vec<String>,
     candidate: Option<u32>,
     /// Required rows that have not passed.
@@ -56,7 +59,7 @@ pub struct Brief {
     findings: Vec<FindingObject>,
     /// Limits of what was looked at.
     limits: Vec<String>,
-    budget: serde_json::Value,
+    budget: Value,
 }
 
 /// One thing that was done.
@@ -97,7 +100,7 @@ pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Res
         verification: opened.contract.verification.clone(),
         narrowed: report.narrowed,
         delivery: opened.effective.delivery,
-        allowed_tools: opened.contract.allowed_tools.clone(),
+        allowed_tools: gate::allowed(view)?,
         candidate: report.candidate,
         open,
         runs,
@@ -149,10 +152,41 @@ fn steps(view: &TaskView) -> Vec<Step> {
 }
 
 impl Brief {
-    /// Without what programs printed: where this is read as instructions, nothing of theirs may stand in it.
+    /// As it may be read for instructions: without what programs said of the candidate, and without the notes of earlier workers and the names that
+    /// they gave to files. Of a row only the verdict is left. What was asked of a person stays, marked as the worker's words.
     #[must_use]
-    pub fn without_output(self) -> Self {
-        Self { runs: Vec::new(), ..self }
+    pub fn for_instructions(self) -> Self {
+        let verdict = |row: Row| Row { reason: Some(word(&row.verdict).replace('_', " ")), ..row };
+        Self {
+            open: self.open.into_iter().map(verdict).collect(),
+            runs: Vec::new(),
+            done: Vec::new(),
+            findings: Vec::new(),
+            limits: Vec::new(),
+            ..self
+        }
+    }
+
+    /// What tells a new status from one that was given before: what stands, without ids, times, references, and what counts on with every call. What
+    /// was done or said again in the same words is nothing new.
+    #[must_use]
+    pub fn novelty(&self) -> Value {
+        let each = |values: Vec<Value>| -> BTreeSet<String> { values.iter().map(Value::to_string).collect() };
+        let open = self.open.iter().map(|row| json!([row.id, row.verdict, row.reason, row.checks]));
+        let runs = self.runs.iter().map(|run| json!([run.verifier, run.requirements, run.end]));
+        let done = self.done.iter().map(|step| json!(step.text));
+        let asked = self.questions.iter().map(|asked| {
+            let hints: Vec<&str> = asked.hints.iter().map(|hint| hint.text.as_str()).collect();
+            json!([asked.text, asked.answer.as_ref().map(|answer| &answer.text), hints])
+        });
+        let wished =
+            self.amendments.iter().map(|wish| json!([wish.change, wish.reason, wish.answer, wish.version]));
+        let found = self.findings.iter().map(|found| json!([found.text, found.refs]));
+        json!({
+            "state": self.state, "contract": self.contract, "candidate": self.candidate, "limits": self.limits,
+            "open": each(open.collect()), "runs": each(runs.collect()), "done": each(done.collect()),
+            "asked": each(asked.collect()), "wished": each(wished.collect()), "found": each(found.collect()),
+        })
     }
 
     /// As text for a person or a worker.
@@ -197,7 +231,10 @@ impl Brief {
             let _ = writeln!(out, "  {line}");
         }
         for finding in &self.findings {
-            let _ = writeln!(out, "  found     {}", finding.line());
+            let _ = writeln!(out, "  found     in the worker's words: {}", finding.line());
+        }
+        for limit in &self.limits {
+            let _ = writeln!(out, "  limit     {}", plain(limit, SHOWN));
         }
         for (key, share) in self.budget.as_object().into_iter().flatten() {
             let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);
