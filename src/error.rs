@@ -6,6 +6,8 @@
 
 mod several;
 
+pub use several::clipped;
+
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -264,7 +266,7 @@ impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             code,
-            message: several::clipped(message.into(), several::LONGEST_SENTENCE),
+            message: several::bounded(message.into(), several::LONGEST_SENTENCE),
             subject: None,
             retry: Retry::default_for(code),
             details: Map::new(),
@@ -292,7 +294,7 @@ impl Failure {
     /// The path, field or id that the failure is about.
     #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
-        self.0.subject = Some(several::clipped(subject.into(), several::LONGEST_SENTENCE));
+        self.0.subject = Some(several::bounded(subject.into(), several::LONGEST_SENTENCE));
         self
     }
 
@@ -328,7 +330,7 @@ impl Failure {
         if command.iter().any(|word| word.len() > several::LONGEST_SENTENCE) {
             command.clear();
         }
-        let text = several::clipped(text.into(), several::LONGEST_SENTENCE);
+        let text = several::bounded(text.into(), several::LONGEST_SENTENCE);
         self.0.remedy = Some(Remedy { text, command });
         self
     }

@@ -3,7 +3,6 @@
 
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Where a text came from. Only [`Speaker::Person`] is somebody whose word counts.
@@ -32,16 +31,6 @@ pub fn accept(field: &str, text: &str, most: usize) -> Result<String> {
             .detail("limit", most));
     }
     Ok(text.to_owned())
-}
-
-/// A text of at most `most` bytes; of a longer one its beginning, with a mark that says how long it was.
-#[must_use]
-pub fn clipped(text: &str, most: usize) -> Cow<'_, str> {
-    if text.len() <= most {
-        return Cow::Borrowed(text);
-    }
-    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
 }
 
 /// A text in one line for a terminal: at most `most` characters of it, and what could act on a terminal, or show it as something else, is
@@ -107,12 +96,6 @@ mod tests {
         assert_eq!(readable(" a\r\n\tb\r\u{1b}[2K"), " a\n\tb\\u{d}\\u{1b}[2K");
         assert_eq!(plain(&"x".repeat(50), 3), "xxx…");
         assert_eq!(plain("xxx", 3), "xxx");
-    }
-
-    #[test]
-    fn what_is_too_long_is_clipped_with_a_mark() {
-        assert_eq!(clipped("äöü", 6), "äöü");
-        assert_eq!(clipped("äöü!", 5), "äö… (7 bytes)");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::{Category, Failure};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// That many failures are told with the one that leads.
 const TOLD: usize = 20;
@@ -83,23 +84,29 @@ fn size(failure: &Failure) -> usize {
     serde_json::to_vec(failure).map_or(MOST_BYTES, |json| json.len())
 }
 
-/// A text that says how long it was where it was too long.
-pub(super) fn clipped(text: String, most: usize) -> String {
+/// A text of at most `most` bytes; of a longer one its beginning, with a mark that says how long it was.
+#[must_use]
+pub fn clipped(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
-        return text;
+        return Cow::Borrowed(text);
     }
     let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}… ({} bytes)", &text[..end], text.len())
+    Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
+}
+
+/// Likewise, of a text that is ours.
+pub(super) fn bounded(text: String, most: usize) -> String {
+    if text.len() <= most { text } else { clipped(&text, most).into_owned() }
 }
 
 /// A detail whose texts are bearable.
 pub(super) fn with_bounds(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(clipped(text, LONGEST_TEXT)),
+        Value::String(text) => Value::String(bounded(text, LONGEST_TEXT)),
         Value::Array(items) => items.into_iter().map(with_bounds).collect(),
         Value::Object(fields) => {
-            let bounded = |(key, value)| (clipped(key, LONGEST_SENTENCE), with_bounds(value));
-            fields.into_iter().map(bounded).collect()
+            let field = |(key, value)| (bounded(key, LONGEST_SENTENCE), with_bounds(value));
+            fields.into_iter().map(field).collect()
         }
         plain => plain,
     }
@@ -157,5 +164,11 @@ mod tests {
         let all = Failure::first_of((0..100).map(large)).expect("one leads");
         assert!(size(&all) < 512 << 10, "{}", size(&all));
         assert_eq!(all.number(), 100);
+    }
+
+    #[test]
+    fn what_is_too_long_is_clipped_with_a_mark() {
+        assert_eq!(clipped("äöü", 6), "äöü");
+        assert_eq!(clipped("äöü!", 5), "äö… (7 bytes)");
     }
 }

@@ -5,16 +5,12 @@ use crate::domain::action::{ActionState, Actor};
 use crate::domain::budget::Cost;
 use crate::domain::digest::Sha256;
 use crate::domain::entry::Entry;
-use crate::domain::outside::clipped;
 use crate::domain::task::{Decision, Record};
 use crate::error::{Failure, Result};
 use crate::process::Secrets;
 use crate::store::{Draft, Ledger};
 use serde::Serialize;
 use serde_json::Value;
-
-/// The most bytes of one text in a failure. Longer ones are somebody's arguments, quoted.
-const LONGEST_TEXT: usize = 16 << 10;
 
 /// An action on its way. Every row that it writes goes through the one transition function.
 #[derive(Debug)]
@@ -235,7 +231,7 @@ impl RunningAction {
     }
 
     fn fit(&self, value: &Value) -> Value {
-        let text = |text: &String| clipped(&self.secrets.redact_text(text), LONGEST_TEXT).into_owned();
+        let text = |text: &String| self.secrets.redact_text(text);
         match value {
             Value::String(own) => Value::String(text(own)),
             Value::Array(items) => items.iter().map(|item| self.fit(item)).collect(),
