@@ -219,7 +219,7 @@ impl RunningAction {
         }
     }
 
-    /// A failure quotes what was given to whoever failed, and what programs said: neither secrets of that nor any length is kept.
+    /// A failure quotes what was given to whoever failed, and what programs said: secrets of that are not kept.
     fn fit_to_keep(&self, failure: Failure) -> Failure {
         let Ok(told) = serde_json::to_value(&failure) else { return failure };
         let kept = self.fit(&told);
