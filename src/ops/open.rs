@@ -243,7 +243,8 @@ pub struct Terms {
     verifiers: Verifiers,
 }
 
-/// Policy and verifiers are read from the base commit; everything that the contract or the policy demands has to be there.
+/// Policy and verifiers are read from the base commit; every manifest that the contract or the policy names has to be readable there, so that nothing is
+/// refused for that once the work is done.
 pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
     repair_can_be_shown(contract)?;
     let config = configuration(session, base)?;
@@ -253,6 +254,7 @@ pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result
     let forbidden = &contract.verification.forbidden;
     let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
     let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
+    let demanded = demanded.chain(&contract.verification.allowed);
     for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
         verifiers.get(verifier)?;
     }

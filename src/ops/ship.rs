@@ -38,6 +38,12 @@ pub fn ship(
     };
     let (_, view) = session.view(Some(&task))?;
     let delivered_before = view.has_ended() && view.cancelled.is_none();
+    // Another patch is another change, and no task takes one after its end.
+    if let Some(patch) = patch.filter(|_| delivered_before)
+        && !submit::is_last(session, &view, patch)?
+    {
+        view.require_active()?;
+    }
     if !delivered_before {
         view.require_answered()?;
         submit::submit(session, Some(&task), patch)?;

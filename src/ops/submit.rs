@@ -3,17 +3,17 @@
 use super::rebase::SET_ASIDE;
 use super::session::TaskWrite;
 use super::{Session, budget, tripwire, verify};
-use crate::domain::digest::ObjectId;
+use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::report::CandidateObject;
-use crate::domain::task::{Opened, Record};
+use crate::domain::task::{Opened, Record, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
 use crate::git::keep::{self, Kept};
 use crate::git::limits::Limits;
 use crate::git::private_index::Entry;
 use crate::git::{Quarantine, bound, patch_intake};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Captures a candidate. The same tree under the same contract version is the same candidate.
@@ -29,8 +29,7 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
 /// Captures a candidate of a task that may still be worked on.
 pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     tripwire::look(task)?;
-    let params = json!({ "patchSha256": patch.map(crate::domain::digest::Sha256::of) });
-    task.act_if("submit", &params, budget::still_fits, |task| {
+    task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = take(task, patch)?;
         let observation = verify::take_observation(task, &candidate)?;
         task.require_wanted()?;
@@ -38,6 +37,23 @@ pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candid
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
     })
+}
+
+fn params(patch: Option<&[u8]>) -> Value {
+    json!({ "patchSha256": patch.map(Sha256::of) })
+}
+
+/// True where the last candidate was captured from this patch.
+pub fn is_last(session: &Session, view: &TaskView, patch: &[u8]) -> Result<bool> {
+    let (Some(ledger), Some(last)) = (session.ledger()?, view.candidates.last()) else { return Ok(false) };
+    let digest = Sha256::of_json(&params(Some(patch)));
+    // What was captured again is the same candidate, by another action.
+    for captured in view.candidates.iter().filter(|one| one.value.candidate == last.value.candidate) {
+        if ledger.action(&captured.action)?.iter().any(|row| row.params_sha256 == digest) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {

@@ -249,7 +249,7 @@ pub fn verification(verification: &VerificationObject) -> String {
         }
     }
     for explanation in verification.explanations.iter().flatten() {
-        let _ = writeln!(out, "  {}: {}", explanation.id, explanation.text);
+        let _ = writeln!(out, "  {}: {}", explanation.id, plain(&explanation.text, usize::MAX));
     }
     out
 }

@@ -30,10 +30,11 @@ fn a_contract_and_a_patch_go_all_the_way_and_the_report_comes() {
     assert_eq!(repo.text("src/a.txt"), "good\n");
     // Once more: nothing to do, no harm.
     let before = repo.snapshot();
-    let again = repo.json(&args);
-    if again.code != 0 {
-        again.fails("state.invalid");
-    }
+    assert_eq!(repo.json(&args).ok().json["state"], "completed");
+    // Another patch is not silently dropped.
+    std::fs::write(&patch, repo.patch_of(|copy| copy.write("src/a.txt", "other\n"))).expect("writes");
+    repo.json(&args).fails("state.invalid");
+    repo.json(&["ship", "t1", "--patch", path_text(&patch)]).fails("state.invalid");
     before.same(&repo.snapshot());
 }
 

@@ -562,13 +562,8 @@ fn manifests_that_do_not_fit_are_refused_by_file_and_field() {
         repo.write(".tender/verifiers/unit/verifier.toml", bad);
         repo.commit("manifest");
         let file = Contract::new("t1").allowed(&["unit"]).file(&lab);
-        // AMBIGUOUS: at `open` or when it would be used; at the first of them it must be refused, not ignored.
-        let mut answer = repo.json(&["open", path_text(&file)]);
-        for step in ["submit", "verify"] {
-            if answer.code == 0 {
-                answer = repo.json(&[step, "t1"]);
-            }
-        }
+        // Before any work is done, also where nothing requires it.
+        let answer = repo.json(&["open", path_text(&file)]);
         let error = answer.fails(code);
         assert!(error.to_string().contains(word), "{word} is not named: {error:#}");
     }
@@ -714,10 +709,16 @@ fn what_a_log_names_cannot_act_on_a_terminal() {
         "{rows:#}"
     );
     let evidence = rows["requirements"][0]["evidence"].as_str().expect("evidence").to_owned();
-    for command in
-        [["report", "t1"], ["verify", "t1"], ["deliver", "t1"], ["ship", "t1"], ["show", &evidence]]
-    {
-        let shown = repo.tender(&command).all();
+    let commands: [&[&str]; 6] = [
+        &["report", "t1"],
+        &["verify", "t1"],
+        &["verify", "t1", "--explain"],
+        &["deliver", "t1"],
+        &["ship", "t1"],
+        &["show", &evidence],
+    ];
+    for command in commands {
+        let shown = repo.tender(command).all();
         assert!(!shown.contains(['\u{1b}', '\r']), "{command:?}: {shown:?}");
         assert!(shown.contains("\\u{1b}[2K"), "{command:?}: {shown:?}");
     }
