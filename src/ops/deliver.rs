@@ -1,6 +1,7 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it writes nothing.
 
-use super::live::{self, Facts, LedgerJournal, Written, explained, home};
+use super::journal::{Facts, LedgerJournal};
+use super::live::{self, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, explore, hooks, publish, report, runs, tripwire, verify};
 use crate::domain::contract::DeliveryMode;

@@ -4,7 +4,7 @@
 //! It needs its own task's lock and no other: nobody but the task has anything in that worktree.
 
 use super::Session;
-use super::rebase::Moving;
+use super::journal::Moving;
 use super::session::RunningAction;
 use crate::domain::call::{Called, Effect, Seen};
 use crate::domain::digest::{ObjectId, Sha256};

@@ -1,18 +1,18 @@
 //! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write to it.
 
 use super::Session;
-use super::session::RunningAction;
+use super::journal::LedgerJournal;
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
 use crate::domain::digest::ObjectId;
 use crate::domain::patch::{Candidate, Change};
 use crate::domain::receipt::{Outcome, Receipt};
 use crate::domain::repo_path::RepoPath;
-use crate::domain::task::{IndexDifference, Opened, Planned, Record};
+use crate::domain::task::{IndexDifference, Opened};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::{self, Delivery, Journal};
+use crate::git::apply::{self, Delivery};
 use crate::git::{Repository, live};
-use crate::store::{Blobs, Ledger};
+use crate::store::Blobs;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -188,75 +188,4 @@ pub enum Next {
     Stage,
     /// Only look.
     Look,
-}
-
-/// Writes the steps of a delivery to the ledger.
-#[derive(Debug)]
-pub struct LedgerJournal<'a> {
-    /// The ledger.
-    pub ledger: &'a mut Ledger,
-    /// The action that the steps belong to.
-    pub action: &'a mut RunningAction,
-    /// What its end will say. The plan in it is the one that was recorded.
-    pub planned: Option<Planned>,
-    /// HEAD, evidence and direction, for the plan's record.
-    pub facts: Facts,
-    /// True while paths may have been changed and not taken back.
-    pub open: bool,
-}
-
-/// What a delivery rests on.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    /// HEAD of the live tree.
-    pub head: Option<ObjectId>,
-    /// `sha256:…` of the evidence.
-    pub evidence: Vec<String>,
-    /// True where it reverses a delivery.
-    pub undoes: bool,
-}
-
-impl Journal for LedgerJournal<'_> {
-    fn record(&mut self, record: &apply::Record<'_>) -> Result<()> {
-        match record {
-            apply::Record::Planned(plan) => {
-                let Facts { head, evidence, undoes } = self.facts.clone();
-                let planned = Planned { plan: (*plan).clone(), head, evidence, undoes };
-                self.action.note(self.ledger, &Record::Planned(Box::new(planned.clone())))?;
-                self.planned = Some(planned);
-                self.open = true;
-                Ok(())
-            }
-            apply::Record::Staged(staged) => {
-                self.action.note(self.ledger, &Record::Staged(Box::new((*staged).clone())))
-            }
-            apply::Record::InPlace => self.action.note(self.ledger, &Record::InPlace),
-            apply::Record::TakingBack => self.action.note(self.ledger, &Record::TakingBack),
-            apply::Record::TakenBack(later) => {
-                self.action.note(self.ledger, &Record::TakenBack { later: later.to_vec() })?;
-                self.open = false;
-                Ok(())
-            }
-            apply::Record::Done(receipt) => {
-                let planned = self
-                    .planned
-                    .as_ref()
-                    .ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
-                self.action.succeed(self.ledger, &planned.done((*receipt).clone()))?;
-                self.open = false;
-                Ok(())
-            }
-        }
-    }
-}
-
-impl LedgerJournal<'_> {
-    /// Ends the action after a failed write: without effect where everything was taken back, unknown otherwise.
-    pub fn failed(&mut self, failure: Failure) -> Failure {
-        if self.open {
-            self.action.lose(self.ledger, failure)
-        } else {
-            self.action.fail(self.ledger, failure)
-        }
-    }
 }

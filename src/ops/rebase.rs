@@ -3,6 +3,7 @@
 //! Everything is computed first, in the quarantine; then the ledger gets the whole of it; then the worktree moves, which can be cut off
 //! anywhere and is completed by recovery. Evidence is made anew, since it was made for other bytes.
 
+use super::journal::Moving;
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
@@ -16,7 +17,7 @@ use crate::domain::task::{BaseState, Opened, Rebased, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
 use crate::git::apply::recover::{Recovered, Unfinished};
-use crate::git::apply::{self, Delivery, Journal};
+use crate::git::apply::{self, Delivery};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
 use crate::git::keep::{self, Kept};
@@ -108,40 +109,6 @@ pub fn resume(
 
 /// What the ledger says at the end of a move.
 const MOVED: &str = "the worktree was moved";
-
-/// Writes the steps of a change of the worktree to the ledger, as notes of the action that it belongs to.
-pub(super) struct Moving<'a> {
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) action: &'a RunningAction,
-    /// Something may have been written, and is neither complete nor taken back.
-    pub(super) open: bool,
-    /// What the ledger says at its end.
-    pub(super) done: &'static str,
-}
-
-impl Journal for Moving<'_> {
-    fn record(&mut self, record: &apply::Record<'_>) -> Result<()> {
-        let note = match record {
-            apply::Record::Planned(plan) => {
-                let (plan, head, evidence) = ((*plan).clone(), None, Vec::new());
-                Record::Planned(Box::new(crate::domain::task::Planned {
-                    plan,
-                    head,
-                    evidence,
-                    undoes: false,
-                }))
-            }
-            apply::Record::Staged(staged) => Record::Staged(Box::new((*staged).clone())),
-            apply::Record::InPlace => Record::InPlace,
-            apply::Record::TakingBack => Record::TakingBack,
-            apply::Record::TakenBack(later) => Record::TakenBack { later: later.to_vec() },
-            apply::Record::Done(_) => Record::Done { text: self.done.to_owned() },
-        };
-        self.action.note(self.ledger, &note)?;
-        self.open = !matches!(record, apply::Record::TakenBack(_) | apply::Record::Done(_));
-        Ok(())
-    }
-}
 
 struct Planned {
     rebased: Rebased,

@@ -3,7 +3,7 @@
 //! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any more. Every command that
 //! writes does this first; `recover` does it on demand and checks the whole chain.
 
-use super::live::{Facts, LedgerJournal};
+use super::journal::{Facts, LedgerJournal};
 use super::session::RunningAction;
 use super::{Session, publish};
 use crate::domain::action::{ActionState, Actor};

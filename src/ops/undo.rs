@@ -1,7 +1,8 @@
 //! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing is written.
 
 use super::Session;
-use super::live::{self, Facts, LedgerJournal, Written, explained, home};
+use super::journal::{Facts, LedgerJournal};
+use super::live::{self, Written, explained, home};
 use super::session::TaskWrite;
 use super::{explore, hooks};
 use crate::domain::delivery::Clearance;
