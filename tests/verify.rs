@@ -4,7 +4,7 @@
 
 use git_tender::domain::contract::Contract;
 use git_tender::domain::digest::ObjectId;
-use git_tender::domain::evidence::{Evidence, InputFile, Listing, Observation};
+use git_tender::domain::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
 use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use git_tender::domain::policy::{Config, effective};
 use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
@@ -27,6 +27,7 @@ struct Bench {
     base: RefCell<Option<ObjectId>>,
     contract: RefCell<serde_json::Value>,
     config: RefCell<String>,
+    filters: RefCell<Vec<String>>,
     candidates: RefCell<Vec<ObjectId>>,
     runs: Cell<usize>,
     task: RefCell<String>,
@@ -57,6 +58,7 @@ impl Bench {
                 "verification": {"allowed": ["unit"]},
             })),
             config: RefCell::default(),
+            filters: RefCell::default(),
             candidates: RefCell::default(),
             runs: Cell::new(0),
             task: RefCell::new("t1".to_owned()),
@@ -144,6 +146,7 @@ impl Bench {
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
         let home = self.home.borrow().clone();
+        let filters = self.filters.borrow().clone();
         let subject = Subject {
             repository: &repository,
             quarantine: None,
@@ -153,7 +156,7 @@ impl Bench {
             contract: &contract,
             contract_sha256: candidate.patch.manifest_sha256,
             effective: &effective,
-            filters: &[],
+            filters: &filters,
         };
         let slots = self.folder.path().join("repo.tender/.slots");
         let host = Host {
@@ -537,6 +540,59 @@ fn the_protocol_is_spoken() {
     }
     assert_eq!(outcome(&format!("{}; exit 1", answer("n0nce", "pass")), keys).0, Verdict::Failed);
     assert_eq!(outcome(&answer("n0nce", "skip"), keys).0, Verdict::NotRun);
+}
+
+/// Speaks protocol 1: passes unless the request matches the pattern `no`.
+fn refusing(no: &str) -> String {
+    let body = r#"{\"protocol\":1,\"nonce\":\"n0nce\",\"results\":[{\"requirement\":\"unit\",\"status\":\"$status\",\"checks\":{\"ran\":1,\"passed\":$p,\"failed\":$f}}]}"#;
+    format!(
+        "read -r line; echo \"$line\"; status=pass p=1 f=0\nif echo \"$line\" | grep -q '{no}'; then status=fail p=0 f=1; fi\necho \"{body}\" > $TENDER_OUT/result.json; test $status = pass"
+    )
+}
+
+#[test]
+fn what_a_run_is_told_of_the_change_is_in_the_key() {
+    let bench = Bench::new();
+    bench.unit(&refusing("\"src/"), "pass = \"protocol\"\ninputs = [\"CHANGELOG.md\"]");
+    bench.write("CHANGELOG.md", "nothing yet\n");
+    bench.base();
+    bench.write("docs/a", "1\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.runs.get(), 0, "nothing that it was told changed");
+    bench.write("src/a", "1\n");
+    assert_eq!(one(&bench.look()).0, Verdict::Stale, "none of its inputs changed, but what it is told");
+    assert_eq!(one(&bench.verify()).0, Verdict::Failed);
+}
+
+#[test]
+fn a_run_on_the_base_is_told_of_the_base() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["kind"] = "repair".into();
+    bench.contract.borrow_mut()["case"] = serde_json::json!(["cases/"]);
+    let script = refusing("never").replace("never", "\"changed\":.{\"path\":\"cases/c\"[^}]*}.,");
+    bench.unit(&script, "pass = \"protocol\"");
+    bench.write("src/lib", "broken\n");
+    bench.base();
+    bench.write("cases/c", "1\n");
+    bench.write("src/lib", "fixed\n");
+    let rows = bench.verify();
+    assert_eq!((rows[0].verdict, rows[0].strength), (Verdict::Passed, Strength::Fixed), "{rows:?}");
+    let blobs = Blobs::new(&Layout::new(&bench.top().join(".git")));
+    let told = |kind: EvidenceKind| {
+        let records = bench.records.borrow();
+        let (_, evidence) = records.iter().find(|(_, e)| e.kind == kind).expect("a record");
+        let log = blobs.get(&evidence.attempts[0].stdout.expect("a log")).expect("stored");
+        let line: serde_json::Value = serde_json::from_slice(&log).expect("one JSON line");
+        (line["subject"]["gitTree"].clone(), line["changed"].as_array().expect("a list").len())
+    };
+    let tree = bench.git(&["rev-parse", "HEAD^{tree}"]);
+    assert_eq!(told(EvidenceKind::Run), (tree.into(), 2));
+    assert_eq!(
+        told(EvidenceKind::BaseRun),
+        (serde_json::Value::Null, 1),
+        "no tree is the base with the case"
+    );
 }
 
 #[test]

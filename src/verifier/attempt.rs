@@ -41,6 +41,7 @@ pub(super) struct Runner<'a> {
     verifier: &'a Verifier,
     host: &'a Host<'a>,
     rows: &'a [&'a Observed],
+    on: On,
     ticket: &'a Ticket,
     shown: Vec<tree::TreeFile>,
     slot: Slot,
@@ -99,6 +100,7 @@ impl<'a> Runner<'a> {
             verifier,
             host,
             rows,
+            on,
             ticket,
             shown,
             slot,
@@ -168,7 +170,7 @@ impl<'a> Runner<'a> {
             deadline: deadline(self.host.most.map_or(manifest.timeout, |most| most.min(manifest.timeout))),
         };
         let speaks = manifest.pass == Pass::Protocol;
-        let stdin = if speaks { protocol::request(self.subject, &call) } else { Vec::new() };
+        let stdin = if speaks { protocol::request(self.subject, self.on, &call) } else { Vec::new() };
         let finished = self.launch(&manifest.command, out.path(), stdin)?;
         let (mut counted, outputs) = self.read_outputs(&finished, out.path())?;
         let answer = match speaks {

@@ -3,8 +3,8 @@
 
 use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
-use super::manifest::Kind;
-use super::{Host, Subject, builtin, tools, view};
+use super::manifest::{Kind, Pass};
+use super::{Host, Subject, builtin, protocol, tools, view};
 use crate::domain::clause::{Clause, Permission, clauses};
 use crate::domain::contract::PROTECTED;
 use crate::domain::digest::{Sha256, canonical_json};
@@ -13,6 +13,7 @@ use crate::domain::evidence::{
     listing_digest,
 };
 use crate::domain::repo_path::RepoPath;
+use crate::domain::verdict::On;
 use crate::error::Result;
 use crate::git::Objects;
 use crate::git::tree::{self, TreeFile};
@@ -218,13 +219,24 @@ impl<'a> Observer<'a> {
             source: Source::Command,
             identity: Some(self.identity(verifier, tools)?),
             listing: Some(self.store(&base, &now)?),
-            inputs: Some(listing_digest(&now)),
-            base_inputs: Some(listing_digest(&with_case)),
+            inputs: Some(self.inputs(verifier, On::Candidate, &now)),
+            base_inputs: Some(self.inputs(verifier, On::Base, &with_case)),
             platform: platform(),
             counts: verifier.manifest.counts(),
             reuse: verifier.manifest.reuse,
             judge_changed: view::judge_changed(&self.subject.candidate.changes, verifier),
         })
+    }
+
+    /// The digest of everything of the subject that a run can know: the files that it sees, and what it is told.
+    fn inputs(&self, verifier: &Verifier, on: On, files: &[InputFile]) -> Sha256 {
+        let listing = listing_digest(files);
+        match verifier.manifest.pass {
+            Pass::Protocol => {
+                Sha256::of_json(&json!({"files": listing, "told": protocol::told(self.subject, on)}))
+            }
+            _ => listing,
+        }
     }
 
     fn identity(
