@@ -596,6 +596,29 @@ fn a_run_on_the_base_is_told_of_the_base() {
 }
 
 #[test]
+fn the_bytes_that_judge_do_not_depend_on_the_candidates_attributes() {
+    let bench = Bench::new();
+    let words = ".tender/verifiers/unit/forbidden.txt";
+    bench.write(words, "forbidden\n");
+    bench.unit(&format!("! grep -Ff {words} src/a"), "inputs = [\"src/**\"]");
+    bench.write("src/a", "fine\n");
+    bench.base();
+    bench.write("src/a", "a forbidden word\n");
+    bench.write(".gitattributes", "forbidden.txt text eol=crlf\n");
+    let rows = bench.verify();
+    assert_eq!((rows[0].verdict, rows[0].judge_changed), (Verdict::Failed, false), "{rows:?}");
+    // Once the base has these attributes they count, and what was shown before does not.
+    bench.write("src/a", "fine\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    bench.base();
+    bench.write("docs/a", "1\n");
+    let (verdict, reason) = one(&bench.look());
+    assert!(verdict == Verdict::Stale && reason.contains("checkout"), "{verdict:?} {reason}");
+    bench.write("src/a", "a forbidden word\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed, "the pattern ends with a carriage return now");
+}
+
+#[test]
 fn what_is_built_in_needs_no_manifest() {
     let bench = Bench::new();
     bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!(["scope", "whitespace"]);

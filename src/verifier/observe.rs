@@ -16,6 +16,7 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::verdict::On;
 use crate::error::Result;
 use crate::git::Objects;
+use crate::git::convert::{Conversions, Drivers};
 use crate::git::tree::{self, TreeFile};
 use crate::process::Sandbox;
 use serde_json::json;
@@ -250,7 +251,7 @@ impl<'a> Observer<'a> {
             closure: verifier.closure.iter().map(|file| file.file.clone()).collect(),
             tools,
             env: tools::env_digests(self.host, verifier),
-            checkout: self.checkout()?,
+            checkout: self.checkout(verifier)?,
             sandbox: Sandbox::None.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
         })
@@ -304,8 +305,21 @@ impl<'a> Observer<'a> {
         self.host.blobs.put(&canonical_json(&Listing::against(base_digest, base, now)))
     }
 
-    /// What decides, beside the attributes, how bytes are checked out.
-    fn checkout(&mut self) -> Result<Vec<String>> {
+    /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything, and for
+    /// the closure what the base's attributes make of it.
+    fn checkout(&mut self, verifier: &Verifier) -> Result<Vec<String>> {
+        let mut all = self.settings()?;
+        let regular = verifier.closure.iter().filter(|file| file.file.mode.is_regular());
+        let paths: Vec<&RepoPath> = regular.map(|file| &file.file.path).collect();
+        let conversions = Conversions { repository: self.subject.repository, quarantine: None };
+        let drivers = Drivers::Named(self.subject.filters);
+        let kinds = conversions.kinds(self.subject.base_commit_tree, &drivers, &paths)?;
+        let converted = paths.iter().zip(kinds).filter(|(_, kind)| !kind.is_empty());
+        all.extend(converted.map(|(path, kind)| format!("{path}: {kind}")));
+        Ok(all)
+    }
+
+    fn settings(&mut self) -> Result<Vec<String>> {
         if let Some(known) = &self.checkout {
             return Ok(known.clone());
         }
