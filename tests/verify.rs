@@ -619,6 +619,14 @@ fn the_bytes_that_judge_do_not_depend_on_the_candidates_attributes() {
 }
 
 #[test]
+fn a_git_directory_that_a_run_makes_is_its_own_matter() {
+    let made = "mkdir -p crates/x/target/r/.git/objects";
+    assert_eq!(outcome(made, "scratch = [\"**/target/\"]"), (Verdict::Passed, String::new()));
+    let (verdict, reason) = outcome("mkdir -p sub/.git/objects", "scratch = [\"**/target/\"]");
+    assert_eq!((verdict, reason.as_str()), (Verdict::Error, "wrote outside scratch: sub/.git"));
+}
+
+#[test]
 fn what_is_built_in_needs_no_manifest() {
     let bench = Bench::new();
     bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!(["scope", "whitespace"]);

@@ -172,8 +172,9 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
     Ok(())
 }
 
-/// What is no longer as it was written, sorted by path; `ignore` names where anything may be. `.git` at the top is not looked at.
-pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath, What)>> {
+/// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may be. `.git` at the top is not
+/// looked at. Any other spelling of it is no path that a tree could hold, so it can only be something that was added.
+pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
@@ -181,12 +182,17 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath,
         if bytes == b".git" {
             return Ok(false);
         }
-        let path = RepoPath::new(bytes)?;
+        let Ok(path) = RepoPath::new(bytes) else {
+            if !ignore.matches_bytes(bytes) {
+                found.push((bytes.to_vec(), What::Added));
+            }
+            return Ok(false);
+        };
         let directory = kind(stat) == FileType::Directory;
         match held.0.get(&path) {
             Some(file) => {
                 if !unchanged(file, stat, directory) {
-                    found.push((path.clone(), What::Changed));
+                    found.push((bytes.to_vec(), What::Changed));
                 }
                 seen.insert(path);
                 Ok(false)
@@ -198,19 +204,20 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath,
                 let empty =
                     || parent.child(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
                 if !folders.contains(&path) && !ignore.matches(&path) && empty() {
-                    found.push((path, What::Added));
+                    found.push((bytes.to_vec(), What::Added));
                 }
                 Ok(true)
             }
             None => {
                 if !ignore.matches(&path) {
-                    found.push((path, What::Added));
+                    found.push((bytes.to_vec(), What::Added));
                 }
                 Ok(false)
             }
         }
     })?;
-    found.extend(held.0.keys().filter(|p| !seen.contains(p)).map(|p| (p.clone(), What::Removed)));
+    let removed = held.0.keys().filter(|path| !seen.contains(path));
+    found.extend(removed.map(|path| (path.as_bytes().to_vec(), What::Removed)));
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
@@ -441,6 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn a_git_directory_below_is_added_or_scratch_and_not_entered() {
+        let bench = Bench::new();
+        bench.home.write("a", b"1\n");
+        let tree = bench.home.commit("first");
+        let held = bench.bring(&tree, Held::default(), Permissions::ReadOnly).expect("brings");
+        for folder in ["sub/.git/objects", "x/target/r/.git", ".git/objects", "GIT~1"] {
+            std::fs::create_dir_all(bench.dir.join(folder)).expect("made");
+        }
+        let scratch = Scope::new(vec!["**/target/".to_owned()]).expect("a scope");
+        let added = |name: &str| (name.as_bytes().to_vec(), What::Added);
+        let found = altered(&bench.dir, &held, &scratch).expect("looks");
+        assert_eq!(found, [added("GIT~1"), added("sub/.git")]);
+    }
+
+    #[test]
     #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
     fn any_later_change_shows_and_what_is_in_the_way_is_named() {
         let bench = Bench::new();
@@ -457,7 +479,7 @@ mod tests {
         file.set_modified(before).expect("set back");
         std::fs::remove_file(bench.dir.join("d0/f0")).expect("removed");
         std::fs::create_dir_all(bench.dir.join("new/empty")).expect("made");
-        let path = |name: &str| RepoPath::new(name).expect("a path");
+        let path = |name: &str| name.as_bytes().to_vec();
         let found = altered(&bench.dir, &held, &Scope::default()).expect("looks");
         assert_eq!(
             found,

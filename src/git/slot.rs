@@ -190,7 +190,7 @@ impl Slot {
     }
 
     /// What is not as it was shown, but for what `scratch` names.
-    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(RepoPath, What)>> {
+    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
         altered(&self.tree(), &self.state.held, scratch)
     }
 
