@@ -627,6 +627,58 @@ fn a_git_directory_that_a_run_makes_is_its_own_matter() {
 }
 
 #[test]
+fn what_the_machine_adds_to_a_run_is_in_the_key() {
+    let bench = Bench::new();
+    bench.unit("cat src/a", "");
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "abc\n");
+    let set = |name: &str, value: &str| {
+        bench.vars.borrow_mut().retain(|(known, _)| known != name);
+        bench.vars.borrow_mut().push((name.into(), value.into()));
+    };
+    set("TZ", "UTC");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    for (name, value, back) in [("TZ", "Asia/Tokyo", "UTC"), ("LANG", "de_DE.UTF-8", "C.UTF-8")] {
+        set(name, value);
+        let (verdict, reason) = one(&bench.look());
+        assert!(verdict == Verdict::Stale && reason.contains(name), "{verdict:?} {reason}");
+        set(name, back);
+        assert_eq!(one(&bench.look()).0, Verdict::Passed, "{name}");
+    }
+    set("PATH", "/usr/bin:/bin");
+    assert_eq!(one(&bench.look()).0, Verdict::Passed, "the same programs are found on it");
+    let own = bench.folder.path().join("attributes");
+    bench.git(&["config", "core.attributesFile", own.to_str().expect("UTF-8")]);
+    for place in [own, bench.top().join(".git/info/attributes")] {
+        std::fs::create_dir_all(place.parent().expect("a parent")).expect("made");
+        std::fs::write(&place, "src/a text eol=crlf\n").expect("written");
+        let (verdict, reason) = one(&bench.look());
+        assert!(verdict == Verdict::Stale && reason.contains("checkout"), "{place:?}: {verdict:?} {reason}");
+        std::fs::remove_file(&place).expect("removed");
+        assert_eq!(one(&bench.look()).0, Verdict::Passed, "{place:?}");
+    }
+}
+
+#[test]
+fn another_command_of_a_filter_driver_makes_other_bytes() {
+    let bench = Bench::new();
+    bench.unit("cat src/a", "");
+    bench.write(".gitattributes", "src/a filter=turn\n");
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "abc\n");
+    bench.filters.borrow_mut().push("turn".to_owned());
+    bench.git(&["config", "filter.turn.smudge", "tr a-z A-Z"]);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "ABC\n");
+    bench.git(&["config", "filter.turn.smudge", "tr a-c x-z"]);
+    assert_eq!(one(&bench.look()).0, Verdict::Stale);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "xyz\n", "the slot does not keep what the other command made");
+}
+
+#[test]
 fn what_is_built_in_needs_no_manifest() {
     let bench = Bench::new();
     bench.contract.borrow_mut()["verification"]["allowed"] = serde_json::json!(["scope", "whitespace"]);

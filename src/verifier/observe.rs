@@ -16,7 +16,9 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::verdict::On;
 use crate::error::Result;
 use crate::git::Objects;
+use crate::git::attributes::outside_attributes;
 use crate::git::convert::{Conversions, Drivers};
+use crate::git::drivers::configured_drivers;
 use crate::git::tree::{self, TreeFile};
 use crate::process::Sandbox;
 use serde_json::json;
@@ -329,7 +331,12 @@ impl<'a> Observer<'a> {
                 found.push(format!("{key}={value}"));
             }
         }
-        found.extend(self.subject.filters.iter().map(|name| format!("filter={name}")));
+        let drivers = configured_drivers(self.subject.repository)?;
+        let made = |name: &String| drivers.get(name).map(|driver| driver.smudge_digest().to_string());
+        let named = self.subject.filters.iter();
+        found.extend(named.map(|name| format!("filter={name} {}", made(name).unwrap_or_default())));
+        let outside = outside_attributes(self.subject.repository)?;
+        found.extend(outside.into_iter().map(|(place, sha256)| format!("attributes {place} {sha256}")));
         Ok(self.checkout.insert(found).clone())
     }
 }
