@@ -135,7 +135,20 @@ impl Verifiers {
             let manifest = |file: &ClosureFile| Ok(file.bytes.clone().unwrap_or_default());
             all.take(&id, true, files, &manifest, &|pattern| matching_private(pattern, &local, &base));
         }
+        all.refuse_later();
         Ok(all)
+    }
+
+    /// What will be built in one day is asked for in vain today, and whoever asks for it hears that.
+    fn refuse_later(&mut self) {
+        for id in builtin::LATER {
+            if self.known.contains_key(id) || self.live.contains(id) {
+                continue;
+            }
+            let message = format!("the built-in verifier {id:?} is not in this version");
+            let failure = Failure::new(Code::NotSupported, message).subject(id);
+            self.broken.entry(id.to_owned()).or_insert(failure);
+        }
     }
 
     /// Reads one verifier from the files of its directory.
@@ -368,6 +381,8 @@ mod tests {
         for id in ["lost", "bad", "twice"] {
             assert_eq!(all.get(id).expect_err(id).code(), Code::ConfigInvalid, "{id}");
         }
+        assert_eq!(all.get("secrets").expect_err("of a later version").code(), Code::NotSupported);
+        assert!(!all.is_manual("secrets"));
         assert!(all.get("live").expect("no manifest").is_none() && !all.is_manual("live"));
         assert!(all.is_manual("editorial_review") && !all.is_manual("scope") && !all.is_manual("unit"));
         let after = home.commit("candidate");
