@@ -43,8 +43,6 @@ pub struct Verifier {
     pub closure: Vec<ClosureFile>,
     /// The same as a scope: what no candidate can put in the place of it.
     pub scope: Scope,
-    /// True where it comes from the private layer.
-    pub private: bool,
 }
 
 /// The verifiers of a repository, as of one base commit.
@@ -190,12 +188,6 @@ impl Verifiers {
         }
     }
 
-    /// The ids that have a manifest, and what is wrong with it.
-    pub fn ids(&self) -> impl Iterator<Item = (&str, Option<&Failure>)> {
-        let known = self.known.keys().map(|id| (id.as_str(), None));
-        known.chain(self.broken.iter().map(|(id, failure)| (id.as_str(), Some(failure))))
-    }
-
     /// True where nobody but a person can show it.
     #[must_use]
     pub fn is_manual(&self, id: &str) -> bool {
@@ -256,7 +248,6 @@ fn assemble(
         closure: closure.into_values().collect(),
         scope: own.union(&parsed.closure),
         manifest: parsed,
-        private,
     })
 }
 
@@ -377,7 +368,7 @@ mod tests {
         );
         assert_eq!(unit.closure[3].file.sha256, Sha256::of(b"base\n"), "the base's bytes, not the live ones");
         let own = all.get("own").expect("reads").expect("there");
-        assert!(own.private && own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));
+        assert!(own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));
         for id in ["lost", "bad", "twice"] {
             assert_eq!(all.get(id).expect_err(id).code(), Code::ConfigInvalid, "{id}");
         }
