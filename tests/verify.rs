@@ -4,7 +4,7 @@
 
 use git_tender::domain::contract::Contract;
 use git_tender::domain::digest::ObjectId;
-use git_tender::domain::evidence::{Evidence, InputFile, Listing, Observation};
+use git_tender::domain::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
 use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use git_tender::domain::policy::{Config, effective};
 use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
@@ -27,6 +27,7 @@ struct Bench {
     base: RefCell<Option<ObjectId>>,
     contract: RefCell<serde_json::Value>,
     config: RefCell<String>,
+    filters: RefCell<Vec<String>>,
     candidates: RefCell<Vec<ObjectId>>,
     runs: Cell<usize>,
     task: RefCell<String>,
@@ -57,6 +58,7 @@ impl Bench {
                 "verification": {"allowed": ["unit"]},
             })),
             config: RefCell::default(),
+            filters: RefCell::default(),
             candidates: RefCell::default(),
             runs: Cell::new(0),
             task: RefCell::new("t1".to_owned()),
@@ -144,6 +146,7 @@ impl Bench {
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
         let home = self.home.borrow().clone();
+        let filters = self.filters.borrow().clone();
         let subject = Subject {
             repository: &repository,
             quarantine: None,
@@ -153,7 +156,7 @@ impl Bench {
             contract: &contract,
             contract_sha256: candidate.patch.manifest_sha256,
             effective: &effective,
-            filters: &[],
+            filters: &filters,
         };
         let slots = self.folder.path().join("repo.tender/.slots");
         let host = Host {
@@ -537,6 +540,142 @@ fn the_protocol_is_spoken() {
     }
     assert_eq!(outcome(&format!("{}; exit 1", answer("n0nce", "pass")), keys).0, Verdict::Failed);
     assert_eq!(outcome(&answer("n0nce", "skip"), keys).0, Verdict::NotRun);
+}
+
+/// Speaks protocol 1: passes unless the request matches the pattern `no`.
+fn refusing(no: &str) -> String {
+    let body = r#"{\"protocol\":1,\"nonce\":\"n0nce\",\"results\":[{\"requirement\":\"unit\",\"status\":\"$status\",\"checks\":{\"ran\":1,\"passed\":$p,\"failed\":$f}}]}"#;
+    format!(
+        "read -r line; echo \"$line\"; status=pass p=1 f=0\nif echo \"$line\" | grep -q '{no}'; then status=fail p=0 f=1; fi\necho \"{body}\" > $TENDER_OUT/result.json; test $status = pass"
+    )
+}
+
+#[test]
+fn what_a_run_is_told_of_the_change_is_in_the_key() {
+    let bench = Bench::new();
+    bench.unit(&refusing("\"src/"), "pass = \"protocol\"\ninputs = [\"CHANGELOG.md\"]");
+    bench.write("CHANGELOG.md", "nothing yet\n");
+    bench.base();
+    bench.write("docs/a", "1\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.runs.get(), 0, "nothing that it was told changed");
+    bench.write("src/a", "1\n");
+    assert_eq!(one(&bench.look()).0, Verdict::Stale, "none of its inputs changed, but what it is told");
+    assert_eq!(one(&bench.verify()).0, Verdict::Failed);
+}
+
+#[test]
+fn a_run_on_the_base_is_told_of_the_base() {
+    let bench = Bench::new();
+    bench.contract.borrow_mut()["kind"] = "repair".into();
+    bench.contract.borrow_mut()["case"] = serde_json::json!(["cases/"]);
+    let script = refusing("never").replace("never", "\"changed\":.{\"path\":\"cases/c\"[^}]*}.,");
+    bench.unit(&script, "pass = \"protocol\"");
+    bench.write("src/lib", "broken\n");
+    bench.base();
+    bench.write("cases/c", "1\n");
+    bench.write("src/lib", "fixed\n");
+    let rows = bench.verify();
+    assert_eq!((rows[0].verdict, rows[0].strength), (Verdict::Passed, Strength::Fixed), "{rows:?}");
+    let blobs = Blobs::new(&Layout::new(&bench.top().join(".git")));
+    let told = |kind: EvidenceKind| {
+        let records = bench.records.borrow();
+        let (_, evidence) = records.iter().find(|(_, e)| e.kind == kind).expect("a record");
+        let log = blobs.get(&evidence.attempts[0].stdout.expect("a log")).expect("stored");
+        let line: serde_json::Value = serde_json::from_slice(&log).expect("one JSON line");
+        (line["subject"]["gitTree"].clone(), line["changed"].as_array().expect("a list").len())
+    };
+    let tree = bench.git(&["rev-parse", "HEAD^{tree}"]);
+    assert_eq!(told(EvidenceKind::Run), (tree.into(), 2));
+    assert_eq!(
+        told(EvidenceKind::BaseRun),
+        (serde_json::Value::Null, 1),
+        "no tree is the base with the case"
+    );
+}
+
+#[test]
+fn the_bytes_that_judge_do_not_depend_on_the_candidates_attributes() {
+    let bench = Bench::new();
+    let words = ".tender/verifiers/unit/forbidden.txt";
+    bench.write(words, "forbidden\n");
+    bench.unit(&format!("! grep -Ff {words} src/a"), "inputs = [\"src/**\"]");
+    bench.write("src/a", "fine\n");
+    bench.base();
+    bench.write("src/a", "a forbidden word\n");
+    bench.write(".gitattributes", "forbidden.txt text eol=crlf\n");
+    let rows = bench.verify();
+    assert_eq!((rows[0].verdict, rows[0].judge_changed), (Verdict::Failed, false), "{rows:?}");
+    // Once the base has these attributes they count, and what was shown before does not.
+    bench.write("src/a", "fine\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    bench.base();
+    bench.write("docs/a", "1\n");
+    let (verdict, reason) = one(&bench.look());
+    assert!(verdict == Verdict::Stale && reason.contains("checkout"), "{verdict:?} {reason}");
+    bench.write("src/a", "a forbidden word\n");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed, "the pattern ends with a carriage return now");
+}
+
+#[test]
+fn a_git_directory_that_a_run_makes_is_its_own_matter() {
+    let made = "mkdir -p crates/x/target/r/.git/objects";
+    assert_eq!(outcome(made, "scratch = [\"**/target/\"]"), (Verdict::Passed, String::new()));
+    let (verdict, reason) = outcome("mkdir -p sub/.git/objects", "scratch = [\"**/target/\"]");
+    assert_eq!((verdict, reason.as_str()), (Verdict::Error, "wrote outside scratch: sub/.git"));
+}
+
+#[test]
+fn what_the_machine_adds_to_a_run_is_in_the_key() {
+    let bench = Bench::new();
+    bench.unit("cat src/a", "");
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "abc\n");
+    let set = |name: &str, value: &str| {
+        bench.vars.borrow_mut().retain(|(known, _)| known != name);
+        bench.vars.borrow_mut().push((name.into(), value.into()));
+    };
+    set("TZ", "UTC");
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    for (name, value, back) in [("TZ", "Asia/Tokyo", "UTC"), ("LANG", "de_DE.UTF-8", "C.UTF-8")] {
+        set(name, value);
+        let (verdict, reason) = one(&bench.look());
+        assert!(verdict == Verdict::Stale && reason.contains(name), "{verdict:?} {reason}");
+        set(name, back);
+        assert_eq!(one(&bench.look()).0, Verdict::Passed, "{name}");
+    }
+    set("PATH", "/usr/bin:/bin");
+    assert_eq!(one(&bench.look()).0, Verdict::Passed, "the same programs are found on it");
+    let own = bench.folder.path().join("attributes");
+    bench.git(&["config", "core.attributesFile", own.to_str().expect("UTF-8")]);
+    for place in [own, bench.top().join(".git/info/attributes")] {
+        std::fs::create_dir_all(place.parent().expect("a parent")).expect("made");
+        std::fs::write(&place, "src/a text eol=crlf\n").expect("written");
+        let (verdict, reason) = one(&bench.look());
+        assert!(verdict == Verdict::Stale && reason.contains("checkout"), "{place:?}: {verdict:?} {reason}");
+        std::fs::remove_file(&place).expect("removed");
+        assert_eq!(one(&bench.look()).0, Verdict::Passed, "{place:?}");
+    }
+}
+
+#[test]
+fn another_command_of_a_filter_driver_makes_other_bytes() {
+    let bench = Bench::new();
+    bench.unit("cat src/a", "");
+    bench.write(".gitattributes", "src/a filter=turn\n");
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "abc\n");
+    bench.filters.borrow_mut().push("turn".to_owned());
+    bench.git(&["config", "filter.turn.smudge", "tr a-z A-Z"]);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "ABC\n");
+    bench.git(&["config", "filter.turn.smudge", "tr a-c x-z"]);
+    assert_eq!(one(&bench.look()).0, Verdict::Stale);
+    assert_eq!(one(&bench.verify()).0, Verdict::Passed);
+    assert_eq!(bench.stdout(), "xyz\n", "the slot does not keep what the other command made");
 }
 
 #[test]

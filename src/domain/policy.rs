@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Protected where the policy does not say.
-const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
+pub const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
 
 /// Protected whatever the policy says.
 const ALWAYS_PROTECTED: [&str; 1] = [".tender/"];

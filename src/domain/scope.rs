@@ -112,8 +112,13 @@ impl Scope {
     /// True where one of the patterns covers the path.
     #[must_use]
     pub fn matches(&self, path: &RepoPath) -> bool {
+        self.matches_bytes(path.as_bytes())
+    }
+
+    /// The same for a name on a disk that need not be a path of a tree, such as one that holds `.git`.
+    #[must_use]
+    pub fn matches_bytes(&self, bytes: &[u8]) -> bool {
         let compiled = self.compiled();
-        let bytes = path.as_bytes();
         if compiled.files.contains(bytes) {
             return true;
         }
@@ -123,7 +128,7 @@ impl Scope {
         if compiled.globs.is_empty() {
             return false;
         }
-        let components: Vec<&[u8]> = path.components().collect();
+        let components: Vec<&[u8]> = bytes.split(|b| *b == b'/').collect();
         compiled.globs.iter().any(|glob| glob.matches(&components))
     }
 

@@ -3,7 +3,7 @@
 use super::objects::Objects;
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::ObjectId;
+use crate::domain::digest::{ObjectId, Sha256};
 use crate::domain::repo_path::RepoPath;
 use crate::error::Result;
 use std::collections::BTreeMap;
@@ -30,6 +30,12 @@ impl Driver {
     #[must_use]
     pub fn smudges(&self) -> bool {
         !self.smudge.is_empty() || !self.process.is_empty()
+    }
+
+    /// Names what it runs on the way out.
+    #[must_use]
+    pub fn smudge_digest(&self) -> Sha256 {
+        Sha256::of_json(&[&self.smudge, &self.process])
     }
 
     /// Whether it is Git LFS, which fetches from the network.

@@ -69,6 +69,36 @@ pub enum Permissions {
     ReadOnly,
 }
 
+/// The trees by whose attributes files are converted.
+#[derive(Debug, Clone, Copy)]
+pub struct AttributeTrees<'a> {
+    /// The tree whose attributes count.
+    pub tree: &'a ObjectId,
+    /// Files for which those of another tree count, whatever the first one says of them.
+    pub apart: Option<Apart<'a>>,
+}
+
+/// Files with attributes of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct Apart<'a> {
+    /// The files.
+    pub paths: &'a BTreeSet<&'a RepoPath>,
+    /// The tree whose attributes count for them.
+    pub tree: &'a ObjectId,
+}
+
+impl<'a> AttributeTrees<'a> {
+    /// One tree for every file.
+    #[must_use]
+    pub fn all_of(tree: &'a ObjectId) -> Self {
+        Self { tree, apart: None }
+    }
+
+    fn of(&self, path: &RepoPath) -> &'a ObjectId {
+        self.apart.filter(|apart| apart.paths.contains(path)).map_or(self.tree, |apart| apart.tree)
+    }
+}
+
 /// How a path differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -87,7 +117,7 @@ pub enum What {
 #[expect(clippy::too_many_arguments, reason = "each is one independent fact of the job")]
 pub fn bring(
     conversions: &Conversions,
-    attributes: &ObjectId,
+    attributes: AttributeTrees,
     drivers: &Drivers,
     dir: &Path,
     held: Held,
@@ -142,8 +172,9 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
     Ok(())
 }
 
-/// What is no longer as it was written, sorted by path; `ignore` names where anything may be. `.git` at the top is not looked at.
-pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath, What)>> {
+/// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may be. `.git` at the top is not
+/// looked at. Any other spelling of it is no path that a tree could hold, so it can only be something that was added.
+pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
@@ -151,12 +182,17 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath,
         if bytes == b".git" {
             return Ok(false);
         }
-        let path = RepoPath::new(bytes)?;
+        let Ok(path) = RepoPath::new(bytes) else {
+            if !ignore.matches_bytes(bytes) {
+                found.push((bytes.to_vec(), What::Added));
+            }
+            return Ok(false);
+        };
         let directory = kind(stat) == FileType::Directory;
         match held.0.get(&path) {
             Some(file) => {
                 if !unchanged(file, stat, directory) {
-                    found.push((path.clone(), What::Changed));
+                    found.push((bytes.to_vec(), What::Changed));
                 }
                 seen.insert(path);
                 Ok(false)
@@ -168,19 +204,20 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(RepoPath,
                 let empty =
                     || parent.child(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
                 if !folders.contains(&path) && !ignore.matches(&path) && empty() {
-                    found.push((path, What::Added));
+                    found.push((bytes.to_vec(), What::Added));
                 }
                 Ok(true)
             }
             None => {
                 if !ignore.matches(&path) {
-                    found.push((path, What::Added));
+                    found.push((bytes.to_vec(), What::Added));
                 }
                 Ok(false)
             }
         }
     })?;
-    found.extend(held.0.keys().filter(|p| !seen.contains(p)).map(|p| (p.clone(), What::Removed)));
+    let removed = held.0.keys().filter(|path| !seen.contains(path));
+    found.extend(removed.map(|path| (path.as_bytes().to_vec(), What::Removed)));
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
@@ -214,7 +251,7 @@ fn pass_tick(latest: i64) {
 #[derive(Clone, Copy)]
 struct Job<'a> {
     conversions: &'a Conversions<'a>,
-    attributes: &'a ObjectId,
+    attributes: AttributeTrees<'a>,
     drivers: &'a Drivers<'a>,
     dir: &'a Path,
     permissions: Permissions,
@@ -222,11 +259,26 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn kinds(&self, wanted: &[TreeFile]) -> Result<Vec<String>> {
-        let regular: Vec<&RepoPath> =
-            wanted.iter().filter(|f| f.mode.is_regular()).map(|f| &f.path).collect();
-        let mut kinds = self.conversions.kinds(self.attributes, self.drivers, &regular)?.into_iter();
-        let kind = |file: &TreeFile| if file.mode.is_regular() { kinds.next() } else { None };
-        Ok(wanted.iter().map(kind).map(Option::unwrap_or_default).collect())
+        let mut kinds = vec![String::new(); wanted.len()];
+        for (tree, places) in self.regular(wanted.iter()) {
+            let paths: Vec<&RepoPath> = places.iter().map(|at| &wanted[*at].path).collect();
+            let found = self.conversions.kinds(tree, self.drivers, &paths)?;
+            places.into_iter().zip(found).for_each(|(at, kind)| kinds[at] = kind);
+        }
+        Ok(kinds)
+    }
+
+    /// Where in a list the regular files stand, by the tree whose attributes count for them.
+    fn regular<'f>(&self, files: impl Iterator<Item = &'f TreeFile>) -> Vec<(&ObjectId, Vec<usize>)> {
+        let mut all: Vec<(&ObjectId, Vec<usize>)> = Vec::new();
+        for (at, file) in files.enumerate().filter(|(_, file)| file.mode.is_regular()) {
+            let tree = self.attributes.of(&file.path);
+            match all.iter_mut().find(|(known, _)| *known == tree) {
+                Some((_, places)) => places.push(at),
+                None => all.push((tree, vec![at])),
+            }
+        }
+        all
     }
 
     /// Writes new files; gives their stamps in the same order.
@@ -265,28 +317,25 @@ impl Job<'_> {
     fn write_part(&self, files: &[&TreeFile], done: &mut dyn FnMut(usize, Stamp) -> bool) -> Result<()> {
         let mut cursor = Cursor::new(self.dir)?;
         let objects = self.conversions.repository.objects(self.conversions.quarantine)?;
-        let mut regular = Vec::new();
-        for (at, file) in files.iter().enumerate() {
+        for (at, file) in files.iter().enumerate().filter(|(_, file)| !file.mode.is_regular()) {
             let (folder, name) = (cursor.made_folder(&file.path)?, file.path.file_name());
             let made = match file.mode {
                 Mode::Symlink => folder.create_link(name, &objects.blob(&file.id)?),
-                Mode::Gitlink => folder.make_child(name).map(|_| ()),
-                _ => {
-                    regular.push(at);
-                    continue;
-                }
+                _ => folder.make_child(name).map(|_| ()),
             };
             let stat = made.and_then(|()| folder.stat(name)).map_err(|e| in_the_way(&file.path, e))?;
             done(at, Stamp::of(&stat));
         }
-        let items: Vec<(RepoPath, ObjectId)> =
-            regular.iter().map(|at| (files[*at].path.clone(), files[*at].id.clone())).collect();
-        self.conversions.smudge(self.attributes, self.drivers, &items, &mut |at, bytes| {
-            let file = files[regular[at]];
-            let stamp = self.write_file(&mut cursor, file, &bytes)?;
-            done(regular[at], stamp);
-            Ok(())
-        })
+        for (tree, places) in self.regular(files.iter().copied()) {
+            let items: Vec<(RepoPath, ObjectId)> =
+                places.iter().map(|at| (files[*at].path.clone(), files[*at].id.clone())).collect();
+            self.conversions.smudge(tree, self.drivers, &items, &mut |at, bytes| {
+                let stamp = self.write_file(&mut cursor, files[places[at]], &bytes)?;
+                done(places[at], stamp);
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn write_file(&self, cursor: &mut Cursor, file: &TreeFile, bytes: &[u8]) -> Result<Stamp> {
@@ -340,7 +389,8 @@ mod tests {
             let files = tree::files(&repository.objects(None)?, tree)?;
             let conversions = Conversions { repository: &repository, quarantine: None };
             let drivers = Drivers::SelectedBy(tree);
-            bring(&conversions, tree, &drivers, &self.dir, held, &files, permissions, &|_, _| {})
+            let attributes = AttributeTrees::all_of(tree);
+            bring(&conversions, attributes, &drivers, &self.dir, held, &files, permissions, &|_, _| {})
         }
 
         fn listing(&self) -> Vec<String> {
@@ -398,6 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn a_git_directory_below_is_added_or_scratch_and_not_entered() {
+        let bench = Bench::new();
+        bench.home.write("a", b"1\n");
+        let tree = bench.home.commit("first");
+        let held = bench.bring(&tree, Held::default(), Permissions::ReadOnly).expect("brings");
+        for folder in ["sub/.git/objects", "x/target/r/.git", ".git/objects", "GIT~1"] {
+            std::fs::create_dir_all(bench.dir.join(folder)).expect("made");
+        }
+        let scratch = Scope::new(vec!["**/target/".to_owned()]).expect("a scope");
+        let added = |name: &str| (name.as_bytes().to_vec(), What::Added);
+        let found = altered(&bench.dir, &held, &scratch).expect("looks");
+        assert_eq!(found, [added("GIT~1"), added("sub/.git")]);
+    }
+
+    #[test]
     #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
     fn any_later_change_shows_and_what_is_in_the_way_is_named() {
         let bench = Bench::new();
@@ -414,7 +479,7 @@ mod tests {
         file.set_modified(before).expect("set back");
         std::fs::remove_file(bench.dir.join("d0/f0")).expect("removed");
         std::fs::create_dir_all(bench.dir.join("new/empty")).expect("made");
-        let path = |name: &str| RepoPath::new(name).expect("a path");
+        let path = |name: &str| name.as_bytes().to_vec();
         let found = altered(&bench.dir, &held, &Scope::default()).expect("looks");
         assert_eq!(
             found,

@@ -5,7 +5,8 @@
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
 //! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote),
 //!   `address` (which parts of a remote's address are secret).
-//! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` for what git does to bytes on the way.
+//! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` and `attributes` for what git does to bytes on
+//!   the way.
 //! - A worker's own edit of its worktree, byte for byte: `edit`.
 //! - What lies around a task: `tripwire` looks at it.
 //! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
@@ -14,6 +15,7 @@
 pub mod address;
 pub mod advance;
 pub mod apply;
+pub mod attributes;
 pub mod beneath;
 pub mod bound;
 pub mod branch;

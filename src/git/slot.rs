@@ -10,7 +10,7 @@
 use super::beneath::{Dir, kind, remove_content, walk};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
-use super::materialise::{Held, Permissions, What, altered, bring};
+use super::materialise::{AttributeTrees, Held, Permissions, What, altered, bring};
 use super::tree::TreeFile;
 use crate::domain::digest::{ObjectFormat, ObjectId, Sha256};
 use crate::domain::repo_path::RepoPath;
@@ -40,8 +40,8 @@ pub struct Places<'a> {
 pub struct Filling<'a> {
     /// The repository's conversions.
     pub conversions: &'a Conversions<'a>,
-    /// The tree whose attributes count.
-    pub attributes: &'a ObjectId,
+    /// The trees whose attributes count.
+    pub attributes: AttributeTrees<'a>,
     /// The filter drivers that may run.
     pub drivers: &'a Drivers<'a>,
 }
@@ -190,7 +190,7 @@ impl Slot {
     }
 
     /// What is not as it was shown, but for what `scratch` names.
-    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(RepoPath, What)>> {
+    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
         altered(&self.tree(), &self.state.held, scratch)
     }
 
@@ -363,7 +363,8 @@ mod tests {
             let repository = self.home.repository();
             let files = tree::files(&repository.objects(None).expect("opens"), tree).expect("lists");
             let conversions = Conversions { repository: &repository, quarantine: None };
-            let filling = Filling { conversions: &conversions, attributes: tree, drivers: &Drivers::None };
+            let attributes = AttributeTrees::all_of(tree);
+            let filling = Filling { conversions: &conversions, attributes, drivers: &Drivers::None };
             slot.show(repository.environment(), &filling, &files, &|_, _| {}).expect("shows");
         }
     }

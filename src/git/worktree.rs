@@ -9,7 +9,7 @@ use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{Kept, copy_into_repository};
-use super::materialise::{Held, Permissions, bring};
+use super::materialise::{AttributeTrees, Held, Permissions, bring};
 use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
@@ -185,7 +185,7 @@ pub fn create<G>(
     let files = tree::files(&repository.objects(Some(opening.quarantine))?, opening.tree)?;
     let held = bring(
         &conversions,
-        opening.tree,
+        AttributeTrees::all_of(opening.tree),
         &Drivers::Named(&drivers),
         opening.path,
         Held::default(),

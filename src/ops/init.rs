@@ -1,6 +1,7 @@
 //! `init`: a `.tender/` for this repository, with verifiers for the tools found in it. What exists is never overwritten.
 
 use super::Session;
+use crate::domain::policy::DEFAULT_PROTECTED;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_shared};
 use crate::verifier::shipped;
@@ -80,6 +81,11 @@ fn put(done: &mut Initialised, layer: Layer, dir: &Path, name: &Path, content: &
     Ok(())
 }
 
+/// A list as TOML has it.
+fn list(items: &[impl Serialize]) -> String {
+    serde_json::to_string(items).unwrap_or_default().replace("\",\"", "\", \"")
+}
+
 /// A configuration that sets no ceiling but shows which there are.
 fn config(top: &Path) -> Result<String> {
     let mut folders: Vec<String> = std::fs::read_dir(top)
@@ -91,15 +97,15 @@ fn config(top: &Path) -> Result<String> {
         .map(|name| format!("{name}/"))
         .collect();
     folders.sort();
-    let example = serde_json::to_string(&folders).unwrap_or_default().replace(',', ", ");
+    let (example, protected) = (list(&folders), list(&DEFAULT_PROTECTED));
     Ok(format!(
         "# The ceiling over every task in this repository, read from the commit that a task starts from.\n\
          # A key that is left out sets no ceiling.\n\
          [policy]\n\
          # Paths that tasks may change at all:\n\
          # write = {example}\n\
-         # Paths whose change a person has to confirm:\n\
-         protected = [\".tender/\", \".github/\"]\n\
+         # Paths whose change a person has to confirm; a list of your own takes the place of these:\n\
+         # protected = {protected}\n\
          # Verifiers that a change needs, by what it touches:\n\
          # require = [{{ verifier = \"cargo-test\", when = [\"src/**\"] }}]\n"
     ))
@@ -125,5 +131,24 @@ impl Initialised {
             out.push_str("Commit it: only what the base commit holds counts.\n");
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::policy::Config;
+
+    #[test]
+    fn what_is_written_sets_nothing() {
+        let top = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(top.path().join("src")).expect("made");
+        let text = config(top.path()).expect("writes");
+        assert_eq!(Config::parse(text.as_bytes()).expect("parses"), Config::default());
+        // What it shows is what holds.
+        let shown = text.lines().find_map(|line| line.strip_prefix("# protected = ")).expect("shown");
+        let shown = Config::parse(format!("[policy]\nprotected = {shown}\n").as_bytes()).expect("parses");
+        let (shown, holds) = (shown.policy.protected_scope(), Config::default().policy.protected_scope());
+        assert_eq!(shown, holds);
     }
 }

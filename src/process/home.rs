@@ -16,13 +16,12 @@ pub struct PrivateHome {
     root: tempfile::TempDir,
     home: PathBuf,
     tmp: PathBuf,
-    skipped: Vec<String>,
 }
 
 impl PrivateHome {
     /// Makes the directories below `under`, which must exist, and links `read` entries of the form `~/…`.
     ///
-    /// Absolute entries need no link. Entries that do not exist are passed over, see [`PrivateHome::skipped`].
+    /// Absolute entries need no link. Entries that do not exist are passed over.
     ///
     /// # Errors
     /// `config.invalid` for the home directory as a whole, for `..`, and for what is neither `~/…` nor absolute;
@@ -31,7 +30,7 @@ impl PrivateHome {
         let mut wanted = Vec::new();
         for entry in read {
             if let Some(below) = below_home(entry)? {
-                wanted.push((below, entry));
+                wanted.push(below);
             }
         }
         // An ancestor comes before what lies below it, so that what is below is never made inside a link.
@@ -45,13 +44,11 @@ impl PrivateHome {
         for directory in [&home, &tmp] {
             make_directory(directory)?;
         }
-        let mut made = Self { root, home, tmp, skipped: Vec::new() };
+        let made = Self { root, home, tmp };
         let mut linked: Vec<PathBuf> = Vec::new();
-        for (below, entry) in wanted {
+        for below in wanted {
             let real = real_home.join(&below);
-            if !real.exists() {
-                made.skipped.push(entry.clone());
-            } else if !linked.iter().any(|done| below.starts_with(done)) {
+            if real.exists() && !linked.iter().any(|done| below.starts_with(done)) {
                 made.link(&real, &below)?;
                 linked.push(below);
             }
@@ -75,12 +72,6 @@ impl PrivateHome {
     #[must_use]
     pub fn root(&self) -> &Path {
         self.root.path()
-    }
-
-    /// The `read` entries that do not exist in the real home directory, as they were written.
-    #[must_use]
-    pub fn skipped(&self) -> &[String] {
-        &self.skipped
     }
 
     fn link(&self, real: &Path, below: &Path) -> Result<()> {
@@ -182,7 +173,6 @@ mod tests {
         assert_eq!(fs::read_link(home.home().join(".cargo")).expect("link"), real.join(".cargo"));
         assert_eq!(fs::read_link(home.home().join(".config/tool")).expect("link"), real.join(".config/tool"));
         assert_eq!(fs::read_dir(home.home()).expect("read").count(), 2);
-        assert_eq!(home.skipped(), ["~/.none"]);
         for directory in [home.root(), home.home(), home.tmp(), &home.home().join(".config")] {
             let mode = fs::metadata(directory).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", directory.display());

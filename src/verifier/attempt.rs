@@ -17,11 +17,13 @@ use crate::domain::verdict::{Checks, On, Verdict};
 use crate::error::{Failure, Result};
 use crate::git::beneath::{Cursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
+use crate::git::materialise::{Apart, AttributeTrees};
 use crate::git::slot::{Filling, Places, Slot};
 use crate::git::tree;
 use crate::process::{self, Command, End, Finished, PrivateHome, Secrets};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -41,6 +43,7 @@ pub(super) struct Runner<'a> {
     verifier: &'a Verifier,
     host: &'a Host<'a>,
     rows: &'a [&'a Observed],
+    on: On,
     ticket: &'a Ticket,
     shown: Vec<tree::TreeFile>,
     slot: Slot,
@@ -82,10 +85,11 @@ impl<'a> Runner<'a> {
         let id = &verifier.manifest.id;
         let mut slot = Slot::take(&Places { slots, book: &book }, id, &owner, subject.repository.format())?;
         let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
-        let drivers = match subject.filters {
-            [] => Drivers::None,
-            named => Drivers::Named(named),
-        };
+        let drivers = Drivers::Named(subject.filters);
+        let own: BTreeSet<&RepoPath> = verifier.closure.iter().map(|file| &file.file.path).collect();
+        // What judges comes from the base, and so do the attributes that make its bytes.
+        let apart = Some(Apart { paths: &own, tree: subject.base_commit_tree });
+        let attributes = AttributeTrees { tree: attributes, apart };
         let filling = Filling { conversions: &conversions, attributes, drivers: &drivers };
         let doing = format!("filling the slot of {id}");
         let progress = |done: u64, total: u64| (host.progress)(&doing, done, total);
@@ -99,6 +103,7 @@ impl<'a> Runner<'a> {
             verifier,
             host,
             rows,
+            on,
             ticket,
             shown,
             slot,
@@ -168,7 +173,7 @@ impl<'a> Runner<'a> {
             deadline: deadline(self.host.most.map_or(manifest.timeout, |most| most.min(manifest.timeout))),
         };
         let speaks = manifest.pass == Pass::Protocol;
-        let stdin = if speaks { protocol::request(self.subject, &call) } else { Vec::new() };
+        let stdin = if speaks { protocol::request(self.subject, self.on, &call) } else { Vec::new() };
         let finished = self.launch(&manifest.command, out.path(), stdin)?;
         let (mut counted, outputs) = self.read_outputs(&finished, out.path())?;
         let answer = match speaks {

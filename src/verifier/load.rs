@@ -43,8 +43,6 @@ pub struct Verifier {
     pub closure: Vec<ClosureFile>,
     /// The same as a scope: what no candidate can put in the place of it.
     pub scope: Scope,
-    /// True where it comes from the private layer.
-    pub private: bool,
 }
 
 /// The verifiers of a repository, as of one base commit.
@@ -135,7 +133,20 @@ impl Verifiers {
             let manifest = |file: &ClosureFile| Ok(file.bytes.clone().unwrap_or_default());
             all.take(&id, true, files, &manifest, &|pattern| matching_private(pattern, &local, &base));
         }
+        all.refuse_later();
         Ok(all)
+    }
+
+    /// What will be built in one day is asked for in vain today, and whoever asks for it hears that.
+    fn refuse_later(&mut self) {
+        for id in builtin::LATER {
+            if self.known.contains_key(id) || self.live.contains(id) {
+                continue;
+            }
+            let message = format!("the built-in verifier {id:?} is not in this version");
+            let failure = Failure::new(Code::NotSupported, message).subject(id);
+            self.broken.entry(id.to_owned()).or_insert(failure);
+        }
     }
 
     /// Reads one verifier from the files of its directory.
@@ -175,12 +186,6 @@ impl Verifiers {
             Some(failure) => Err(failure.clone()),
             None => Ok(self.known.get(id)),
         }
-    }
-
-    /// The ids that have a manifest, and what is wrong with it.
-    pub fn ids(&self) -> impl Iterator<Item = (&str, Option<&Failure>)> {
-        let known = self.known.keys().map(|id| (id.as_str(), None));
-        known.chain(self.broken.iter().map(|(id, failure)| (id.as_str(), Some(failure))))
     }
 
     /// True where nobody but a person can show it.
@@ -243,7 +248,6 @@ fn assemble(
         closure: closure.into_values().collect(),
         scope: own.union(&parsed.closure),
         manifest: parsed,
-        private,
     })
 }
 
@@ -364,10 +368,12 @@ mod tests {
         );
         assert_eq!(unit.closure[3].file.sha256, Sha256::of(b"base\n"), "the base's bytes, not the live ones");
         let own = all.get("own").expect("reads").expect("there");
-        assert!(own.private && own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));
+        assert!(own.closure.iter().any(|f| f.file.path.to_string() == ".tender/bin/x"));
         for id in ["lost", "bad", "twice"] {
             assert_eq!(all.get(id).expect_err(id).code(), Code::ConfigInvalid, "{id}");
         }
+        assert_eq!(all.get("secrets").expect_err("of a later version").code(), Code::NotSupported);
+        assert!(!all.is_manual("secrets"));
         assert!(all.get("live").expect("no manifest").is_none() && !all.is_manual("live"));
         assert!(all.is_manual("editorial_review") && !all.is_manual("scope") && !all.is_manual("unit"));
         let after = home.commit("candidate");

@@ -3,8 +3,8 @@
 
 use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
-use super::manifest::Kind;
-use super::{Host, Subject, builtin, tools, view};
+use super::manifest::{Kind, Pass};
+use super::{Host, Subject, builtin, protocol, tools, view};
 use crate::domain::clause::{Clause, Permission, clauses};
 use crate::domain::contract::PROTECTED;
 use crate::domain::digest::{Sha256, canonical_json};
@@ -13,8 +13,12 @@ use crate::domain::evidence::{
     listing_digest,
 };
 use crate::domain::repo_path::RepoPath;
+use crate::domain::verdict::On;
 use crate::error::Result;
 use crate::git::Objects;
+use crate::git::attributes::outside_attributes;
+use crate::git::convert::{Conversions, Drivers};
+use crate::git::drivers::configured_drivers;
 use crate::git::tree::{self, TreeFile};
 use crate::process::Sandbox;
 use serde_json::json;
@@ -218,13 +222,24 @@ impl<'a> Observer<'a> {
             source: Source::Command,
             identity: Some(self.identity(verifier, tools)?),
             listing: Some(self.store(&base, &now)?),
-            inputs: Some(listing_digest(&now)),
-            base_inputs: Some(listing_digest(&with_case)),
+            inputs: Some(self.inputs(verifier, On::Candidate, &now)),
+            base_inputs: Some(self.inputs(verifier, On::Base, &with_case)),
             platform: platform(),
             counts: verifier.manifest.counts(),
             reuse: verifier.manifest.reuse,
             judge_changed: view::judge_changed(&self.subject.candidate.changes, verifier),
         })
+    }
+
+    /// The digest of everything of the subject that a run can know: the files that it sees, and what it is told.
+    fn inputs(&self, verifier: &Verifier, on: On, files: &[InputFile]) -> Sha256 {
+        let listing = listing_digest(files);
+        match verifier.manifest.pass {
+            Pass::Protocol => {
+                Sha256::of_json(&json!({"files": listing, "told": protocol::told(self.subject, on)}))
+            }
+            _ => listing,
+        }
     }
 
     fn identity(
@@ -238,7 +253,7 @@ impl<'a> Observer<'a> {
             closure: verifier.closure.iter().map(|file| file.file.clone()).collect(),
             tools,
             env: tools::env_digests(self.host, verifier),
-            checkout: self.checkout()?,
+            checkout: self.checkout(verifier)?,
             sandbox: Sandbox::None.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
         })
@@ -292,8 +307,21 @@ impl<'a> Observer<'a> {
         self.host.blobs.put(&canonical_json(&Listing::against(base_digest, base, now)))
     }
 
-    /// What decides, beside the attributes, how bytes are checked out.
-    fn checkout(&mut self) -> Result<Vec<String>> {
+    /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything, and for
+    /// the closure what the base's attributes make of it.
+    fn checkout(&mut self, verifier: &Verifier) -> Result<Vec<String>> {
+        let mut all = self.settings()?;
+        let regular = verifier.closure.iter().filter(|file| file.file.mode.is_regular());
+        let paths: Vec<&RepoPath> = regular.map(|file| &file.file.path).collect();
+        let conversions = Conversions { repository: self.subject.repository, quarantine: None };
+        let drivers = Drivers::Named(self.subject.filters);
+        let kinds = conversions.kinds(self.subject.base_commit_tree, &drivers, &paths)?;
+        let converted = paths.iter().zip(kinds).filter(|(_, kind)| !kind.is_empty());
+        all.extend(converted.map(|(path, kind)| format!("{path}: {kind}")));
+        Ok(all)
+    }
+
+    fn settings(&mut self) -> Result<Vec<String>> {
         if let Some(known) = &self.checkout {
             return Ok(known.clone());
         }
@@ -303,7 +331,12 @@ impl<'a> Observer<'a> {
                 found.push(format!("{key}={value}"));
             }
         }
-        found.extend(self.subject.filters.iter().map(|name| format!("filter={name}")));
+        let drivers = configured_drivers(self.subject.repository)?;
+        let made = |name: &String| drivers.get(name).map(|driver| driver.smudge_digest().to_string());
+        let named = self.subject.filters.iter();
+        found.extend(named.map(|name| format!("filter={name} {}", made(name).unwrap_or_default())));
+        let outside = outside_attributes(self.subject.repository)?;
+        found.extend(outside.into_iter().map(|(place, sha256)| format!("attributes {place} {sha256}")));
         Ok(self.checkout.insert(found).clone())
     }
 }

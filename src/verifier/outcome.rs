@@ -4,7 +4,7 @@
 //! meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
 use super::formats::Counted;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::repo_path::display;
 use crate::domain::verdict::{Checks, Verdict};
 use crate::git::materialise::What;
 use crate::process::End;
@@ -23,7 +23,7 @@ pub(super) struct Facts<'a> {
     /// Processes that were still there at the end.
     pub survivors: u32,
     /// What is not as it was shown.
-    pub altered: &'a [(RepoPath, What)],
+    pub altered: &'a [(Vec<u8>, What)],
     /// What the outputs count; `None` where none is declared. `Err`: what is wrong with them.
     pub counted: &'a Result<Option<Counted>, String>,
     /// What the protocol's answer says of the requirement; `None` where the protocol is not spoken.
@@ -67,6 +67,7 @@ fn meaningless(facts: &Facts<'_>) -> Option<Said> {
         End::Exited(_) => {}
     }
     let (path, what) = facts.altered.first()?;
+    let path = display(path);
     let more = match facts.altered.len() {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
@@ -148,8 +149,8 @@ mod tests {
         Counted { checks, findings: if failed > 0 { vec![finding] } else { Vec::new() } }
     }
 
-    fn path() -> RepoPath {
-        RepoPath::new("src/x").expect("a path")
+    fn path() -> Vec<u8> {
+        b"src/x".to_vec()
     }
 
     /// A run that passes, with something changed.

@@ -5,12 +5,13 @@
 
 use super::formats::Counted;
 use super::outcome::Said;
-use super::{Subject, manifest::OUT};
+use super::{Subject, manifest::OUT, view};
 use crate::domain::clause::Clause;
 use crate::domain::evidence::{Finding, MOST_FINDINGS};
-use crate::domain::verdict::{Checks, Verdict};
+use crate::domain::patch::Change;
+use crate::domain::verdict::{Checks, On, Verdict};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -32,10 +33,28 @@ pub(super) struct Call<'a> {
     pub(super) deadline: String,
 }
 
+/// What a run is told of the change beside the files that its slot shows. A verifier may judge by any of it, so the
+/// key holds all of it.
+///
+/// On the base `changed` is the case of a repair and nothing else of the candidate; there is no tree of the base with
+/// the case on top, so `gitTree` is null where there is a case.
+pub(super) fn told(subject: &Subject<'_>, on: On) -> Value {
+    let candidate = subject.candidate;
+    let changes: Vec<&Change> = match on {
+        On::Candidate => candidate.changes.iter().collect(),
+        On::Base => view::case_of(&candidate.changes, &subject.contract.case).collect(),
+    };
+    let tree = match on {
+        On::Candidate => Some(&candidate.tree),
+        On::Base => Some(&candidate.base_tree).filter(|_| changes.is_empty()),
+    };
+    let changed: Vec<_> = changes.iter().map(|c| json!({"path": c.path, "status": c.status})).collect();
+    json!({"gitTree": tree, "baseTree": candidate.base_tree, "changed": changed})
+}
+
 /// The line for standard input.
-pub(super) fn request(subject: &Subject<'_>, call: &Call<'_>) -> Vec<u8> {
-    let changed: Vec<_> =
-        subject.candidate.changes.iter().map(|c| json!({"path": c.path, "status": c.status})).collect();
+pub(super) fn request(subject: &Subject<'_>, on: On, call: &Call<'_>) -> Vec<u8> {
+    let told = told(subject, on);
     let requirements: Vec<_> = call.clauses.iter().map(|c| json!({"id": c.id, "text": c.text})).collect();
     let message = json!({
         "protocol": 1,
@@ -45,12 +64,12 @@ pub(super) fn request(subject: &Subject<'_>, call: &Call<'_>) -> Vec<u8> {
         "task": {"id": subject.task, "contractSha256": subject.contract_sha256},
         "requirements": requirements,
         "subject": {
-            "gitTree": subject.candidate.tree,
+            "gitTree": told["gitTree"],
             "gitCommit": null,
-            "baseTree": subject.candidate.base_tree,
+            "baseTree": told["baseTree"],
             "root": call.root.to_string_lossy(),
         },
-        "changed": changed,
+        "changed": told["changed"],
         "out": call.out.to_string_lossy(),
         "deadline": call.deadline,
         "params": {},

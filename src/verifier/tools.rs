@@ -58,13 +58,25 @@ pub(super) fn secrets(host: &Host<'_>) -> Vec<Vec<u8>> {
     secret_values(host.vars)
 }
 
-/// The digests of the passed variables' values. The name is part of what is digested.
+/// The digests of the variables' values that a verifier's verdict can hang on: the passed ones, and of the fixed set
+/// those that are the caller's. The name is part of what is digested.
+///
+/// `PATH` is not among them: what it leads to is digested as the tools, and with it hardly any evidence would count in
+/// another shell. The home directory and the one for temporary files are new for each run.
 pub(super) fn env_digests(host: &Host<'_>, verifier: &Verifier) -> BTreeMap<String, Option<Sha256>> {
     use std::os::unix::ffi::OsStrExt;
-    let digest = |name: &String| {
-        host.var(name).map(|value| Sha256::of(&[name.as_bytes(), b"=", value.as_bytes()].concat()))
-    };
-    verifier.manifest.env.iter().map(|name| (name.clone(), digest(name))).collect()
+    let digest = |name: &str, value: &OsStr| Sha256::of(&[name.as_bytes(), b"=", value.as_bytes()].concat());
+    let nowhere = Path::new("");
+    let fixed =
+        base_environment(OsStr::new(""), nowhere, nowhere, host.var("LANG"), host.var("TZ")).into_iter();
+    let callers = fixed.filter(|(name, _)| name == "LANG" || name == "TZ").map(|(name, value)| {
+        let name = name.to_string_lossy().into_owned();
+        let digest = digest(&name, &value);
+        (name, Some(digest))
+    });
+    let passed = verifier.manifest.env.iter();
+    let passed = passed.map(|name| (name.clone(), host.var(name).map(|value| digest(name, value))));
+    callers.chain(passed).collect()
 }
 
 /// Finds, digests and asks the programs of a verifier.

@@ -570,6 +570,17 @@ fn manifests_that_do_not_fit_are_refused_by_file_and_field() {
 }
 
 #[test]
+fn what_will_be_built_in_is_refused_and_not_left_to_a_person() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open_fails(&Contract::new("t1").allowed(&["secrets"])).fails("not_supported");
+    // Who has one of their own uses that.
+    let repo = repo.with(&Verifier::new("secrets"));
+    repo.submitted(&Contract::new("t1").allowed(&["secrets"]), |task| task.write("src/a.txt", "candidate\n"));
+    assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("secrets"), "passed");
+}
+
+#[test]
 fn built_in_whitespace_and_scope() {
     let lab = Lab::new();
     let repo = lab.repo("app");

@@ -66,8 +66,11 @@ impl Rules {
     pub(super) fn kind(&self, at: usize) -> String {
         let attributes = &self.paths[at].0;
         let mut parts = Vec::new();
-        if self.driven(at, Driver::smudges) {
-            parts.push(format!("filter={}", attributes.filter.as_deref().unwrap_or_default()));
+        if self.driven(at, Driver::smudges)
+            && let Some((name, driver)) =
+                attributes.filter.as_ref().and_then(|name| self.drivers.get_key_value(name))
+        {
+            parts.push(format!("filter={name} {}", driver.smudge_digest()));
         }
         if let Some(encoding) = &attributes.encoding {
             parts.push(format!("encoding={encoding}"));

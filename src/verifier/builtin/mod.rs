@@ -14,6 +14,9 @@ use crate::domain::verdict::Verdict;
 /// The ids of the verifiers that need no manifest.
 pub const NAMES: [&str; 3] = ["scope", "artifacts", "whitespace"];
 
+/// Those of a later version. Nobody takes them for a person's to attest; a manifest of that id counts like any other.
+pub const LATER: [&str; 1] = ["secrets"];
+
 /// What one of them says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
