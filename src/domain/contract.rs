@@ -75,6 +75,8 @@ pub struct Requirement {
     pub text: String,
     /// Id of the verifier that shows it.
     pub verifier: String,
+    /// Paths it speaks of; `None` where not narrowed.
+    pub paths: Option<Scope>,
     /// Whether delivery needs it.
     pub required: bool,
 }

@@ -74,13 +74,6 @@ fn commands(problems: &mut Problems, field: &str, node: &Node) {
     problems.later(field, "running named commands");
 }
 
-/// Which paths one requirement speaks of.
-pub(super) fn paths(problems: &mut Problems, field: &str, node: &Node) {
-    if problems.scope(field, node).is_some() {
-        problems.later(field, "a requirement for some paths only");
-    }
-}
-
 /// A duration as in a verifier's manifest (`"10m"`), or seconds.
 fn timeout(problems: &mut Problems, field: &str, node: &Node) {
     let fine = match node {

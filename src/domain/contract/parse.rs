@@ -182,7 +182,7 @@ fn requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec
 }
 
 fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
-    let (mut id, mut text, mut verifier, mut required) = (None, None, None, true);
+    let (mut id, mut text, mut verifier, mut paths, mut required) = (None, None, None, None, true);
     problems.object(
         field,
         node,
@@ -191,7 +191,7 @@ fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requ
             "id" => id = problems.id(name, value),
             "text" => text = problems.text(name, value),
             "verifier" => verifier = problems.id(name, value),
-            "paths" => later::paths(problems, name, value),
+            "paths" => paths = problems.scope(name, value),
             _ => required = problems.boolean(name, value).unwrap_or(true),
         },
     );
@@ -200,7 +200,7 @@ fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requ
     {
         problems.require(field, node, key, what);
     }
-    let requirement = Requirement { id: id?, text: text?, verifier: verifier?, required };
+    let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required };
     check::reserved_in_requirement(problems, field, &requirement);
     Some(requirement)
 }
@@ -299,6 +299,7 @@ fn default_requirement(verifier: &str) -> Requirement {
         id: verifier.to_owned(),
         text: verifier.to_owned(),
         verifier: verifier.to_owned(),
+        paths: None,
         required: true,
     }
 }
