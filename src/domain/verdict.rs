@@ -382,20 +382,22 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
 }
 
 /// A repair has to show that something failed before. Where no required row does, none that counts cases may pass;
-/// where none counts, none of the required ones.
+/// where no required one counts, none of the required ones.
 fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record], rows: &mut [Row]) {
     if rows.iter().any(|row| row.required && row.strength == Strength::Fixed) {
         return;
     }
-    let counting =
-        observation.rows.iter().any(|observed| observed.counts && observed.source == Source::Command);
+    let counts = |observed: &Observed| {
+        observed.clause.required && observed.counts && observed.source == Source::Command
+    };
+    let counting = observation.rows.iter().any(counts);
     for (row, observed) in rows.iter_mut().zip(&observation.rows) {
-        let affected = if counting { observed.counts } else { row.required };
+        let affected = observed.counts || (row.required && !counting);
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
         let why = match on_base(observation, observed, records) {
-            _ if !observed.counts => "no verifier that counts cases ran on the base",
+            _ if !observed.counts => "no required verifier that counts cases ran on the base",
             None => "it was not run on the base, or that run ended in an error",
             Some((_, base)) if base.outcome == Verdict::Passed => "the case passes on the base already",
             Some((_, base)) if failed_by_a_case(base) => "only a row that is not required shows it",

@@ -301,9 +301,20 @@ fn a_repair_has_to_reproduce() {
     optional.clause.required = false;
     let records = [on_the_base(Verdict::Failed, Some(counted(1, 1))), pass.clone()];
     assert_eq!(rows(&repair(vec![optional]), &records, &no_listing)[0].verdict, Verdict::Failed);
-    // Where nothing counts, nothing can show it.
+    // Where nothing counts, nothing can show it, and an optional row that counts makes up for nothing.
     let mut bare = unit();
     bare.counts = false;
+    let mut beside = observed("cases", Source::Command);
+    (beside.clause.required, beside.key, beside.base_key) = (false, Some(key("c")), Some(key("c base")));
+    let counted_too = record(Verdict::Passed, |e| e.key = key("c"));
+    for base in [on_the_base(Verdict::Failed, Some(counted(1, 1))), on_the_base(Verdict::Passed, None)] {
+        let (_, mut base) = base;
+        base.key = key("c base");
+        let records = [(base.digest(), base), pass.clone(), counted_too.clone()];
+        let shown = rows(&repair(vec![bare.clone(), beside.clone()]), &records, &no_listing);
+        assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::Failed, Verdict::Failed), "{shown:?}");
+        assert!(!all_required_passed(&shown));
+    }
     let uncounted = record(Verdict::Passed, |e| e.checks = None);
     assert_eq!(rows(&repair(vec![bare]), &[uncounted], &no_listing)[0].verdict, Verdict::Failed);
     // The base is run once, before the candidate.
