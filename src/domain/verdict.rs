@@ -251,20 +251,33 @@ fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
     !evidence.warm || evidence.task == observation.task
 }
 
+/// True where a record is a run for exactly what the row is about now.
+#[must_use]
+pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
+    let here = evidence.task == observation.task && evidence.candidate == observation.candidate;
+    evidence.kind != EvidenceKind::Attestation
+        && observed.key.as_ref() == Some(&evidence.key)
+        && counts_here(observation, evidence)
+        && (observed.reuse == Reuse::SameInputs || here)
+}
+
+/// True where fresh records of a row disagree, or one of them does with itself.
+#[must_use]
+pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
+    let (mut passed, mut failed, mut flaky) = (false, false, false);
+    for evidence in fresh {
+        passed |= evidence.outcome == Verdict::Passed;
+        failed |= evidence.outcome == Verdict::Failed;
+        flaky |= evidence.flaky;
+    }
+    flaky || (passed && failed)
+}
+
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
 fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
-    let key = observed.key.as_ref()?;
-    let fresh: Vec<&Record> = records
-        .iter()
-        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key && counts_here(observation, e))
-        .filter(|(_, e)| {
-            observed.reuse == Reuse::SameInputs
-                || (e.task == observation.task && e.candidate == observation.candidate)
-        })
-        .collect();
+    let fresh: Vec<&Record> = records.iter().filter(|(_, e)| is_fresh(observation, observed, e)).collect();
     let record = *fresh.last()?;
-    let said = |verdict: Verdict| fresh.iter().any(|(_, e)| e.outcome == verdict);
-    let flaky = fresh.iter().any(|(_, e)| e.flaky) || (said(Verdict::Passed) && said(Verdict::Failed));
+    let flaky = disagree(fresh.iter().map(|(_, e)| e));
     let (verdict, reason) = match (record.1.outcome, flaky) {
         (Verdict::Passed, true) if observation.flaky == Flaky::Warn => {
             (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned()))
