@@ -251,12 +251,23 @@ fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
     !evidence.warm || evidence.task == observation.task
 }
 
+/// The key knows a requirement by its words alone. Where two of one verifier have the same, each record speaks for its own: a run may say
+/// one thing of the first and another of the second.
+fn is_of(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
+    let (clause, id) = (&observed.clause, &evidence.requirement);
+    let is_twin = |other: &Observed| {
+        other.clause.id == *id && other.clause.text == clause.text && other.clause.verifier == clause.verifier
+    };
+    clause.id == *id || !observation.rows.iter().any(is_twin)
+}
+
 /// True where a record is a run for exactly what the row is about now.
 #[must_use]
 pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
     let here = evidence.task == observation.task && evidence.candidate == observation.candidate;
     evidence.kind != EvidenceKind::Attestation
         && observed.key.as_ref() == Some(&evidence.key)
+        && is_of(observation, observed, evidence)
         && counts_here(observation, evidence)
         && (observed.reuse == Reuse::SameInputs || here)
 }
@@ -368,6 +379,7 @@ fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Rec
     records.iter().rev().find(|(_, e)| {
         e.kind != EvidenceKind::Attestation
             && e.key == *key
+            && is_of(observation, observed, e)
             && counts_here(observation, e)
             && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
     })

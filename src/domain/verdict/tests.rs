@@ -324,6 +324,27 @@ fn a_repair_has_to_reproduce() {
 }
 
 #[test]
+fn rows_of_the_same_words_have_their_own_records() {
+    let mut twin = unit();
+    twin.clause.id = "twin".to_owned();
+    let both = observation(vec![unit(), twin.clone()]);
+    let of_twin = |outcome| record(outcome, |e| e.requirement = "twin".to_owned());
+    let records = [record(Verdict::NotRun, |_| {}), of_twin(Verdict::Passed)];
+    let shown = rows(&both, &records, &no_listing);
+    assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::NotRun, Verdict::Passed));
+    let records = [record(Verdict::Passed, |_| {}), of_twin(Verdict::Failed)];
+    assert_eq!(rows(&both, &records, &no_listing)[0].verdict, Verdict::Passed, "nor is it flaky");
+    // What failed on the base is the other one.
+    let mut base = on_the_base(Verdict::Failed, Some(counted(1, 1))).1;
+    base.requirement = "twin".to_owned();
+    let records = [(base.digest(), base), record(Verdict::Passed, |_| {}), of_twin(Verdict::Passed)];
+    let shown = rows(&both, &records, &no_listing);
+    assert_eq!((shown[0].strength, shown[1].strength), (Strength::Unmeasured, Strength::Fixed));
+    // A requirement that has another name now is still the same.
+    assert_eq!(said(twin, &[record(Verdict::Passed, |_| {})]).0, Verdict::Passed);
+}
+
+#[test]
 fn one_run_shows_all_rows_of_a_verifier() {
     let mut second = unit();
     second.clause.id = "second".to_owned();
