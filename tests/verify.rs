@@ -542,6 +542,82 @@ fn the_protocol_is_spoken() {
     assert_eq!(outcome(&answer("n0nce", "skip"), keys).0, Verdict::NotRun);
 }
 
+/// A script that answers with these results and writes a report that holds a number of passed cases.
+fn answering(results: &serde_json::Value, cases: usize) -> String {
+    let answer = serde_json::json!({"protocol": 1, "nonce": "n0nce", "results": results});
+    let cases = "<testcase/>".repeat(cases);
+    format!(
+        "echo '{answer}' > $TENDER_OUT/result.json; echo '<testsuite>{cases}</testsuite>' > $TENDER_OUT/r.xml"
+    )
+}
+
+#[test]
+fn what_an_answer_claims_is_held_against_the_outputs() {
+    let claim = |ran: u64, cases: usize, least: u64| {
+        let checks = serde_json::json!({"ran": ran, "passed": ran, "failed": 0});
+        let results = serde_json::json!([{"requirement": "unit", "status": "pass", "checks": checks}]);
+        let keys = format!("pass = \"protocol\"\nmin_checks = {least}\n{JUNIT}");
+        outcome(&answering(&results, cases), &keys)
+    };
+    assert_eq!(claim(5, 5, 5).0, Verdict::Passed);
+    let (verdict, reason) = claim(5, 5, 10);
+    assert!(verdict == Verdict::Failed && reason.contains("5 checks ran, at least 10 must"), "{reason}");
+    let (verdict, reason) = claim(10, 5, 10);
+    assert!(verdict == Verdict::Error && reason.contains("claims 10 passed"), "{verdict:?} {reason}");
+}
+
+#[test]
+fn each_requirement_of_a_run_is_judged_by_its_own_cases() {
+    let rows = |one: (&str, u64, u64), two: (&str, u64, u64)| {
+        let result = |id: &str, (status, passed, failed): (&str, u64, u64)| {
+            let checks = serde_json::json!({"ran": passed + failed, "passed": passed, "failed": failed});
+            serde_json::json!({"requirement": id, "status": status, "checks": checks})
+        };
+        let bench = Bench::new();
+        let row = |id: &str| serde_json::json!({"id": id, "text": id, "verifier": "unit"});
+        bench.contract.borrow_mut()["requirements"] = serde_json::json!([row("one"), row("two")]);
+        bench.unit(
+            &answering(&serde_json::json!([result("one", one), result("two", two)]), 0),
+            "pass = \"protocol\"",
+        );
+        bench.base();
+        bench.write("src/a", "1\n");
+        let rows = bench.verify();
+        let said = |at: usize| {
+            (rows[at].verdict, rows[at].reason.clone().unwrap_or_default(), rows[at].checks.map(|c| c.ran))
+        };
+        (said(0), said(1))
+    };
+    let passed = (Verdict::Passed, String::new(), Some(5));
+    let (one, two) = rows(("pass", 5, 0), ("pass", 0, 0));
+    assert_eq!((one, two), (passed.clone(), (Verdict::NotRun, "no checks ran".to_owned(), Some(0))));
+    let (one, two) = rows(("fail", 1, 1), ("pass", 5, 0));
+    assert_eq!(
+        (one, two),
+        ((Verdict::Failed, "1 failed, although it ended with exit code 0".to_owned(), Some(2)), passed)
+    );
+}
+
+#[test]
+fn what_an_answer_says_is_redacted_and_clipped() {
+    let long = "x".repeat(100_000);
+    let results = serde_json::json!([{"requirement": "unit", "status": "fail", "message": long}]);
+    let finding =
+        serde_json::json!({"path": long, "level": "hunter2-hunter2", "rule": long, "message": long});
+    let answer =
+        serde_json::json!({"protocol": 1, "nonce": "n0nce", "results": results, "findings": [finding]});
+    let bench = Bench::new();
+    bench.unit("cp answer.json $TENDER_OUT/result.json", "pass = \"protocol\"\nenv = [\"API_TOKEN\"]");
+    bench.write("answer.json", &answer.to_string());
+    bench.base();
+    bench.write("src/a", "1\n");
+    let (verdict, reason) = one(&bench.verify());
+    assert!(verdict == Verdict::Failed && reason.ends_with("… (100000 bytes)"), "{}", reason.len());
+    let record = bench.last();
+    assert!(serde_json::to_vec(&record).expect("serializes").len() < 64 << 10);
+    assert!(!record.findings[0].level.contains("hunter2"), "{}", record.findings[0].level);
+}
+
 /// Speaks protocol 1: passes unless the request matches the pattern `no`.
 fn refusing(no: &str) -> String {
     let body = r#"{\"protocol\":1,\"nonce\":\"n0nce\",\"results\":[{\"requirement\":\"unit\",\"status\":\"$status\",\"checks\":{\"ran\":1,\"passed\":$p,\"failed\":$f}}]}"#;

@@ -450,7 +450,7 @@ pub struct Evidence {
     pub reason: Option<String>,
     /// What was counted; `None` where nothing counts.
     pub checks: Option<Checks>,
-    /// It failed and then passed, within this run.
+    /// It failed and passed, within this run.
     pub flaky: bool,
     /// It began with scratch that another candidate of the same task may have written: it counts for that task only.
     #[serde(default)]

@@ -5,7 +5,7 @@ use super::evidence::shown;
 use super::finding;
 use super::repo_path::RepoPath;
 use super::report::{Known, Risk};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, disagree, is_fresh};
 
 /// Every risk that holds, in a fixed order.
 #[must_use]
@@ -135,15 +135,20 @@ fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for run in resting(known).filter(|e| e.value.flaky) {
-        add(
-            risks,
-            &run.action,
-            format!(
-                "the verifier {} is flaky: it failed and then passed on the same bytes",
-                run.value.verifier
-            ),
-        );
+    let Some(observation) = known.view.observation.as_ref().map(|observed| &observed.value) else { return };
+    for observed in &observation.rows {
+        let clause = &observed.clause;
+        let fresh = known.evidence.iter().filter(|e| is_fresh(observation, observed, &e.value));
+        if !disagree(fresh.clone().map(|e| &e.value)) {
+            continue;
+        }
+        if let Some(last) = fresh.max_by_key(|e| e.seq) {
+            let (id, verifier) = (&clause.id, &clause.verifier);
+            let text = format!(
+                "the requirement {id} is flaky: its verifier {verifier} failed and passed on the same bytes"
+            );
+            add(risks, &last.action, text);
+        }
     }
 }
 

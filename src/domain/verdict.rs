@@ -251,20 +251,44 @@ fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
     !evidence.warm || evidence.task == observation.task
 }
 
+/// The key knows a requirement by its words alone. Where two of one verifier have the same, each record speaks for its own: a run may say
+/// one thing of the first and another of the second.
+fn is_of(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
+    let (clause, id) = (&observed.clause, &evidence.requirement);
+    let is_twin = |other: &Observed| {
+        other.clause.id == *id && other.clause.text == clause.text && other.clause.verifier == clause.verifier
+    };
+    clause.id == *id || !observation.rows.iter().any(is_twin)
+}
+
+/// True where a record is a run for exactly what the row is about now.
+#[must_use]
+pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
+    let here = evidence.task == observation.task && evidence.candidate == observation.candidate;
+    evidence.kind != EvidenceKind::Attestation
+        && observed.key.as_ref() == Some(&evidence.key)
+        && is_of(observation, observed, evidence)
+        && counts_here(observation, evidence)
+        && (observed.reuse == Reuse::SameInputs || here)
+}
+
+/// True where fresh records of a row disagree, or one of them does with itself.
+#[must_use]
+pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
+    let (mut passed, mut failed, mut flaky) = (false, false, false);
+    for evidence in fresh {
+        passed |= evidence.outcome == Verdict::Passed;
+        failed |= evidence.outcome == Verdict::Failed;
+        flaky |= evidence.flaky;
+    }
+    flaky || (passed && failed)
+}
+
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
 fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
-    let key = observed.key.as_ref()?;
-    let fresh: Vec<&Record> = records
-        .iter()
-        .filter(|(_, e)| e.kind != EvidenceKind::Attestation && e.key == *key && counts_here(observation, e))
-        .filter(|(_, e)| {
-            observed.reuse == Reuse::SameInputs
-                || (e.task == observation.task && e.candidate == observation.candidate)
-        })
-        .collect();
+    let fresh: Vec<&Record> = records.iter().filter(|(_, e)| is_fresh(observation, observed, e)).collect();
     let record = *fresh.last()?;
-    let said = |verdict: Verdict| fresh.iter().any(|(_, e)| e.outcome == verdict);
-    let flaky = fresh.iter().any(|(_, e)| e.flaky) || (said(Verdict::Passed) && said(Verdict::Failed));
+    let flaky = disagree(fresh.iter().map(|(_, e)| e));
     let (verdict, reason) = match (record.1.outcome, flaky) {
         (Verdict::Passed, true) if observation.flaky == Flaky::Warn => {
             (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned()))
@@ -355,6 +379,7 @@ fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Rec
     records.iter().rev().find(|(_, e)| {
         e.kind != EvidenceKind::Attestation
             && e.key == *key
+            && is_of(observation, observed, e)
             && counts_here(observation, e)
             && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
     })
@@ -382,20 +407,22 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
 }
 
 /// A repair has to show that something failed before. Where no required row does, none that counts cases may pass;
-/// where none counts, none of the required ones.
+/// where no required one counts, none of the required ones.
 fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record], rows: &mut [Row]) {
     if rows.iter().any(|row| row.required && row.strength == Strength::Fixed) {
         return;
     }
-    let counting =
-        observation.rows.iter().any(|observed| observed.counts && observed.source == Source::Command);
+    let counts = |observed: &Observed| {
+        observed.clause.required && observed.counts && observed.source == Source::Command
+    };
+    let counting = observation.rows.iter().any(counts);
     for (row, observed) in rows.iter_mut().zip(&observation.rows) {
-        let affected = if counting { observed.counts } else { row.required };
+        let affected = observed.counts || (row.required && !counting);
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
         let why = match on_base(observation, observed, records) {
-            _ if !observed.counts => "no verifier that counts cases ran on the base",
+            _ if !observed.counts => "no required verifier that counts cases ran on the base",
             None => "it was not run on the base, or that run ended in an error",
             Some((_, base)) if base.outcome == Verdict::Passed => "the case passes on the base already",
             Some((_, base)) if failed_by_a_case(base) => "only a row that is not required shows it",

@@ -37,8 +37,9 @@ pub fn evidence(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidenc
     let Some(observation) = &view.observation else { return Ok(found) };
     for key in observation.value.rows.iter().flat_map(|row| row.key.iter().chain(&row.base_key)) {
         for entry in ledger.entries_with_key(&key.digest())? {
-            let known = entry.task.as_deref() == Some(view.id.as_str())
-                || found.iter().any(|e| e.action == entry.action);
+            // By its place in the ledger: one action has a record for each row that its run shows.
+            let known =
+                entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.seq == entry.seq);
             if let (false, Ok(Record::Evidence(record))) =
                 (known, serde_json::from_value(entry.result.clone()))
             {

@@ -3,18 +3,18 @@
 //! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one. What it wrote
 //! is read beneath descriptors and without following links, since a candidate decides what lies there.
 
-use super::formats::{Counted, junit, libtest};
+use super::formats::{Counted, MOST_BYTES, junit, libtest};
 use super::load::Verifier;
 use super::manifest::{Format, OUT, Output, Pass, Setup};
 use super::outcome::{Facts, Said, conclude};
 use super::protocol::{self, Answer, Call, expand};
-use super::run::{Made, Ticket};
+use super::run::{Judged, Made, Ticket};
 use super::{Halt, Host, Subject, tools, view};
 use crate::domain::digest::Sha256;
 use crate::domain::evidence::{Attempt, Observed, Produced};
 use crate::domain::repo_path::RepoPath;
 use crate::domain::verdict::{Checks, On, Verdict};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, clipped};
 use crate::git::beneath::{Cursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
@@ -32,8 +32,10 @@ use std::time::Duration;
 /// How much of each log is kept. It is held in memory while the program runs, so that it can be redacted and looked through as one; what
 /// prints more than this is no log that anybody reads, and its head and tail have to do.
 const LOG: u64 = 16 << 20;
-/// The largest output that is read.
-const LARGEST_OUTPUT: u64 = 256 << 20;
+/// How many bytes of a reason or a finding's message are kept; a verifier writes them as long as it likes.
+const LONGEST_TEXT: usize = 8 << 10;
+/// How many bytes of a finding's level, path and rule are kept.
+const LONGEST_NAME: usize = 2 << 10;
 /// How long a verifier may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -145,8 +147,8 @@ impl<'a> Runner<'a> {
         let reason = format!("the setup failed: {}", said.1.unwrap_or_default());
         let said: Said = (Verdict::Error, Some(self.redacted(&reason)));
         let attempts = vec![self.logged(&finished, &said, None)?];
-        let said = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone())).collect();
-        Ok(Some(Made { said, attempts, ..Made::default() }))
+        let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
+        Ok(Some(Made { rows, attempts, ..Made::default() }))
     }
 
     fn setup_digest(&self, setup: &Setup) -> Sha256 {
@@ -175,27 +177,28 @@ impl<'a> Runner<'a> {
         let speaks = manifest.pass == Pass::Protocol;
         let stdin = if speaks { protocol::request(self.subject, self.on, &call) } else { Vec::new() };
         let finished = self.launch(&manifest.command, out.path(), stdin)?;
-        let (mut counted, outputs) = self.read_outputs(&finished, out.path())?;
+        let (counted, outputs) = self.read_outputs(&finished, out.path())?;
         let answer = match speaks {
             true => Some(self.read_answer(&call)?),
             false => None,
         };
-        if let (Some(Ok(answer)), Ok(counted)) = (&answer, &mut counted)
-            && answer.counts
-        {
-            counted.get_or_insert_default().add(answer.counted.clone());
-        }
-        let checks = counted.as_ref().ok().and_then(Option::as_ref).map(|counted| counted.checks);
-        let mut made = Made { outputs, checks, ..Made::default() };
-        made.flaky = checks.is_some_and(|checks| checks.flaky > 0);
+        let mut made = Made { outputs, ..Made::default() };
         made.findings = self.findings(&counted, answer.as_ref());
         for row in self.rows {
-            let answered = answer.as_ref().map(|answer| said_of(answer, &row.clause.id));
-            let (verdict, reason) =
-                self.conclude(&finished, &counted, answered.as_ref(), manifest.min_checks)?;
-            made.said.insert(row.clause.id.clone(), (verdict, reason.map(|reason| self.redacted(&reason))));
+            let id = &row.clause.id;
+            let answered = answer.as_ref().map(|answer| said_of(answer, id));
+            let own = match &answer {
+                Some(Ok(answer)) => answer.counted(id, &counted),
+                _ => counted.clone(),
+            };
+            let (verdict, reason) = self.conclude(&finished, &own, answered.as_ref(), manifest.min_checks)?;
+            let checks = checks_of(&own);
+            let said = (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT)));
+            let flaky = checks.is_some_and(|checks| checks.flaky > 0);
+            made.rows.insert(id.clone(), Judged { said, checks, flaky });
         }
-        made.attempts = vec![self.logged(&finished, worst(&made), checks)?];
+        let claimed = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.claimed());
+        made.attempts = vec![self.logged(&finished, worst(&made), checks_of(&counted).or(claimed))?];
         Ok(made)
     }
 
@@ -332,8 +335,8 @@ impl<'a> Runner<'a> {
     /// The bytes of an output; `None` where it is missing, or something that is no file stands in the way.
     fn read_output(&self, path: &str, out: &Path) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
         match path.strip_prefix(OUT) {
-            Some(below) => read_beneath(out, below.trim_start_matches('/'), LARGEST_OUTPUT),
-            None => read_beneath(&self.slot.tree(), path, LARGEST_OUTPUT),
+            Some(below) => read_beneath(out, below.trim_start_matches('/'), MOST_BYTES as u64),
+            None => read_beneath(&self.slot.tree(), path, MOST_BYTES as u64),
         }
     }
 
@@ -351,15 +354,20 @@ impl<'a> Runner<'a> {
         answer: Option<&std::result::Result<Answer, String>>,
     ) -> Vec<crate::domain::evidence::Finding> {
         let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
-        let answered = answer.into_iter().flatten().filter(|answer| !answer.counts);
-        let mut all: Vec<_> =
-            cases.chain(answered.flat_map(|answer| answer.counted.findings.clone())).collect();
+        let answered = answer.into_iter().flatten().flat_map(|answer| answer.findings.clone());
+        let mut all: Vec<_> = cases.chain(answered).collect();
         for finding in &mut all {
-            finding.message = self.redacted(&finding.message);
-            finding.rule = finding.rule.as_ref().map(|rule| self.redacted(rule));
-            finding.path = finding.path.as_ref().map(|path| self.redacted(path));
+            finding.message = self.bounded(&finding.message, LONGEST_TEXT);
+            finding.level = self.bounded(&finding.level, LONGEST_NAME);
+            finding.rule = finding.rule.as_ref().map(|rule| self.bounded(rule, LONGEST_NAME));
+            finding.path = finding.path.as_ref().map(|path| self.bounded(path, LONGEST_NAME));
         }
         all
+    }
+
+    /// First redacted, then clipped: what is left of a secret that was cut is not found.
+    fn bounded(&self, text: &str, most: usize) -> String {
+        clipped(&self.redacted(text), most).into_owned()
     }
 
     fn redacted(&self, text: &str) -> String {
@@ -407,7 +415,11 @@ fn said_of(answer: &std::result::Result<Answer, String>, row: &str) -> std::resu
 /// Of what was said of the rows, what stands for the attempt: the first that is no pass.
 fn worst(made: &Made) -> &Said {
     const PASSED: &Said = &(Verdict::Passed, None);
-    made.said.values().find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
+    made.rows.values().map(|row| &row.said).find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
+}
+
+fn checks_of(counted: &std::result::Result<Option<Counted>, String>) -> Option<Checks> {
+    counted.as_ref().ok().and_then(Option::as_ref).map(|counted| counted.checks)
 }
 
 fn read_beneath(

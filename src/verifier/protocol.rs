@@ -1,7 +1,7 @@
 //! Protocol 1: one JSON line to the verifier, one `result.json` from it.
 //!
 //! The answer is only a claim: it can make a run worse and never better, since the exit code, the counts and the rest
-//! of the AND are asked as well. The nonce ties it to this run.
+//! of the AND are asked as well. Where outputs count, its counts have to be theirs. The nonce ties it to this run.
 
 use super::formats::Counted;
 use super::outcome::Said;
@@ -82,12 +82,63 @@ pub(super) fn request(subject: &Subject<'_>, on: On, call: &Call<'_>) -> Vec<u8>
 /// What an answer says.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// The cases of all requirements.
-    pub(super) counted: Counted,
-    /// True where any requirement counted.
-    pub(super) counts: bool,
     /// What it says of each requirement.
     pub(super) said: BTreeMap<String, Said>,
+    /// The cases that it claims, by requirement; those that it counts nothing for are missing.
+    claims: BTreeMap<String, Checks>,
+    /// What it found, in the whole run.
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Answer {
+    /// The cases that it claims for all requirements; `None` where it claims nothing.
+    pub(super) fn claimed(&self) -> Option<Checks> {
+        let sum = |total: Checks, more: &Checks| Checks {
+            ran: total.ran + more.ran,
+            passed: total.passed + more.passed,
+            failed: total.failed + more.failed,
+            skipped: total.skipped + more.skipped,
+            flaky: total.flaky + more.flaky,
+        };
+        (!self.claims.is_empty()).then(|| self.claims.values().fold(Checks::default(), sum))
+    }
+
+    /// The cases of one requirement: those that it claims for it, where the outputs hold as many for all. Where it claims nothing at all,
+    /// the outputs speak for every requirement; where they hold a failed case that it does not own up to, they do as well.
+    pub(super) fn counted(
+        &self,
+        requirement: &str,
+        outputs: &Result<Option<Counted>, String>,
+    ) -> Result<Option<Counted>, String> {
+        let Some(claimed) = self.claimed() else { return outputs.clone() };
+        let held = match outputs {
+            Ok(Some(held)) => Some(held),
+            Ok(None) => None,
+            Err(why) => return Err(why.clone()),
+        };
+        if let Some(Counted { checks, .. }) = held
+            && (checks.passed, checks.failed, checks.skipped)
+                != (claimed.passed, claimed.failed, claimed.skipped)
+        {
+            if checks.failed > 0 {
+                return outputs.clone();
+            }
+            return Err(format!(
+                "{RESULT} claims {} passed, {} failed and {} skipped, but the outputs hold {}, {} and {}",
+                claimed.passed, claimed.failed, claimed.skipped, checks.passed, checks.failed, checks.skipped
+            ));
+        }
+        let Some(own) = self.claims.get(requirement) else { return Ok(None) };
+        // Nobody says whose the flaky cases are that only the outputs show.
+        let unclaimed = held.map_or(0, |held| held.checks.flaky.saturating_sub(claimed.flaky));
+        let checks = Checks { flaky: own.passed.min(own.flaky + unclaimed), ..*own };
+        // Nor does a finding say which requirement it is about.
+        let findings = match self.said.len() {
+            1 => held.map_or(&self.findings, |held| &held.findings).clone(),
+            _ => Vec::new(),
+        };
+        Ok(Some(Counted { checks, findings }))
+    }
 }
 
 #[derive(Deserialize)]
@@ -147,7 +198,12 @@ pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
         let Some(clause) = call.clauses.iter().find(|clause| clause.id == result.requirement) else {
             return Err(format!("{RESULT} speaks of {:?}, which was not asked", result.requirement));
         };
-        let said = said(&result, &mut answer)?;
+        let said = said(&result)?;
+        if let Some(c) = result.checks {
+            let (ran, passed, failed) = (c.ran, c.passed, c.failed);
+            let checks = Checks { ran, passed, failed, skipped: c.skipped, flaky: c.flaky };
+            answer.claims.insert(clause.id.clone(), checks);
+        }
         if answer.said.insert(clause.id.clone(), said).is_some() {
             return Err(format!("{RESULT} speaks of {:?} twice", clause.id));
         }
@@ -155,11 +211,11 @@ pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
     if let Some(clause) = call.clauses.iter().find(|clause| !answer.said.contains_key(&clause.id)) {
         return Err(format!("{RESULT} says nothing of {:?}", clause.id));
     }
-    answer.counted.findings.extend(wire.findings.into_iter().take(MOST_FINDINGS).map(finding));
+    answer.findings = wire.findings.into_iter().take(MOST_FINDINGS).map(finding).collect();
     Ok(answer)
 }
 
-fn said(result: &WireResult, answer: &mut Answer) -> Result<Said, String> {
+fn said(result: &WireResult) -> Result<Said, String> {
     let mut failing = 0;
     if let Some(c) = &result.checks {
         let huge = [c.ran, c.skipped].into_iter().any(|n| n > MOST_CHECKS);
@@ -169,10 +225,6 @@ fn said(result: &WireResult, answer: &mut Answer) -> Result<Said, String> {
                 result.requirement, c.ran, c.passed, c.failed
             ));
         }
-        let checks =
-            Checks { ran: c.ran, passed: c.passed, failed: c.failed, skipped: c.skipped, flaky: c.flaky };
-        answer.counted.add(Counted { checks, findings: Vec::new() });
-        answer.counts = true;
         failing = c.failed;
     }
     let message = |otherwise: &str| {
@@ -192,8 +244,8 @@ fn said(result: &WireResult, answer: &mut Answer) -> Result<Said, String> {
 
 fn finding(wire: WireFinding) -> Finding {
     let level = wire.level.unwrap_or_else(|| "error".to_owned());
-    let message = wire.message.chars().take(2000).collect();
-    Finding { path: wire.path, line: wire.line, column: wire.column, level, rule: wire.rule, message }
+    let WireFinding { path, line, column, rule, message, .. } = wire;
+    Finding { path, line, column, level, rule, message }
 }
 
 /// The argument with the output directory put in.
@@ -238,9 +290,53 @@ mod tests {
         let text = r#"{"protocol":1,"nonce":"n1","new":[],"results":[{"requirement":"unit","status":"pass","checks":{"ran":3,"passed":3,"failed":0,"more":1}}],
             "findings":[{"path":"a","line":3,"level":"warning","message":"m","x":1}]}"#;
         let answer = read(text).expect("reads");
-        assert_eq!(answer.counted.checks.ran, 3);
+        assert_eq!(answer.claimed().map(|checks| checks.ran), Some(3));
         assert_eq!(answer.said["unit"], (Verdict::Passed, None));
-        assert_eq!(answer.counted.findings[0].line, Some(3));
+        assert_eq!(answer.findings[0].line, Some(3));
+    }
+
+    fn checks(passed: u64, failed: u64, flaky: u64) -> Checks {
+        Checks { ran: passed + failed, passed, failed, skipped: 0, flaky }
+    }
+
+    /// What stands for `a`, of these claims and outputs.
+    fn counted(claims: &[(&str, Checks)], outputs: Option<Checks>) -> Result<Option<Checks>, String> {
+        let passed = || (Verdict::Passed, None);
+        let answer = Answer {
+            said: ["a", "b"].map(|id| (id.to_owned(), passed())).into(),
+            claims: claims.iter().map(|(id, checks)| ((*id).to_owned(), *checks)).collect(),
+            findings: Vec::new(),
+        };
+        let outputs = Ok(outputs.map(|checks| Counted { checks, findings: Vec::new() }));
+        answer.counted("a", &outputs).map(|counted| counted.map(|counted| counted.checks))
+    }
+
+    #[test]
+    fn claims_are_held_against_the_outputs_and_never_added_to_them() {
+        let five = checks(5, 0, 0);
+        assert_eq!(counted(&[("a", five)], Some(five)), Ok(Some(five)));
+        assert_eq!(counted(&[], Some(five)), Ok(Some(five)));
+        let why = counted(&[("a", five)], Some(checks(4, 0, 0))).expect_err("they disagree");
+        assert!(why.contains("claims 5 passed") && why.contains("hold 4"), "{why}");
+        let failed = checks(4, 1, 0);
+        assert_eq!(
+            counted(&[("a", five)], Some(failed)),
+            Ok(Some(failed)),
+            "a failed case counts in any case"
+        );
+        let both = [("a", checks(2, 0, 0)), ("b", checks(3, 1, 0))];
+        assert_eq!(counted(&both, Some(checks(5, 1, 0))), Ok(Some(checks(2, 0, 0))));
+        assert_eq!(counted(&both, Some(checks(5, 1, 1))), Ok(Some(checks(2, 0, 1))), "it may be this one");
+    }
+
+    #[test]
+    fn every_requirement_has_its_own_cases() {
+        let (none, five) = (checks(0, 0, 0), checks(5, 0, 0));
+        assert_eq!(counted(&[("a", none), ("b", five)], None), Ok(Some(none)));
+        assert_eq!(counted(&[("a", five), ("b", checks(0, 1, 0))], None), Ok(Some(five)));
+        assert_eq!(counted(&[("b", five)], None), Ok(None));
+        assert_eq!(counted(&[("b", five)], Some(five)), Ok(None));
+        assert_eq!(counted(&[], None), Ok(None));
     }
 
     #[test]

@@ -28,13 +28,27 @@ pub struct Ticket {
 #[derive(Debug, Default)]
 pub(super) struct Made {
     /// What it says of each row, by the row's id.
-    pub(super) said: BTreeMap<String, Said>,
-    pub(super) checks: Option<Checks>,
-    pub(super) flaky: bool,
+    pub(super) rows: BTreeMap<String, Judged>,
     pub(super) warm: bool,
     pub(super) attempts: Vec<Attempt>,
     pub(super) outputs: Vec<Produced>,
     pub(super) findings: Vec<Finding>,
+}
+
+/// What a run says of one of its rows.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) said: Said,
+    /// The row's own cases.
+    pub(super) checks: Option<Checks>,
+    /// It failed and passed within the run.
+    pub(super) flaky: bool,
+}
+
+impl From<Said> for Judged {
+    fn from(said: Said) -> Self {
+        Self { said, checks: None, flaky: false }
+    }
 }
 
 /// Runs what a job names and gives one record for each of its rows. That a verifier fails, or that its run goes wrong,
@@ -74,7 +88,7 @@ fn command(
     let mut runner = attempt::Runner::prepare(subject, verifier, host, rows, on, ticket)?;
     let mut made = match runner.set_up()? {
         Some(failed) => failed,
-        None => tried(&mut runner, verifier.manifest.attempts)?,
+        None => tried(verifier.manifest.attempts, || runner.attempt())?,
     };
     made.warm = runner.warm();
     runner.finish()?;
@@ -82,23 +96,47 @@ fn command(
     Ok(made)
 }
 
-/// Tries until nothing failed, or the attempts are used up. Only a failure is tried again.
-fn tried(runner: &mut attempt::Runner<'_>, most: u64) -> Result<Made> {
-    let mut earlier: Vec<Attempt> = Vec::new();
+/// Tries until nothing failed, or the attempts are used up. Only a failure is tried again. The last attempt speaks; a row that was judged
+/// otherwise before is flaky, whatever became of the others.
+fn tried(most: u64, mut attempt: impl FnMut() -> Result<Made>) -> Result<Made> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut earlier: BTreeMap<String, History> = BTreeMap::new();
     for number in 1.. {
-        let mut made = runner.attempt()?;
-        let failed = made.said.values().any(|(verdict, _)| *verdict == Verdict::Failed);
+        let mut made = attempt()?;
+        attempts.append(&mut made.attempts);
+        for (id, row) in &mut made.rows {
+            let history = earlier.entry(id.clone()).or_default();
+            history.add(row);
+            row.flaky = history.is_flaky();
+        }
+        let failed = made.rows.values().any(|row| row.said.0 == Verdict::Failed);
         if failed && number < most {
-            earlier.append(&mut made.attempts);
             continue;
         }
-        let passed = made.said.values().all(|(verdict, _)| *verdict == Verdict::Passed);
-        made.flaky |= passed && !earlier.is_empty();
-        earlier.append(&mut made.attempts);
-        made.attempts = earlier;
+        made.attempts = attempts;
         return Ok(made);
     }
     Err(Failure::internal("a verifier was never tried"))
+}
+
+/// What the attempts of one run said of a row.
+#[derive(Debug, Default)]
+struct History {
+    passed: bool,
+    failed: bool,
+    flaky: bool,
+}
+
+impl History {
+    fn add(&mut self, row: &Judged) {
+        self.passed |= row.said.0 == Verdict::Passed;
+        self.failed |= row.said.0 == Verdict::Failed;
+        self.flaky |= row.flaky;
+    }
+
+    fn is_flaky(&self) -> bool {
+        self.flaky || (self.passed && self.failed)
+    }
 }
 
 fn built_in(subject: &Subject<'_>, id: &str, rows: &[&Observed]) -> Result<Made> {
@@ -112,9 +150,9 @@ fn built_in(subject: &Subject<'_>, id: &str, rows: &[&Observed]) -> Result<Made>
         "scope" => builtin::scope::judge(&candidate.changes, subject.effective),
         _ => builtin::whitespace::judge(subject.repository, subject.quarantine, base, tree)?,
     };
-    let said =
-        rows.iter().map(|row| (row.clause.id.clone(), (judged.outcome, judged.reason.clone()))).collect();
-    Ok(Made { said, findings: judged.findings, ..Made::default() })
+    let said = || Judged::from((judged.outcome, judged.reason.clone()));
+    let rows = rows.iter().map(|row| (row.clause.id.clone(), said())).collect();
+    Ok(Made { rows, findings: judged.findings, ..Made::default() })
 }
 
 fn record(
@@ -130,7 +168,8 @@ fn record(
         On::Base => &row.base_key,
     };
     let incomplete = || Failure::internal(format!("the row {} was run without a key", row.clause.id));
-    let (outcome, reason) = made.said.get(&row.clause.id).cloned().ok_or_else(incomplete)?;
+    let judged = made.rows.get(&row.clause.id).ok_or_else(incomplete)?;
+    let (outcome, reason) = judged.said.clone();
     let candidate = subject.candidate;
     Ok(Evidence {
         schema: SCHEMA.to_owned(),
@@ -152,8 +191,8 @@ fn record(
         listing: if on == On::Candidate { row.listing } else { None },
         outcome,
         reason,
-        checks: made.checks,
-        flaky: made.flaky,
+        checks: judged.checks,
+        flaky: judged.flaky,
         warm: made.warm,
         attempts: made.attempts.clone(),
         outputs: made.outputs.clone(),
@@ -163,4 +202,37 @@ fn record(
         sandbox: Sandbox::None.as_str().to_owned(),
         attestation: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Error, Failed, NotRun, Passed};
+
+    /// The rows `a` and `b` after attempts that say this of them; gives verdict and flakiness of each.
+    fn after(attempts: &[[Verdict; 2]], most: u64) -> [(Verdict, bool); 2] {
+        let mut left = attempts.iter();
+        let made = tried(most, || {
+            let said = left.next().expect("no more attempts than that");
+            let rows = ["a", "b"].into_iter().zip(said).map(|(id, v)| (id.to_owned(), (*v, None).into()));
+            Ok(Made { rows: rows.collect(), ..Made::default() })
+        });
+        assert_eq!(left.len(), 0, "all attempts were made");
+        let made = made.expect("is tried");
+        ["a", "b"].map(|id| (made.rows[id].said.0, made.rows[id].flaky))
+    }
+
+    #[test]
+    fn flaky_is_a_row_and_not_its_run() {
+        assert_eq!(after(&[[Failed, NotRun], [Passed, NotRun]], 2), [(Passed, true), (NotRun, false)]);
+        assert_eq!(after(&[[Failed, Passed], [Passed, Passed]], 2), [(Passed, true), (Passed, false)]);
+        assert_eq!(after(&[[Passed, Failed], [Failed, Passed]], 2), [(Failed, true), (Passed, true)]);
+        assert_eq!(after(&[[Failed, Failed], [Failed, Error]], 2), [(Failed, false), (Error, false)]);
+        assert_eq!(
+            after(&[[Error, NotRun]], 2),
+            [(Error, false), (NotRun, false)],
+            "only a failure is tried again"
+        );
+        assert_eq!(after(&[[Failed, Passed]], 1), [(Failed, false), (Passed, false)]);
+    }
 }

@@ -73,6 +73,23 @@ fn a_base_that_fails_only_by_a_build_error_is_no_reproduction() {
 }
 
 #[test]
+fn an_optional_row_makes_no_repair() {
+    let lab = Lab::new();
+    let repo = broken(&lab, "app", Counts::Libtest);
+    Verifier::new("lint").script("finish").counts(Counts::Nothing).commit(&repo);
+    let lint = json!([{"id": "lint", "text": "lint is clean", "verifier": "lint"}]);
+    let repair = contract().allowed(&["lint", "unit"]).set("requirements", lint);
+    repo.submitted(&repair, |task| {
+        task.write("src/a.txt", "alpha beta\n");
+        task.write("tests/new.txt", "EXPECT beta\n");
+    });
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    assert_eq!((answer.verdict("lint"), answer.verdict("unit")), ("failed", "failed"), "{:#}", answer.json);
+    assert!(answer.reason("lint").contains("not reproduced"), "{:#}", answer.json);
+    repo.json(&["deliver", "t1"]).fails("verification.failed");
+}
+
+#[test]
 fn no_case_in_the_candidate_is_no_reproduction() {
     let lab = Lab::new();
     let repo = broken(&lab, "app", Counts::Libtest);

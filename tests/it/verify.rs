@@ -674,6 +674,44 @@ fn two_requirements_of_one_verifier_are_two_rows() {
     let answer = repo.json(&["verify", "t1"]).ok();
     assert_eq!((answer.verdict("one"), answer.verdict("two")), ("passed", "passed"));
     assert_eq!(answer.row("one")["required"], true);
+    assert_eq!(runs(&count), 1);
+    // The same bytes under the same words, in another task: each row has a record to rest on.
+    let again = Contract::new("t2").allowed(&["unit"]).set("requirements", json!([row("one"), row("two")]));
+    repo.submitted(&again, |task| task.write("src/a.txt", "x\n"));
+    let answer = repo.json(&["verify", "t2"]).ok();
+    assert_eq!((&answer.row("one")["reused"], &answer.row("two")["reused"]), (&json!(true), &json!(true)));
+    assert_eq!(runs(&count), 1, "nothing ran again");
+}
+
+#[test]
+fn a_test_that_ends_its_process_hides_no_other() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let cut = "echo 'running 50 tests'; case_ok a; echo; echo 'running 0 tests'; ok=0; finish";
+    let answer = verified(&repo, &unit(cut));
+    assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
+    assert!(answer.reason("unit").contains("gave no summary"), "{:#}", answer.json);
+}
+
+#[test]
+fn a_pass_in_one_run_after_a_failure_in_another_is_a_risk() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write(".tender/config.toml", "[policy]\nflaky = \"warn\"\n");
+    let mark = lab.path("tried");
+    let script =
+        format!("if test -e '{0}'; then case_ok a; else touch '{0}'; case_bad a; fi\nfinish", mark.display());
+    assert_eq!(verified(&repo, &unit(&script)).verdict("unit"), "failed");
+    let answer = repo.json(&["verify", "t1"]).ok();
+    assert!(
+        answer.verdict("unit") == "passed" && answer.reason("unit").contains("flaky"),
+        "{:#}",
+        answer.json
+    );
+    let report = repo.json(&["report", "t1"]).ok();
+    assert!(report.has_risk("is flaky"), "{:#}", report.json["risks"]);
+    repo.json(&["deliver", "t1"]).ok();
+    assert!(repo.json(&["report", "t1"]).ok().has_risk("is flaky"));
 }
 
 #[test]

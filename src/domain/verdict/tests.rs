@@ -301,15 +301,47 @@ fn a_repair_has_to_reproduce() {
     optional.clause.required = false;
     let records = [on_the_base(Verdict::Failed, Some(counted(1, 1))), pass.clone()];
     assert_eq!(rows(&repair(vec![optional]), &records, &no_listing)[0].verdict, Verdict::Failed);
-    // Where nothing counts, nothing can show it.
+    // Where nothing counts, nothing can show it, and an optional row that counts makes up for nothing.
     let mut bare = unit();
     bare.counts = false;
+    let mut beside = observed("cases", Source::Command);
+    (beside.clause.required, beside.key, beside.base_key) = (false, Some(key("c")), Some(key("c base")));
+    let counted_too = record(Verdict::Passed, |e| e.key = key("c"));
+    for base in [on_the_base(Verdict::Failed, Some(counted(1, 1))), on_the_base(Verdict::Passed, None)] {
+        let (_, mut base) = base;
+        base.key = key("c base");
+        let records = [(base.digest(), base), pass.clone(), counted_too.clone()];
+        let shown = rows(&repair(vec![bare.clone(), beside.clone()]), &records, &no_listing);
+        assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::Failed, Verdict::Failed), "{shown:?}");
+        assert!(!all_required_passed(&shown));
+    }
     let uncounted = record(Verdict::Passed, |e| e.checks = None);
     assert_eq!(rows(&repair(vec![bare]), &[uncounted], &no_listing)[0].verdict, Verdict::Failed);
     // The base is run once, before the candidate.
     let jobs = missing(&repair(vec![unit()]), &[]);
     assert_eq!(jobs, [Job { rows: vec![0], on: On::Base }, Job { rows: vec![0], on: On::Candidate }]);
     assert!(missing(&repair(vec![unit()]), &records).is_empty());
+}
+
+#[test]
+fn rows_of_the_same_words_have_their_own_records() {
+    let mut twin = unit();
+    twin.clause.id = "twin".to_owned();
+    let both = observation(vec![unit(), twin.clone()]);
+    let of_twin = |outcome| record(outcome, |e| e.requirement = "twin".to_owned());
+    let records = [record(Verdict::NotRun, |_| {}), of_twin(Verdict::Passed)];
+    let shown = rows(&both, &records, &no_listing);
+    assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::NotRun, Verdict::Passed));
+    let records = [record(Verdict::Passed, |_| {}), of_twin(Verdict::Failed)];
+    assert_eq!(rows(&both, &records, &no_listing)[0].verdict, Verdict::Passed, "nor is it flaky");
+    // What failed on the base is the other one.
+    let mut base = on_the_base(Verdict::Failed, Some(counted(1, 1))).1;
+    base.requirement = "twin".to_owned();
+    let records = [(base.digest(), base), record(Verdict::Passed, |_| {}), of_twin(Verdict::Passed)];
+    let shown = rows(&both, &records, &no_listing);
+    assert_eq!((shown[0].strength, shown[1].strength), (Strength::Unmeasured, Strength::Fixed));
+    // A requirement that has another name now is still the same.
+    assert_eq!(said(twin, &[record(Verdict::Passed, |_| {})]).0, Verdict::Passed);
 }
 
 #[test]

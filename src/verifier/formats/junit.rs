@@ -93,7 +93,7 @@ struct Document {
     path: Vec<Element>,
     suites: Vec<Open>,
     case: Option<Case>,
-    /// Elements that say that something failed, whatever they stand in.
+    /// Elements that say that something failed: of a case, or of a suite as a whole.
     marks: u64,
     counted: Counted,
     rooted: bool,
@@ -150,7 +150,7 @@ impl Document {
                 return Err("a test case lies within another one".to_owned());
             }
             Element::Case => self.case = Some(self.begin(&attributes)),
-            Element::Failed | Element::Skipped | Element::Flaky => self.mark(kind, parent, &attributes),
+            Element::Failed | Element::Skipped | Element::Flaky => self.mark(kind, parent, &attributes)?,
             Element::Other => {}
         }
         self.path.push(kind);
@@ -183,7 +183,12 @@ impl Document {
         }
     }
 
-    fn mark(&mut self, kind: Element, parent: Option<Element>, attributes: &Attributes) {
+    fn mark(
+        &mut self,
+        kind: Element,
+        parent: Option<Element>,
+        attributes: &Attributes,
+    ) -> Result<(), String> {
         self.marks += u64::from(kind == Element::Failed);
         match (&mut self.case, parent) {
             (Some(case), Some(Element::Case)) => {
@@ -199,8 +204,12 @@ impl Document {
                 let message = attributes.get("message").unwrap_or_default();
                 self.counted.fail("outside of the cases", Place::default(), &message);
             }
+            _ if kind == Element::Failed => {
+                return Err("a failure stands in an element that is neither a case nor a suite".to_owned());
+            }
             _ => {}
         }
+        Ok(())
     }
 
     fn text(&mut self, text: &str) -> Result<(), String> {
@@ -385,6 +394,12 @@ mod tests {
         );
         assert!(more.is_err_and(|why| why.contains("claims 2 failures and errors and holds 1")));
         assert!(claim("<testsuites failures='1'><testsuite/></testsuites>").is_err());
+        for element in ["system-out", "failure", "properties"] {
+            let hidden = format!(
+                "<testsuite failures='1'><testcase><{element}><failure/></{element}></testcase></testsuite>"
+            );
+            assert!(claim(&hidden).is_err(), "{element}");
+        }
     }
 
     #[test]

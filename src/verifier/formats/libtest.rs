@@ -1,8 +1,9 @@
 //! The output of Rust's test harness: one line a case, per test binary a header and a summary.
 //!
-//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Cases are counted here; a
-//! summary may claim no more than its cases show, and a header without a summary is a test binary that died in the middle. A failed case
-//! counts whatever the rest says. Cases without header and summary are taken too, since other runners write the same lines alone.
+//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Cases are counted here; header
+//! and summary may claim no more than the cases show, and a header without a summary of its own is a test binary that died in the middle: the
+//! summary of the next one must not speak for it. A failed case counts whatever the rest says. Cases without header and summary are taken
+//! too, since other runners write the same lines alone.
 //!
 //! What failed cases printed is quoted between `failures:` and the summary, and may look like the output of a test run
 //! (a test runner's own tests do that). There the summary counts only where the list of all failed cases stands
@@ -23,6 +24,9 @@ pub fn read(bytes: &[u8]) -> Result<Counted, String> {
     let mut section: Option<Section> = None;
     for line in text.lines() {
         let line = plain(line);
+        if let Some(open) = section.take_if(|open| open.is_followed_by_another(&line)) {
+            total.add(open.closed()?);
+        }
         match &mut section {
             Some(open) => {
                 let ended = open.ended_by(&line);
@@ -38,13 +42,8 @@ pub fn read(bytes: &[u8]) -> Result<Counted, String> {
             None => section = outside(&line, &mut total)?,
         }
     }
-    if let Some(mut open) = section {
-        if let (Some(announced), true) = (open.announced, open.failed.is_empty()) {
-            return Err(format!(
-                "a test binary announced {announced} tests and gave no summary: it ended too early, or the output was cut"
-            ));
-        }
-        total.add(open.counted());
+    if let Some(open) = section {
+        total.add(open.closed()?);
     }
     Ok(total)
 }
@@ -94,6 +93,13 @@ fn plain(line: &str) -> Cow<'_, str> {
 fn header(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("running ")?;
     rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"))?.parse().ok()
+}
+
+/// How cargo names the test binary that it starts next: `     Running unittests src/lib.rs (target/debug/deps/x-0f)`, `   Doc-tests x`
+fn is_start(line: &str) -> bool {
+    let word = line.trim_start_matches(' ');
+    word.len() < line.len()
+        && (word.starts_with("Doc-tests ") || word.starts_with("Running ") && word.ends_with(')'))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,6 +242,23 @@ impl Section {
         last && line.starts_with(SUMMARY) && sorted(names) == sorted(listed)
     }
 
+    /// True where this line belongs to another test binary, so that this one has ended. Where a case failed nothing ends it but its own
+    /// summary: what such a case printed is quoted.
+    fn is_followed_by_another(&self, line: &str) -> bool {
+        self.quoting.is_none() && self.failed.is_empty() && (header(line).is_some() || is_start(line))
+    }
+
+    /// What it counts where it ended without a summary.
+    fn closed(mut self) -> Result<Counted, String> {
+        match self.announced {
+            Some(announced) if self.failed.is_empty() => Err(format!(
+                "a test binary announced {announced} tests and gave no summary: it ended too early, the output was cut, or the output \
+                 of another run stands in its midst"
+            )),
+            _ => Ok(self.counted()),
+        }
+    }
+
     /// `ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
     fn agree(&self, summary: &str) -> Result<(), String> {
         let number = |word: &str| -> Option<u64> {
@@ -249,6 +272,13 @@ impl Section {
             return Ok(());
         }
         // More cases than were claimed are only counted; fewer mean that the output is not whole.
+        let seen = passed + self.ignored + self.measured;
+        if let Some(announced) = self.announced.filter(|announced| *announced > seen) {
+            return Err(format!(
+                "a test binary announced {announced} tests, but the lines of its cases are {seen}: it ended too early, or it was run \
+                 with --quiet or --nocapture"
+            ));
+        }
         let more = |claim: &Option<u64>, seen: u64| claim.is_none_or(|claim| claim > seen);
         if more(&claimed[1], failed) || more(&claimed[0], passed) {
             let shown = claimed.map(|n| n.map_or("?".to_owned(), |n| n.to_string()));
@@ -427,6 +457,27 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             assert!(read(whole.replace(from, to).as_bytes()).is_err(), "{from} -> {to}");
         }
         assert!(refused("running 3 tests\n...\ntest result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n").contains("--quiet"));
+    }
+
+    #[test]
+    fn the_summary_of_the_next_binary_is_none_for_one_that_ended_early() {
+        let cut = "running 3 tests\ntest a ... ok\n";
+        let whole = binary(&[("z", "ok")]);
+        let start = "     Running unittests src/lib.rs (target/debug/deps/x-0f)\n";
+        for next in
+            [binary(&[]), whole.clone(), format!("   Doc-tests x\n\n{}", binary(&[])), start.to_owned()]
+        {
+            let why = refused(&format!("{whole}{cut}{next}"));
+            assert!(why.contains("announced 3 tests and gave no summary"), "{why}");
+        }
+        let summary = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert!(refused(&format!("{cut}{summary}")).contains("the lines of its cases are 1"));
+        // Cases alone announce nothing that could be missing, but they are no part of what follows.
+        assert_eq!(read(format!("test a ... ok\n{whole}").as_bytes()).expect("counts").checks.passed, 2);
+        assert!(refused(&format!("test a ... ok\n{cut}{summary}")).contains("announced 3"));
+        // A failed case quotes what it likes, and what passed cases printed is shown where it is asked for.
+        let shown = "running 1 test\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\nrunning 9 tests\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(read(shown.as_bytes()).expect("agrees").checks.passed, 1);
     }
 
     #[test]
