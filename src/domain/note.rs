@@ -23,9 +23,12 @@ impl Note {
             Self::OwnerLost => format!("{path} could not be given back to its former owner and group"),
             Self::LaterEditKept => format!("{path} was edited after it was written; that version was kept"),
             Self::EarlierEditStored(digest) => {
-                format!("{path} was edited twice meanwhile; the earlier version is stored as sha256:{digest}")
+                format!("a version of {path} made way for a later one; it is stored as sha256:{digest}")
             }
             Self::LeftAt(name) => format!("something of yours that belongs to {path} lies at {name} now"),
+            Self::NotFound(name) => format!(
+                "{name}, which was set aside for {path}, cannot be found: its directory is gone; if you moved that, remove the file there"
+            ),
         }
     }
 }

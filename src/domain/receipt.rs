@@ -183,6 +183,8 @@ pub enum Note {
     EarlierEditStored(Sha256),
     /// Something of the user's lies under this name now, because its own was taken.
     LeftAt(String),
+    /// What was set aside under this name is out of reach, because its directory is gone.
+    NotFound(String),
 }
 
 /// What was done at one path.

@@ -98,9 +98,15 @@ pub enum Progress {
     TakingBack,
 }
 
-/// Decides. `sights` are in the order of the plan's steps; steps that had nothing to do are ignored.
+/// Decides. `sights` are in the order of the plan's steps; steps that had nothing to do are ignored. `after_a_crash`: anything may have been done
+/// between the steps and the sights.
 #[must_use]
-pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> RecoveryPlan {
+pub fn decide(
+    plan: &DeliveryPlan,
+    progress: Progress,
+    sights: &[Sight],
+    after_a_crash: bool,
+) -> RecoveryPlan {
     let steps: Vec<Step> = plan.steps.iter().map(|s| s.step).collect();
     let written = match progress {
         Progress::InPlace => vec![true; steps.len()],
@@ -126,7 +132,7 @@ pub fn decide(plan: &DeliveryPlan, progress: Progress, sights: &[Sight]) -> Reco
             _ => Act::DropStaged,
         },
         (_, Direction::Forward, _) => forward(sights[at], written[at]),
-        (step, Direction::Back, _) => back(step, sights[at], came_before_a_written_one(at)),
+        (step, Direction::Back, _) => back(step, sights[at], after_a_crash || came_before_a_written_one(at)),
     };
     let acts: Vec<Act> = (0..steps.len()).map(act).collect();
     let is_later = |at: usize| {
@@ -198,7 +204,8 @@ fn back(step: Step, sight: Sight, surely: bool) -> Act {
         (Live::After, Temporary::Held | Temporary::HeldForeign, _) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Create) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Replace) => Act::Remake,
-        // Whether a path is empty because we deleted it, only the steps after it can tell.
+        // Whether a path is empty because we deleted it, only the steps after it can tell. After a crash it comes back in any case: whoever
+        // removed what was set aside has it again, and whoever meant to delete the file can do so once more.
         (Live::After, Temporary::Absent, Step::Delete) if surely => Act::Remake,
         (_, Temporary::Held | Temporary::HeldForeign, _) => Act::KeepLater,
         (_, Temporary::Absent, _) => Act::Nothing,
@@ -260,7 +267,7 @@ mod tests {
     fn a_crash_after_any_number_of_steps_goes_forward() {
         for done in 0..=3 {
             let sights: Vec<Sight> = STEPS.iter().enumerate().map(|(at, s)| seen(*s, at < done)).collect();
-            let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights);
+            let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights, false);
             assert_eq!(decided.direction, Direction::Forward, "{done}");
             let commits = decided.acts.iter().filter(|a| **a == Act::Commit).count();
             assert_eq!(commits, 3 - done);
@@ -272,7 +279,7 @@ mod tests {
     fn a_crash_while_the_old_objects_are_dropped_finishes() {
         let mut sights: Vec<Sight> = STEPS.iter().map(|s| seen(*s, true)).collect();
         sights[0].temporary = Temporary::Absent;
-        let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights);
+        let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Nothing, Act::Finish, Act::Nothing, Act::Nothing]);
     }
@@ -283,7 +290,7 @@ mod tests {
         let temps = [Temporary::Absent, Temporary::Staged, Temporary::Held, Temporary::HeldForeign];
         for step in [Step::Delete, Step::Replace, Step::Create] {
             for (live, temporary) in lives.iter().flat_map(|live| temps.map(|temporary| (*live, temporary))) {
-                let decided = decide(&plan_of(&[step]), Progress::InPlace, &[sight(live, temporary)]);
+                let decided = decide(&plan_of(&[step]), Progress::InPlace, &[sight(live, temporary)], false);
                 assert_eq!(decided.direction, Direction::Forward);
                 let act = decided.acts[0];
                 assert!(
@@ -302,20 +309,22 @@ mod tests {
         let untouched = seen(Step::Delete, false);
         for step in [Step::Replace, Step::Create] {
             for other in [untouched, seen(Step::Delete, true)] {
-                let decided = decide(&plan_of(&[Step::Delete, step]), Progress::Staged, &[other, reset]);
+                let decided =
+                    decide(&plan_of(&[Step::Delete, step]), Progress::Staged, &[other, reset], false);
                 assert_eq!(decided.direction, Direction::Back);
                 assert!(!decided.acts.contains(&Act::Commit));
             }
         }
         let written = [seen(Step::Delete, true), sight(Live::Before, Temporary::Held)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &written);
+        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &written, false);
         assert_eq!(decided.acts, [Act::PutBack, Act::KeepLater]);
     }
 
     #[test]
     fn a_deletion_whose_object_is_gone_is_made_again_where_it_surely_took_place() {
         let gone = sight(Live::After, Temporary::Absent);
-        let act = |after: Sight| decide(&plan_of(&STEPS[..2]), Progress::TakingBack, &[gone, after]).acts[0];
+        let act =
+            |after: Sight| decide(&plan_of(&STEPS[..2]), Progress::TakingBack, &[gone, after], false).acts[0];
         assert_eq!(act(seen(Step::Replace, true)), Act::Remake);
         assert_eq!(act(seen(Step::Replace, false)), Act::Nothing);
     }
@@ -324,7 +333,7 @@ mod tests {
     fn before_everything_is_staged_it_only_tidies_up() {
         let sights =
             [seen(Step::Delete, false), seen(Step::Replace, false), sight(Live::Before, Temporary::Absent)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Planned, &sights);
+        let decided = decide(&plan_of(&STEPS[..3]), Progress::Planned, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::Nothing, Act::DropStaged, Act::Nothing]);
     }
@@ -333,7 +342,7 @@ mod tests {
     fn an_edit_that_came_between_goes_back() {
         let sights =
             [seen(Step::Delete, true), sight(Live::After, Temporary::HeldForeign), seen(Step::Create, false)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
+        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
     }
@@ -342,7 +351,7 @@ mod tests {
     fn a_later_edit_of_a_written_path_is_kept_and_the_rest_goes_forward() {
         let sights =
             [seen(Step::Delete, true), sight(Live::Foreign, Temporary::Held), seen(Step::Create, false)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
+        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Finish, Act::KeepLater, Act::Commit]);
         assert_eq!(decided.later.len(), 1);
@@ -352,7 +361,7 @@ mod tests {
     fn an_edit_of_an_unwritten_path_takes_everything_back() {
         let sights =
             [seen(Step::Delete, true), seen(Step::Replace, true), sight(Live::Foreign, Temporary::Staged)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights);
+        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
         assert_eq!(decided.later[0].to_string(), "p2");
@@ -362,10 +371,10 @@ mod tests {
     fn a_deletion_is_told_by_what_came_after_it() {
         let edited = sight(Live::Foreign, Temporary::Absent);
         let not_begun = [edited, seen(Step::Replace, false)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &not_begun);
+        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &not_begun, false);
         assert_eq!(decided.direction, Direction::Back);
         let begun = [edited, seen(Step::Replace, true)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &begun);
+        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &begun, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Nothing, Act::Finish]);
     }
@@ -373,7 +382,7 @@ mod tests {
     #[test]
     fn once_it_was_being_taken_back_it_never_goes_forward() {
         let sights = [seen(Step::Delete, true), seen(Step::Replace, true), seen(Step::Create, true)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::TakingBack, &sights);
+        let decided = decide(&plan_of(&STEPS[..3]), Progress::TakingBack, &sights, false);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::PutBack]);
     }
 
@@ -386,7 +395,7 @@ mod tests {
             for progress in [Progress::Staged, Progress::TakingBack] {
                 for live in lives {
                     for temporary in temps {
-                        let decided = decide(&plan_of(&[step]), progress, &[sight(live, temporary)]);
+                        let decided = decide(&plan_of(&[step]), progress, &[sight(live, temporary)], false);
                         let act = decided.acts[0];
                         assert!(
                             !(temporary == Temporary::HeldForeign

@@ -1,4 +1,4 @@
-//! What is told of a run that is no pass: how it ended, the error to begin with, and where its whole logs are.
+//! What is told of a run, mostly of one that is no pass: how it ended, the error to begin with, and where its whole logs are.
 //!
 //! One form for all who ask: the tools of a worker, the report, the verification and a refused delivery.
 

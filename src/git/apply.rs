@@ -153,6 +153,8 @@ struct Run<'a> {
     index_later: Vec<RepoPath>,
     /// There is no way back any more.
     in_place: bool,
+    /// It was cut off, and goes on after whatever was done meanwhile.
+    after_a_crash: bool,
 }
 
 impl<'a> Run<'a> {
@@ -166,7 +168,19 @@ impl<'a> Run<'a> {
     ) -> Self {
         let notes = vec![Vec::new(); plan.steps.len()];
         let (index_state, index_later) = (IndexState::Untouched, Vec::new());
-        Self { top, plan, staged, keeper, outcome, notes, index, index_state, index_later, in_place: false }
+        Self {
+            top,
+            plan,
+            staged,
+            keeper,
+            outcome,
+            notes,
+            index,
+            index_state,
+            index_later,
+            in_place: false,
+            after_a_crash: false,
+        }
     }
 
     /// Carries out what is left, looks once more at all that came out, and drops it.
@@ -247,7 +261,7 @@ impl<'a> Run<'a> {
     /// Looks at every step and undoes what was done, last first. Returns the paths that the user edited meanwhile.
     fn restore(&mut self) -> Result<Vec<RepoPath>> {
         let sights = self.sights()?;
-        let decided = decide(self.plan, Progress::TakingBack, &sights);
+        let decided = decide(self.plan, Progress::TakingBack, &sights, self.after_a_crash);
         self.go_back(&decided.acts)?;
         Ok(decided.later)
     }

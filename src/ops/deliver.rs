@@ -3,7 +3,7 @@
 use super::journal::{Facts, LedgerJournal};
 use super::live::{self, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, explore, hooks, publish, report, runs, tripwire, verify};
+use super::{Session, budget, explore, hooks, publish, recover, report, runs, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::receipt::Outcome;
@@ -86,6 +86,10 @@ fn is_mergeable(failure: &Failure) -> bool {
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
 pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
+    // To put in order what was cut off would be to write.
+    if options.write == Write::DryRun {
+        recover::refuse_unfinished(session)?;
+    }
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
         let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);

@@ -4,7 +4,7 @@
 //! writes does this first; `recover` does it on demand and checks the whole chain.
 
 use super::journal::{Facts, LedgerJournal};
-use super::session::RunningAction;
+use super::session::{RunningAction, load};
 use super::{Session, publish};
 use crate::domain::action::{ActionState, Actor};
 use crate::domain::entry::Entry;
@@ -248,12 +248,37 @@ fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> {
             resumed.need_decision(&mut ledger, &decision)?;
             return Err(decision.required(last.task.as_deref().unwrap_or_default(), action));
         }
-        (Some(unfinished), _) => {
+        (Some(mut unfinished), _) => {
+            if unfinished.reached == Reached::Begun && is_elsewhere(session, &ledger, last.task.as_deref())? {
+                unfinished.reached = Reached::TakingBack;
+            }
             finish(session, &mut ledger, &mut resumed, planned, &unfinished, &mut reconciled)?
         }
     }
     tell(session, &reconciled);
     Ok(Some(reconciled))
+}
+
+/// True where another branch is checked out than the task was opened on: nobody has agreed to a change of that one, so that nothing goes on there.
+fn is_elsewhere(session: &Session, ledger: &Ledger, task: Option<&str>) -> Result<bool> {
+    let Some(view) = task.map(|task| load(ledger, task)).transpose()?.flatten() else { return Ok(false) };
+    let opened = view.opened()?;
+    Ok(super::live::home(session, opened)?.branch()? != opened.home.branch)
+}
+
+/// For whoever must not write: refuses (`outcome.unknown`) where a delivery is unfinished, so that nobody knows what the live tree holds.
+pub fn refuse_unfinished(session: &Session) -> Result<()> {
+    let unfinished = session.ledger()?.map(|ledger| ledger.unfinished()).transpose()?.unwrap_or_default();
+    let Some((action, task, tool)) = unfinished.into_iter().find(|(.., tool)| is_live(tool)) else {
+        return Ok(());
+    };
+    let task = task.unwrap_or_default();
+    let text =
+        format!("`{tool}` of {task} was cut off, or is under way: what the live tree holds is not known yet");
+    Err(Failure::new(Code::OutcomeUnknown, text)
+        .subject(task)
+        .reference(action)
+        .remedy("Put it in order, then ask again.", ["git", "tender", "recover"]))
 }
 
 /// A delivery, or its reversal, that was brought to its end here ends its task as any other.

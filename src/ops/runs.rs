@@ -16,15 +16,32 @@ const MOST_FINDINGS: usize = 10;
 
 /// The runs that rows rest on and that are no pass, each once, in the order of the rows.
 pub fn of_rows(blobs: &Blobs, evidence: &[Recorded<Evidence>], rows: &[Row]) -> Vec<Run> {
+    // A pass for other bytes has no error to tell of.
+    let failed = |record: &Evidence| record.outcome != Verdict::Passed;
+    runs(blobs, evidence, rows.iter().filter(|row| row.verdict != Verdict::Passed), failed)
+}
+
+/// The runs that the rows of one verifier rest on, passes too.
+pub fn of_verifier(blobs: &Blobs, evidence: &[Recorded<Evidence>], rows: &[Row], verifier: &str) -> Vec<Run> {
+    // What is built in runs no program: a pass of it has nothing to tell.
+    let has_run = |record: &Evidence| record.outcome != Verdict::Passed || !record.attempts.is_empty();
+    runs(blobs, evidence, rows.iter().filter(|row| row.verifier == verifier), has_run)
+}
+
+fn runs<'a>(
+    blobs: &Blobs,
+    evidence: &[Recorded<Evidence>],
+    rows: impl Iterator<Item = &'a Row>,
+    is_told: impl Fn(&Evidence) -> bool,
+) -> Vec<Run> {
     let mut runs: Vec<(String, Run)> = Vec::new();
-    for row in rows.iter().filter(|row| row.verdict != Verdict::Passed) {
+    for row in rows {
         let Some(digest) = row.evidence.as_deref() else { continue };
         let Some(record) = evidence.iter().find(|record| shown(&record.value.digest()) == digest) else {
             continue;
         };
         let record = &record.value;
-        // A pass for other bytes has no error to tell of.
-        if record.outcome == Verdict::Passed {
+        if !is_told(record) {
             continue;
         }
         match runs.iter_mut().find(|(known, _)| *known == record.run) {
@@ -66,7 +83,7 @@ fn run_of(blobs: &Blobs, evidence: &Evidence, row: &Row) -> Run {
         verifier: evidence.verifier.clone(),
         requirements: vec![row.id.clone()],
         end: last.map_or_else(|| "nothing ran".to_owned(), end),
-        first_error: first_error(&logs),
+        first_error: if evidence.outcome == Verdict::Passed { None } else { first_error(&logs) },
         findings: evidence.findings.iter().take(MOST_FINDINGS).map(object).collect(),
         logs: logs.into_iter().map(|(_, log)| log).collect(),
         origin: Origin::new("verifier", &evidence.verifier),

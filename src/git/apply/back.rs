@@ -147,7 +147,7 @@ impl Run<'_> {
         self.holds_pristine(at, &names.folder, names.name(), names.path)
     }
 
-    fn is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
+    pub(super) fn is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
         self.holds_pristine(at, &names.room, names.temporary, names.path)
     }
 
@@ -171,15 +171,45 @@ impl Run<'_> {
             Act::KeepLater => self.keep_later(at),
             Act::GiveBack => {
                 self.note(at, Note::LaterEditKept);
+                if !self.stand_above(at)? {
+                    return self.keep_later(at);
+                }
                 let names = self.names(at)?;
                 self.give_back(at, &names)
             }
             Act::Remake => {
+                if !self.stand_above(at)? {
+                    return Ok(());
+                }
                 self.remake(at)?;
                 self.put_back(at)
             }
-            Act::PutBack => self.put_back(at),
+            Act::PutBack => {
+                if !self.stand_above(at)? {
+                    return self.keep_later(at);
+                }
+                self.put_back(at)
+            }
         }
+    }
+
+    /// The directories above a path that comes back, where somebody has removed them. False where something else lies in their place: then there is
+    /// no place for it any more.
+    fn stand_above(&self, at: usize) -> Result<bool> {
+        let path = &self.step(at).change.path;
+        if self.top.folder(path.parent().as_ref()).is_ok() {
+            return Ok(true);
+        }
+        for above in path.ancestors() {
+            let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { return Ok(false) };
+            match parent.make_folder(above.file_name()) {
+                Err(e) if e.kind() != ErrorKind::AlreadyExists => {
+                    return Err(failed("make the directory", &above, &e));
+                }
+                _ => {}
+            }
+        }
+        Ok(self.top.folder(path.parent().as_ref()).is_ok())
     }
 
     fn put_back(&mut self, at: usize) -> Result<()> {
@@ -231,7 +261,7 @@ impl Run<'_> {
         let room = match self.top.folder(spot.folder.as_ref()) {
             Ok(room) => room,
             Err(_) => {
-                self.note(at, Note::LeftAt(self.shown(at)));
+                self.note(at, Note::NotFound(self.shown(at)));
                 return Ok(());
             }
         };

@@ -226,10 +226,19 @@ impl Run<'_> {
         let Some(entry) = entry else {
             return Ok(match () {
                 () if nothing_is(&step.before) => Live::Before,
+                // Git keeps no empty directories: whoever had it put everything away and back has lost one that was to make room.
+                () if self.after_a_crash && step.before == Some(Raw::Directory) => Live::Before,
                 () if nothing_is(&step.after) => Live::After,
                 () => Live::Foreign,
             });
         };
+        let is_before = |wait| -> Result<bool> {
+            let Some(before) = &step.before else { return Ok(false) };
+            Ok(look(&folder, path.file_name(), before, wait).map_err(failed)?.is_same())
+        };
+        if self.changes_bits_alone(at) && is_before(Wait::Little)? {
+            return Ok(Live::Before);
+        }
         // The number alone says nothing: what the user puts there after ours has gone may get it again.
         if let Some(after) = &step.after
             && self.is_staged(at, &entry)
@@ -240,10 +249,7 @@ impl Run<'_> {
         if entry.kind == FileType::Directory {
             return self.sight_of_folder(step, &folder).map_err(failed);
         }
-        let before = step.before.as_ref();
-        let look = |before| look(&folder, path.file_name(), before, Wait::Little);
-        let same = before.map(look).transpose().map_err(failed)?;
-        Ok(if same.is_some_and(|l| l.is_same()) { Live::Before } else { Live::Foreign })
+        Ok(if is_before(Wait::Little)? { Live::Before } else { Live::Foreign })
     }
 
     /// A directory at the path: it may be waiting to make room for a file, or have been made by us where a file was.
@@ -268,21 +274,37 @@ impl Run<'_> {
             return Ok(Temporary::Absent);
         };
         let name = spot.name.as_bytes();
-        if let Some(after) = self.step(at).after.as_ref().filter(|_| self.is_staged(at, &entry)) {
-            let seen = look(&folder, name, &ours(after), Wait::Long).map_err(failed)?;
-            return Ok(if seen.is_same() { Temporary::Staged } else { Temporary::HeldForeign });
+        let is = |expected: &Raw, wait| -> Result<bool> {
+            Ok(look(&folder, name, expected, wait).map_err(failed)?.is_same())
+        };
+        let PlannedStep { before, after, .. } = self.step(at);
+        let held = |wait| before.as_ref().map_or(Ok(false), |before| is(before, wait));
+        if self.changes_bits_alone(at) && !self.has_its_number(at, &entry) && held(Wait::Little)? {
+            return Ok(Temporary::Held);
         }
-        match &self.step(at).before {
-            Some(before) => {
-                let seen = look(&folder, name, before, Wait::Little).map_err(failed)?;
-                Ok(if seen.is_same() { Temporary::Held } else { Temporary::HeldForeign })
-            }
-            None => Ok(Temporary::HeldForeign),
+        if let Some(after) = after
+            && self.is_staged(at, &entry)
+            && is(&ours(after), Wait::Long)?
+        {
+            return Ok(Temporary::Staged);
         }
+        Ok(if held(Wait::Little)? { Temporary::Held } else { Temporary::HeldForeign })
     }
 
-    /// True for the object that was staged for a step. By inode number: a device number may change with a restart.
+    /// True where before and after are told apart by the permission bits alone.
+    fn changes_bits_alone(&self, at: usize) -> bool {
+        let step = self.step(at);
+        matches!((&step.before, &step.after), (Some(before), Some(after)) if ours(before) == ours(after))
+    }
+
+    /// True for what may be the object that was staged for a step; its content has to be looked at as well. After a crash the content alone tells: a
+    /// tree that was restored from a copy, or left and come back to by git, has the same bytes under other numbers.
     pub(super) fn is_staged(&self, at: usize, entry: &Entry) -> bool {
+        self.after_a_crash || self.has_its_number(at, entry)
+    }
+
+    /// By inode number: a device number may change with a restart.
+    fn has_its_number(&self, at: usize, entry: &Entry) -> bool {
         self.staged.objects.get(at).copied().flatten().is_some_and(|inode| inode.ino == entry.inode.ino)
     }
 }

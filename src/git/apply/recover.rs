@@ -83,16 +83,18 @@ pub fn run(
     let index = index::writer(environment, plan)?;
     let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
     run.index_state = IndexState::Unknown;
+    run.after_a_crash = true;
     let sights = run.sights()?;
     for (at, sight) in sights.iter().enumerate() {
         let step = run.step(at);
         let reachable = step.temporary.as_ref().is_none_or(|spot| top.folder(spot.folder.as_ref()).is_ok());
-        if step.step != Step::Already && sight.temporary == Temporary::Absent && !reachable {
+        let was_dropped = progress == Progress::InPlace;
+        if step.step != Step::Already && sight.temporary == Temporary::Absent && !reachable && !was_dropped {
             let name = run.shown(at);
-            run.note(at, Note::LeftAt(name));
+            run.note(at, Note::NotFound(name));
         }
     }
-    let mut decided = decide(plan, progress, &sights);
+    let mut decided = decide(plan, progress, &sights, run.after_a_crash);
     if decided.direction == Direction::Forward {
         let receipt = match progress {
             Progress::InPlace => run.finish_again(&decided.acts, journal),
@@ -120,7 +122,7 @@ pub fn run(
 /// Going on met a conflict and was taken back. If anything is left in between, that is a failure.
 fn back_after_all(run: &mut Run<'_>, because: Failure) -> Result<Recovered> {
     let sights = run.sights()?;
-    let decided = decide(run.plan, Progress::TakingBack, &sights);
+    let decided = decide(run.plan, Progress::TakingBack, &sights, false);
     if decided.acts.iter().any(|act| *act != Act::Nothing) {
         return Err(because);
     }

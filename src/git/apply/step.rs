@@ -96,7 +96,8 @@ impl<'a> Run<'a> {
 
     fn replace(&mut self, at: usize, names: &Names<'_>) -> std::result::Result<(), Halt> {
         let staged = names.folder.entry(names.temporary).map_err(|e| failed("find", names.path, &e))?;
-        if !staged.is_some_and(|entry| self.is_staged(at, &entry)) {
+        let is_there = staged.is_some_and(|entry| self.is_staged(at, &entry));
+        if !is_there || self.after_a_crash && !self.is_pristine(at, names)? {
             let message = format!("the staged version of {} is gone", names.path);
             return Err(Failure::new(crate::error::Code::Io, message).subject(names.path.to_string()).into());
         }

@@ -1,9 +1,9 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
-use super::super::runs::object;
+use super::super::runs::{self, object};
 use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
-use super::super::{explore, submit};
+use super::super::{explore, report, submit};
 use super::Line;
 use super::run::Outcome;
 use crate::domain::call::Origin;
@@ -20,12 +20,13 @@ use std::collections::BTreeSet;
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
     let (candidate, verification) = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
     let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
+    let evidence = report::evidence(&task.ledger, &task.view)?;
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
     let answer = Checked {
         candidate: candidate.candidate,
         verdict: word(&worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(object).collect(),
-        runs: verification.runs.iter().filter(|run| run.verifier == id).cloned().collect(),
+        runs: runs::of_verifier(&task.session.blobs(), &evidence, &verification.requirements, id),
     };
     let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
     Ok(Outcome { origin, novelty, ..Outcome::of(&answer)? })

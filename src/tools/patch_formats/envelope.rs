@@ -3,7 +3,7 @@
 //! A shell's here-document around it is left out like any other text. The lines of an update are told by their first character; an empty
 //! line is an empty line of context. `@@ LINE` names a line above the hunk, several of them each the next one further down.
 
-use super::lines::Text;
+use super::lines::{Text, clipped};
 use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid, path};
 use crate::error::Result;
 
@@ -48,6 +48,11 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
         Form::Envelope.alone_at(text, after)?;
         if begins(text.line(after)) {
             return Err(broken(after + 1, "a second `*** Begin Patch`; put all sections into one"));
+        }
+        // Words may follow, half a patch may not: what stands there would be left out in silence.
+        if text.line(after).trim_start().starts_with("*** ") {
+            let what = "a section below `*** End Patch`; put all sections before it";
+            return Err(broken(after + 1, what).detail("line", clipped(text.line(after))));
         }
     }
     if files.is_empty() {

@@ -159,11 +159,28 @@ fn anywhere(
         };
         match found.as_slice() {
             [] => {}
-            [at] => return Ok(Place { at: *at, count: old.len(), tier }),
+            [at] => {
+                let place = Place { at: *at, count: old.len(), tier };
+                return if ends_as_said(old, file, place) { Ok(place) } else { Err(has_newline(hunk, file)) };
+            }
             many => return Err(ambiguous(hunk, many)),
         }
     }
     Err(nearest::no_match(hunk, old, file, lower))
+}
+
+/// A line that has no newline, by what the patch says, has none. The other way round nothing is said: most writers leave that out.
+fn ends_as_said(old: &[&Line], file: &[FileLine<'_>], place: Place) -> bool {
+    old.iter().zip(&file[place.at..]).all(|(line, found)| line.ended || found.ending.is_empty())
+}
+
+fn has_newline(hunk: &Hunk, file: &[FileLine<'_>]) -> Failure {
+    let message = format!(
+        "the hunk at line {} of the patch says that the file ends without a newline (`\\ No newline at end of file`), and line {} ends with one",
+        hunk.line,
+        file.len()
+    );
+    about(hunk, message).detail("line", file.len()).retry(Retry::Reread)
 }
 
 /// A hunk that reaches the end of the file, by what it says, has to.

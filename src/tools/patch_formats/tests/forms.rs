@@ -358,6 +358,8 @@ fn the_last_newline() {
     gives(&[("f", "a\nb")], &format!("{head}-b\n{none}+b\n"), &[("f", "a\nb\n")]);
     gives(&[("f", "a\nb\n")], &format!("{head}-b\n+b\n{none}"), &[("f", "a\nb")]);
     gives(&[("f", "a\nb")], &format!("{head}-b\n{none}+c\n{none}"), &[("f", "a\nc")]);
+    // Said of a line that has one: that is another file than this.
+    refused(&[("f", "a\nb\n")], &format!("{head}-b\n{none}+c\n{none}"), "ends with one");
     // Said nothing of it: it stays.
     gives(&[("f", "a\nb")], &format!("{head}-b\n+c\n"), &[("f", "a\nc")]);
 }

@@ -21,6 +21,12 @@ fn no_patch_and_two_patches() {
             refused(&[("f", "a\n")], &format!("{one}\n{other}"), "one form only");
         }
     }
+    // Words below the end are words; a section there would be left out in silence.
+    for below in ["*** Delete File: f\n", "*** Update File: f\n@@\n-b\n+c\n", "*** Add File: g\n+g\n"] {
+        let failure = refused(&[("f", "a\n")], &format!("{}{below}", envelope("@@\n-a\n+b\n")), "below");
+        assert_eq!(failure.details()["line"], below.lines().next().expect("a line"));
+    }
+    gives(&[("f", "a\n")], &format!("{}\nThat is all.\n", envelope("@@\n-a\n+b\n")), &[("f", "b\n")]);
     refused(&[], "*** Begin Patch\n*** End Patch\n", "empty");
     refused(&[], "nul \0", "NUL");
 }
