@@ -268,8 +268,12 @@ fn is_elsewhere(session: &Session, ledger: &Ledger, task: Option<&str>) -> Resul
 
 /// For whoever must not write: refuses (`outcome.unknown`) where a delivery is unfinished, so that nobody knows what the live tree holds.
 pub fn refuse_unfinished(session: &Session) -> Result<()> {
-    let unfinished = session.ledger()?.map(|ledger| ledger.unfinished()).transpose()?.unwrap_or_default();
-    let Some((action, task, tool)) = unfinished.into_iter().find(|(.., tool)| is_live(tool)) else {
+    let Some(ledger) = session.ledger()? else { return Ok(()) };
+    // What moves a ref writes no tree, and is asked about where it is asked for.
+    let writes_a_tree = |(action, _, tool): &(String, Option<String>, String)| {
+        is_live(tool) && !moves_a_ref(&ledger, action).unwrap_or(false)
+    };
+    let Some((action, task, tool)) = ledger.unfinished()?.into_iter().find(writes_a_tree) else {
         return Ok(());
     };
     let task = task.unwrap_or_default();
