@@ -108,9 +108,11 @@ pub fn decide(
     after_a_crash: bool,
 ) -> RecoveryPlan {
     let steps: Vec<Step> = plan.steps.iter().map(|s| s.step).collect();
+    let last = (0..steps.len()).rev().find(|at| surely_written(steps[*at], sights[*at]));
+    let came_before_a_written_one = |at: usize| last.is_some_and(|last| at < last);
     let written = match progress {
         Progress::InPlace => vec![true; steps.len()],
-        _ => written(&steps, sights),
+        _ => written(&steps, sights, &came_before_a_written_one),
     };
     let may_go_on =
         steps.iter().zip(sights).zip(&written).all(|((step, sight), written)| {
@@ -121,8 +123,6 @@ pub fn decide(
         Progress::Staged if may_go_on => Direction::Forward,
         Progress::Staged | Progress::Planned | Progress::TakingBack => Direction::Back,
     };
-    let last = (0..steps.len()).rev().find(|at| surely_written(steps[*at], sights[*at]));
-    let came_before_a_written_one = |at: usize| last.is_some_and(|last| at < last);
     let act = |at: usize| match (steps[at], direction, progress) {
         (Step::Already, ..) => Act::Nothing,
         (_, _, Progress::Planned) => match sights[at].temporary {
@@ -150,15 +150,12 @@ pub fn decide(
 }
 
 /// Which steps were carried out, as far as the names tell. Where a name is gone, the order of the steps tells.
-fn written(steps: &[Step], sights: &[Sight]) -> Vec<bool> {
-    let last = (0..steps.len()).rev().find(|at| surely_written(steps[*at], sights[*at]));
+fn written(steps: &[Step], sights: &[Sight], came_before_a_written_one: &dyn Fn(usize) -> bool) -> Vec<bool> {
     let first_staged = (0..steps.len()).find(|at| sights[*at].temporary == Temporary::Staged);
     let told = |at: usize| match (sights[at].temporary, steps[at]) {
         (Temporary::Held | Temporary::HeldForeign, _) => true,
         (Temporary::Staged, _) => false,
-        (Temporary::Absent, Step::Delete) => {
-            sights[at].live == Live::After || last.is_some_and(|last| at < last)
-        }
+        (Temporary::Absent, Step::Delete) => sights[at].live == Live::After || came_before_a_written_one(at),
         (Temporary::Absent, _) => first_staged.is_none_or(|first| at < first),
     };
     (0..steps.len()).map(told).collect()

@@ -202,12 +202,7 @@ impl Run<'_> {
         }
         for above in path.ancestors() {
             let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { return Ok(false) };
-            match parent.make_folder(above.file_name()) {
-                Err(e) if e.kind() != ErrorKind::AlreadyExists => {
-                    return Err(failed("make the directory", &above, &e));
-                }
-                _ => {}
-            }
+            parent.make_folder(above.file_name()).map_err(|e| failed("make the directory", &above, &e))?;
         }
         Ok(self.top.folder(path.parent().as_ref()).is_ok())
     }
