@@ -27,13 +27,11 @@ macro_rules! codes {
             pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
 
             /// The stable text of the code, for example `scope.violation`.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$variant => $text,)* }
             }
 
             /// The category that decides the exit code.
-            #[must_use]
             pub fn category(self) -> Category {
                 match self { $(Code::$variant => Category::$category,)* }
             }
@@ -84,27 +82,19 @@ pub enum Category {
     Usage,
     /// A conflict with the live tree, the base or the remote.
     Conflict,
-    /// Not allowed.
     Denied,
-    /// A budget is spent.
     Budget,
-    /// A person is needed.
     Person,
-    /// The outcome is unknown.
     Unknown,
-    /// The task was cancelled.
     Cancelled,
     /// A lock was not free.
     Busy,
-    /// Machine, git or disk.
     Environment,
-    /// Our fault.
     Internal,
 }
 
 impl Category {
     /// The exit code of the process.
-    #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Verification => 1,
@@ -122,7 +112,6 @@ impl Category {
     }
 
     /// The stable text of the category.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verification => "verification",
@@ -140,7 +129,6 @@ impl Category {
     }
 
     /// Of several categories that hold at once, the one that decides the exit code.
-    #[must_use]
     pub fn dominant(all: &[Category]) -> Option<Category> {
         const ORDER: [Category; 11] = [
             Category::Internal,
@@ -173,7 +161,6 @@ pub enum Retry {
     AskUser,
     /// Ask for the state; do not repeat the effect.
     QueryState,
-    /// Repeating cannot help.
     Never,
 }
 
@@ -292,14 +279,11 @@ impl Failure {
     }
 
     /// The path, field or id that the failure is about.
-    #[must_use]
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.0.subject = Some(several::bounded(subject.into(), several::LONGEST_SENTENCE));
         self
     }
 
-    /// One machine-readable detail.
-    #[must_use]
     pub fn detail(mut self, key: &str, value: impl Serialize) -> Self {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         self.0.details.insert(key.to_owned(), several::with_bounds(value));
@@ -307,20 +291,18 @@ impl Failure {
     }
 
     /// What was expected and what was found instead.
-    #[must_use]
     pub fn expected(self, expected: impl Serialize, actual: impl Serialize) -> Self {
         self.detail("expected", expected).detail("actual", actual)
     }
 
     /// Overrides the retry advice that follows from the code.
-    #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.0.retry = retry;
         self
     }
 
-    /// The next step. A command with a word that is too long to be told is left out: cut, it would be another one.
-    #[must_use]
+    /// The next step. A command with a word that is too long to be told is left out: cut, it would be another
+    /// one.
     pub fn remedy<I, S>(mut self, text: impl Into<String>, command: I) -> Self
     where
         I: IntoIterator<Item = S>,
@@ -336,62 +318,49 @@ impl Failure {
     }
 
     /// The next step where it is no command.
-    #[must_use]
     pub fn advice(self, text: impl Into<String>) -> Self {
         self.remedy(text, std::iter::empty::<String>())
     }
 
     /// Points at a ledger action or a stored log.
-    #[must_use]
     pub fn reference(mut self, reference: impl Into<String>) -> Self {
         self.0.reference = Some(reference.into());
         self
     }
 
-    /// The code.
-    #[must_use]
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The sentence.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The details object.
-    #[must_use]
     pub fn details(&self) -> &Map<String, Value> {
         &self.0.details
     }
 
     /// The next step: the one that was given, else what helps with any failure of this code.
-    #[must_use]
     pub fn next_step(&self) -> Remedy {
         self.0.remedy.clone().unwrap_or_else(|| Remedy::default_for(self.code()))
     }
 
     /// True where a next step was given.
-    #[must_use]
     pub fn has_remedy(&self) -> bool {
         self.0.remedy.is_some()
     }
 
     /// The subject, if there is one.
-    #[must_use]
     pub fn subject_text(&self) -> Option<&str> {
         self.0.subject.as_deref()
     }
 
     /// The other failures that hold at the same time.
-    #[must_use]
     pub fn others(&self) -> &[Failure] {
         &self.0.also
     }
 
     /// The exit code of the process, over this failure and all that hold with it.
-    #[must_use]
     pub fn exit_code(&self) -> u8 {
         let mut categories = vec![self.code().category()];
         categories.extend(self.0.also.iter().map(|f| f.code().category()));
@@ -468,7 +437,6 @@ impl<'de> Deserialize<'de> for Failure {
 }
 
 /// The object that `--format json` prints for a failure.
-#[must_use]
 pub fn error_object(failure: &Failure) -> Value {
     json!({ "error": failure })
 }
@@ -486,6 +454,18 @@ mod tests {
             let wire = serde_json::to_string(&failure).expect("serializes");
             let back: Failure = serde_json::from_str(&wire).expect("parses");
             assert_eq!(back, failure);
+        }
+    }
+
+    #[test]
+    fn every_code_stands_in_the_documented_table() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        let documentation = std::fs::read_to_string(file).expect("reads");
+        for code in Code::ALL {
+            let start = format!("| {} | `{}` |", code.category().exit_code(), code.category().as_str());
+            let row = documentation.lines().find(|line| line.starts_with(&start));
+            let row = row.unwrap_or_else(|| panic!("no row {start}"));
+            assert!(row.contains(&format!("`{}`", code.as_str())), "{} is not in {row}", code.as_str());
         }
     }
 

@@ -44,7 +44,8 @@ whoever calls over it is the worker, never you, whatever terminal it was started
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Write a `.tender/` for this repository: configuration, and verifiers for the tools found in it. Never overwrites.
+    /// Write a `.tender/` for this repository: configuration, and verifiers for the tools found in it. Never
+    /// overwrites.
     Init(InitArgs),
     /// Walk through the whole pipeline in a throw-away repository, a refusal included.
     Demo(DemoArgs),
@@ -95,12 +96,12 @@ pub enum Command {
         /// An action's id, or `sha256:…` of a record or a stored file.
         reference: String,
     },
-    /// Answer what a task asks of a person: a question of the worker's, an amendment of the contract that it proposes, or whether an effect took
-    /// place that nobody can look at any more.
+    /// Answer what a task asks of a person: a question of the worker's, an amendment of the contract that it
+    /// proposes, or whether an effect took place that nobody can look at any more.
     #[command(override_usage = "git tender answer [OPTIONS] <TASK> [ID] <yes|no|TEXT>")]
     Answer {
-        /// The task, the id of what is asked (may be left out where it is the only thing), and the answer: `yes` or `no` to an amendment or
-        /// a decision, any text to a question.
+        /// The task, the id of what is asked (may be left out where it is the only thing), and the answer:
+        /// `yes` or `no` to an amendment or a decision, any text to a question.
         #[arg(value_names = ["TASK", "ID", "ANSWER"], num_args = 2..=3, required = true)]
         words: Vec<String>,
     },
@@ -154,7 +155,8 @@ pub struct AgentArgs {
     /// Whose client it is for.
     #[arg(long, value_enum, value_name = "NAME")]
     pub target: AgentClient,
-    /// The task; may be left out: the server then takes the one whose worktree it is started in, or the only open one.
+    /// The task; may be left out: the server then takes the one whose worktree it is started in, or the only
+    /// open one.
     pub task: Option<String>,
 }
 
@@ -165,7 +167,8 @@ pub enum AgentSnippet {
     Instructions,
     /// The entry for the server of a task's tools.
     Mcp,
-    /// Hooks that refuse the client's own tools for editing and for running commands. They are advice; the gate is what holds.
+    /// Hooks that refuse the client's own tools for editing and for running commands. They are advice; the
+    /// gate is what holds.
     Hooks,
 }
 

@@ -84,7 +84,8 @@ fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
     Ok(())
 }
 
-/// The exit code of a recovery by the words of its actions: the command itself worked, but something still waits for somebody.
+/// The exit code of a recovery by the words of its actions: the command itself worked, but something still
+/// waits for somebody.
 fn left_over<'a>(outcomes: impl Iterator<Item = &'a str>) -> u8 {
     let code = |outcome: &str| match outcome {
         "unknown" => Some(Code::OutcomeUnknown),
@@ -99,7 +100,6 @@ fn done(shown: Result<()>) -> Result<u8> {
     shown.map(|()| 0)
 }
 
-/// The read-only views.
 fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
     match command {
         Command::Status => {
@@ -166,7 +166,8 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
     }
 }
 
-/// The snippet alone goes to standard output, so that it can be put into a file; what a person has to know stands beside it.
+/// The snippet alone goes to standard output, so that it can be put into a file; what a person has to know
+/// stands beside it.
 fn agent(format: Format, args: &AgentArgs) -> Result<u8> {
     let what = match args.what {
         args::AgentSnippet::Instructions => Snippet::Instructions,
@@ -327,7 +328,8 @@ fn report(session: &Session, format: Format, args: &ReportArgs) -> Result<u8> {
     done(show(format, &object, || text::report(&object)))
 }
 
-/// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an end does not.
+/// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an
+/// end does not.
 const LARGEST_INPUT: u64 = 512 << 20;
 
 /// Reads a named file, or standard input for `-`.

@@ -1,4 +1,5 @@
-//! The process environment, read once and here only. Everything else gets what it needs from [`Surroundings`].
+//! The process environment, read once and here only. Everything else gets what it needs from
+//! [`Surroundings`].
 
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Environment};
@@ -8,16 +9,13 @@ use std::path::{Path, PathBuf};
 /// What the process was started with.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// All variables.
     pub vars: Vec<(OsString, OsString)>,
-    /// The current folder.
     pub cwd: PathBuf,
     /// This program's own file, for starting the helper.
     pub program: PathBuf,
 }
 
 impl Surroundings {
-    /// Reads the process.
     pub fn read() -> Result<Self> {
         let here = Path::new(".");
         Ok(Self {
@@ -29,7 +27,6 @@ impl Surroundings {
     }
 
     /// The value of a variable; an empty one counts as not set.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsString> {
         self.vars
             .iter()
@@ -39,7 +36,6 @@ impl Surroundings {
     }
 
     /// The folder that a call works from, by `-C`, `GIT_DIR` and the current folder in this order.
-    #[must_use]
     pub fn caller(&self, folder: Option<&Path>) -> Caller {
         let named = folder.is_some();
         let variable = |name: &str| if named { None } else { self.get(name).map(PathBuf::from) };

@@ -19,7 +19,6 @@ pub struct Written {
 
 impl Written {
     /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         format!(
             "{} pages in {}; `git tender --help` finds them there if `man` does\n",
@@ -30,14 +29,14 @@ impl Written {
 }
 
 /// The completion script of a shell.
-#[must_use]
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "git-tender", &mut script);
     script
 }
 
-/// Writes one page a command. Without a folder they go where `man` looks for what is installed beside the program.
+/// Writes one page a command. Without a folder they go where `man` looks for what is installed beside the
+/// program.
 pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<Written> {
     let beside =
         program.parent().and_then(Path::parent).map(|prefix| prefix.join("share").join("man").join("man1"));

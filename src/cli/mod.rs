@@ -1,7 +1,7 @@
 //! The command line: arguments in, one operation, an object or text out.
 //!
-//! `args` is the grammar, `commands` has a few lines a command, `output` prints. `environment` is the only reader of the environment, `person` the
-//! only way to the terminal; both are passed down as values.
+//! `args` is the grammar, `commands` has a few lines a command, `output` prints. `environment` is the only
+//! reader of the environment, `person` the only way to the terminal; both are passed down as values.
 
 pub mod args;
 pub mod commands;
@@ -21,6 +21,32 @@ use clap::Parser;
 use environment::Surroundings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The program: parse, run, exit code.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = crate::process::helper::entry(args.iter().cloned()) {
+        return code;
+    }
+    let format = output::wanted(&args);
+    // A panic is our fault and is reported like every other failure: a script still gets its object and exit
+    // code.
+    std::panic::set_hook(Box::new(|_| {}));
+    let run = || Surroundings::read().and_then(|surroundings| run(&args, &surroundings));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(fault(panic.as_ref())));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => ExitCode::from(output::show_failure(format, &failure)),
+    }
+}
+
+fn fault(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Failure::internal(format!("git-tender broke off: {}", text.unwrap_or("no message")))
+}
 
 /// Parses and runs one command line; gives the exit code.
 pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
@@ -62,7 +88,8 @@ fn bad_arguments(error: &clap::Error) -> Failure {
     };
     let failure =
         if usage.is_empty() { failure } else { failure.detail("usage", usage.trim_start_matches("Usage: ")) };
-    // Git itself answers `git tender --help`, with a manual page that may not be there; the other two forms reach us.
+    // Git itself answers `git tender --help`, with a manual page that may not be there; the other two forms
+    // reach us.
     match usage.split_whitespace().nth(3).filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase())) {
         Some(command) => failure.remedy("See what this command takes.", ["git", "tender", command, "--help"]),
         None => failure.remedy("See which commands there are.", ["git", "tender", "-h"]),
@@ -111,7 +138,6 @@ fn machine(surroundings: &Surroundings) -> Machine {
 }
 
 /// True for commands that work outside any repository.
-#[must_use]
 pub fn is_homeless(command: &Command) -> bool {
     matches!(
         command,

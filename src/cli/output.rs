@@ -1,7 +1,7 @@
 //! The only place that prints.
 //!
-//! Results go to standard output, as text for people or as one JSON object; progress and failures for people go to standard
-//! error. A reader that went away (a closed pipe) is no failure of ours.
+//! Results go to standard output, as text for people or as one JSON object; progress and failures for people
+//! go to standard error. A reader that went away (a closed pipe) is no failure of ours.
 
 use crate::error::{Failure, Result, error_object};
 use clap::ValueEnum;
@@ -33,7 +33,6 @@ pub fn show(format: Format, object: &impl Serialize, text: impl FnOnce() -> Stri
 }
 
 /// Shows a failure and gives its exit code.
-#[must_use]
 pub fn show_failure(format: Format, failure: &Failure) -> u8 {
     match format {
         Format::Json => {
@@ -61,7 +60,8 @@ pub fn write_err(text: &str) {
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
-/// Standard input and output as the two ends of a connection, without buffers. Whoever takes them is the only one who writes there.
+/// Standard input and output as the two ends of a connection, without buffers. Whoever takes them is the only
+/// one who writes there.
 pub fn channel() -> Result<(File, File)> {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
@@ -78,7 +78,6 @@ pub struct Progress {
 
 impl Progress {
     /// A display for one step; silent unless standard error is a terminal and text is wanted.
-    #[must_use]
     pub fn start(format: Format, what: &'static str) -> Self {
         use std::io::IsTerminal;
         if format != Format::Text || !std::io::stderr().is_terminal() {
@@ -112,8 +111,8 @@ impl Drop for Progress {
     }
 }
 
-/// The format that a command line asks for, found without parsing it: a command line that does not parse has one too.
-#[must_use]
+/// The format that a command line asks for, found without parsing it: a command line that does not parse has
+/// one too.
 pub fn wanted(args: &[std::ffi::OsString]) -> Format {
     let words: Vec<_> = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
     let json = words.iter().any(|word| word == "--format=json")

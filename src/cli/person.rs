@@ -1,7 +1,8 @@
 //! The way to a person: the controlling terminal, `/dev/tty`.
 //!
-//! Standard input will not do: an agent in the user's shell can start any command and type into it. Whoever wants to do without
-//! a terminal sets `tender.approveWithoutTerminal` in the repository's own git configuration, which no confined worker can write.
+//! Standard input will not do: an agent in the user's shell can start any command and type into it. Whoever
+//! wants to do without a terminal sets `tender.approveWithoutTerminal` in the repository's own git
+//! configuration, which no confined worker can write.
 
 use crate::error::Result;
 use crate::git::Repository;
@@ -20,7 +21,8 @@ impl Terminal {
     /// Looks for the terminal and for the consent.
     pub fn new(repository: &Repository) -> Result<Self> {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok();
-        // Only the repository's own configuration counts; but where no configuration has it, nobody need look.
+        // Only the repository's own configuration counts; but where no configuration has it, nobody need
+        // look.
         if repository.config("tender.approveWithoutTerminal")?.is_none() {
             return Ok(Self { tty, consent: false });
         }
@@ -35,7 +37,6 @@ impl Terminal {
     }
 
     /// True where somebody can be asked.
-    #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.tty.is_some()
     }

@@ -35,7 +35,6 @@ pub enum ActionState {
     FailedWithoutEffect,
     /// It may or may not have taken place.
     OutcomeUnknown,
-    /// Somebody is finding out.
     Reconcile,
     /// It did not take place and may be repeated: an end.
     SafeToRetry,
@@ -44,7 +43,7 @@ pub enum ActionState {
 }
 
 impl ActionState {
-    /// All states, for exhaustive tests.
+    #[cfg(test)]
     pub const ALL: [ActionState; 10] = [
         Self::Planned,
         Self::Authorized,
@@ -59,7 +58,6 @@ impl ActionState {
     ];
 
     /// The states that may follow this one.
-    #[must_use]
     pub fn successors(self) -> &'static [ActionState] {
         match self {
             Self::Planned => &[Self::Authorized, Self::Denied],
@@ -82,13 +80,11 @@ impl ActionState {
     }
 
     /// True while nobody can say whether the effect took place.
-    #[must_use]
     pub fn is_unknown(self) -> bool {
         matches!(self, Self::OutcomeUnknown | Self::Reconcile | Self::NeedsHumanDecision)
     }
 
     /// True where nothing can follow.
-    #[must_use]
     pub fn is_final(self) -> bool {
         self.successors().is_empty()
     }

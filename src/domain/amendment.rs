@@ -1,6 +1,8 @@
-//! Amendments: what a worker wishes to be different in its contract, and the contract that comes of it once a person agrees.
+//! Amendments: what a worker wishes to be different in its contract, and the contract that comes of it once a
+//! person agrees.
 //!
-//! A wish replaces whole fields of the document as it was given. It can never change what the task is: its id, base, parent and kind.
+//! A wish replaces whole fields of the document as it was given. It can never change what the task is: its
+//! id, base, parent and kind.
 
 use super::contract::Contract;
 use super::evidence::Observation;
@@ -37,14 +39,15 @@ pub struct Amended {
     pub to: String,
     /// The task under the new version.
     pub opened: Opened,
-    /// The last candidate under the new version, with its digests; `None` where there was none, or where it is not within the new version's
-    /// limits.
+    /// The last candidate under the new version, with its digests; `None` where there was none, or where it
+    /// is not within the new version's limits.
     pub captured: Option<(Candidate, Observation)>,
 }
 
 impl Proposal {
-    /// From a call's arguments, for a contract as it was given. The failure is `arguments.invalid` where the arguments say nothing, and
-    /// `contract.invalid` (or `not_supported`) where what would come of it is no contract.
+    /// From a call's arguments, for a contract as it was given. The failure is `arguments.invalid` where the
+    /// arguments say nothing, and `contract.invalid` (or `not_supported`) where what would come of it is no
+    /// contract.
     pub fn new(document: &[u8], change: &Map<String, Value>, reason: &str) -> Result<Self> {
         let fields: Vec<&String> = change.keys().collect();
         let refused = |why: &str| {
@@ -87,8 +90,8 @@ impl Proposal {
         Ok((merged, contract))
     }
 
-    /// Field by field what is there now and what takes its place, whole: nobody agrees to what was not shown. One line each, in words that
-    /// cannot act on a terminal.
+    /// Field by field what is there now and what takes its place, whole: nobody agrees to what was not shown.
+    /// One line each, in words that cannot act on a terminal.
     pub fn differences(&self, document: &[u8]) -> Result<Vec<String>> {
         let unreadable =
             |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
@@ -98,12 +101,6 @@ impl Proposal {
             format!("{field}: {} -> {}", plain(&old, usize::MAX), plain(&new.to_string(), usize::MAX))
         };
         Ok(self.change.iter().map(difference).collect())
-    }
-
-    /// The names of the fields, for a sentence.
-    #[must_use]
-    pub fn fields(&self) -> Vec<&str> {
-        self.change.keys().map(String::as_str).collect()
     }
 }
 
@@ -140,7 +137,7 @@ mod tests {
         assert_eq!(contract.write_scope.patterns(), ["docs/", "src/"]);
         assert_eq!(contract.budget.len(), 1, "the whole field, not its keys");
         assert_eq!((contract.goal.as_str(), contract.task_id.as_str()), ("g", "t1"));
-        assert_eq!(proposal.fields(), ["writeScope", "budget"]);
+        assert_eq!(proposal.change.keys().collect::<Vec<_>>(), ["writeScope", "budget"]);
     }
 
     #[test]

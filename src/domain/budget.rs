@@ -1,17 +1,20 @@
 //! Budgets: how much a task may use, what it has used, and what is left of it for the task and its family.
 //!
 //! - Everything is computed from the ledger's rows ([`Charges::take`]), so a restart refills nothing.
-//! - A run of a verifier uses only what was reserved for it beforehand, slice by slice. Reserving is one transaction over the whole family
-//!   ([`Standing::next_slice`]), so that runs side by side never use the same rest twice.
+//! - A run of a verifier uses only what was reserved for it beforehand, slice by slice. Reserving is one
+//!   transaction over the whole family ([`Standing::next_slice`]), so that runs side by side never use the
+//!   same rest twice.
 //! - What a sub-task uses counts for each task above it; what is left is the least that any of them has left.
-//! - Calls are counted where they arrive, and never stop what is under way. A task pauses for them only once it has asked for more than it had:
-//!   what was refused is compared with what was charged by the order of the rows, over the whole family.
-//! - A run that was cut off is charged by the times of its rows, within what was reserved for it. Clocks may go backwards: no charge is
-//!   negative, and none is below what had been used up when the last slice was asked for.
+//! - Calls are counted where they arrive, and never stop what is under way. A task pauses for them only once
+//!   it has asked for more than it had: what was refused is compared with what was charged by the order of
+//!   the rows, over the whole family.
+//! - A run that was cut off is charged by the times of its rows, within what was reserved for it. Clocks may
+//!   go backwards: no charge is negative, and none is below what had been used up when the last slice was
+//!   asked for.
 
 mod share;
 
-pub use share::{Account, Member, Spent, Standing, standing};
+pub use share::{Member, Spent, Standing, standing};
 
 use super::action::ActionState;
 use super::contract::Kind;
@@ -21,15 +24,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What can be limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Key {
-    /// Seconds of dispatched actions.
     WallSeconds,
     /// Calls of a worker's tools.
     ToolCalls,
-    /// Turns of a model.
     Turns,
     /// Bytes that the verifiers print.
     OutputBytes,
@@ -56,26 +56,21 @@ impl Key {
         ("repeatedFailures", Self::RepeatedFailures),
     ];
 
-    /// The words alone.
-    #[must_use]
     pub fn words() -> [&'static str; 6] {
         Self::ALL.map(|(word, _)| word)
     }
 
     /// The key of a word.
-    #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(own, _)| *own == word).map(|(_, key)| *key)
     }
 
     /// The word in contract, policy and objects.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, key)| *key == self).map_or("", |(word, _)| word)
     }
 
     /// What holds where neither contract nor policy says anything.
-    #[must_use]
     pub fn built_in(self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::WallSeconds, Kind::Repair) => 7200,
@@ -98,9 +93,8 @@ impl Key {
 pub struct Limits(Amounts);
 
 impl Limits {
-    /// What a contract asks for within the policy's ceiling, where it asks for nothing the ceiling or what is built in; and the keys
-    /// that were narrowed.
-    #[must_use]
+    /// What a contract asks for within the policy's ceiling, where it asks for nothing the ceiling or what is
+    /// built in; and the keys that were narrowed.
     pub fn within(kind: Kind, asked: &Amounts, ceiling: &Amounts) -> (Self, Vec<Key>) {
         let mut narrowed = Vec::new();
         let limit = |key: Key| match (asked.get(&key), ceiling.get(&key)) {
@@ -116,19 +110,16 @@ impl Limits {
     }
 
     /// The limit of a key.
-    #[must_use]
     pub fn of(&self, key: Key) -> u64 {
         self.0.get(&key).copied().unwrap_or_else(|| key.built_in(Kind::Edit))
     }
 
     /// No key above what another task has.
-    #[must_use]
     pub fn at_most(&self, other: &Limits) -> Self {
         Self(Key::ALL.iter().map(|(_, key)| (*key, self.of(*key).min(other.of(*key)))).collect())
     }
 
     /// No key above a ceiling, where that has one.
-    #[must_use]
     pub fn beneath(mut self, ceiling: &Amounts) -> Self {
         for (key, most) in ceiling {
             self.0.entry(*key).and_modify(|own| *own = (*own).min(*most));
@@ -137,14 +128,12 @@ impl Limits {
     }
 
     /// With what a person added.
-    #[must_use]
     pub fn plus(&self, added: &Amounts) -> Self {
         let more = |key: &Key| added.get(key).copied().unwrap_or(0);
         Self(Key::ALL.iter().map(|(_, key)| (*key, self.of(*key).saturating_add(more(key)))).collect())
     }
 }
 
-/// What something took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
@@ -155,8 +144,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Both together.
-    #[must_use]
     pub fn plus(self, other: Cost) -> Cost {
         Cost {
             milliseconds: self.milliseconds.saturating_add(other.milliseconds),
@@ -165,7 +152,6 @@ impl Cost {
     }
 
     /// What of it lies beyond another one.
-    #[must_use]
     fn minus(self, other: Cost) -> Cost {
         Cost {
             milliseconds: self.milliseconds.saturating_sub(other.milliseconds),
@@ -173,8 +159,6 @@ impl Cost {
         }
     }
 
-    /// The lesser of each.
-    #[must_use]
     pub fn at_most(self, other: Cost) -> Cost {
         Cost {
             milliseconds: self.milliseconds.min(other.milliseconds),
@@ -183,7 +167,6 @@ impl Cost {
     }
 
     /// True where there is nothing left of one of both.
-    #[must_use]
     pub fn lacks_something(self) -> bool {
         self.milliseconds == 0 || self.output_bytes == 0
     }
@@ -224,19 +207,16 @@ pub struct Charges {
     ended: Cost,
     running: BTreeMap<String, Running>,
     added: Amounts,
-    /// Calls that were charged.
     calls: u64,
     /// The row of the last call that was charged; 0 before there was one.
     last_charged: i64,
     /// The row of the last call that was refused because nothing was left; 0 before there was one.
     last_refused: i64,
-    /// Calls without an end.
     open_calls: BTreeSet<String>,
     repetition: Repetition,
 }
 
 impl Charges {
-    /// Takes one row in.
     pub fn take(&mut self, entry: &Entry) {
         let record = entry.result.get("record").and_then(Value::as_str);
         match (record, entry.state) {
@@ -280,8 +260,9 @@ impl Charges {
         }
     }
 
-    /// Whatever its end: what it took of its own is in that row. One that was lost is charged when that is written, and not again once it is settled.
-    /// What a crash cut off is not charged, since nobody knows for how long it went on; what it ran is, as far as that was reserved.
+    /// Whatever its end: what it took of its own is in that row. One that was lost is charged when that is
+    /// written, and not again once it is settled. What a crash cut off is not charged, since nobody knows for
+    /// how long it went on; what it ran is, as far as that was reserved.
     fn call_went_on(&mut self, entry: &Entry) {
         let of_a_failure = || field(entry, "cost").map(|cost: Cost| cost.milliseconds);
         let milliseconds = field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
@@ -292,26 +273,21 @@ impl Charges {
         }
     }
 
-    /// What ended actions took.
-    #[must_use]
     pub fn ended(&self) -> Cost {
         self.ended
     }
 
     /// How often the same came back.
-    #[must_use]
     pub fn repetition(&self) -> &Repetition {
         &self.repetition
     }
 
     /// What a person added to each limit.
-    #[must_use]
     pub fn added(&self) -> &Amounts {
         &self.added
     }
 
     /// What is reserved for runs that have not ended.
-    #[must_use]
     pub fn reserved(&self) -> Cost {
         self.running.values().fold(Cost::default(), |sum, run| sum.plus(run.reserved))
     }

@@ -1,6 +1,7 @@
 //! Calls of a worker's tools, as the ledger has them: what was asked for and charged, and what came of it.
 //!
-//! The arguments themselves are not kept, only their digest: they are the worker's words and may hold anything.
+//! The arguments themselves are not kept, only their digest: they are the worker's words and may hold
+//! anything.
 
 use super::action::ActionState;
 use super::amendment::Proposal;
@@ -100,7 +101,6 @@ impl Calls {
     }
 
     /// True where no worker has come yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -111,7 +111,6 @@ impl Calls {
     }
 
     /// How many there were.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for call in &self.0 {
@@ -159,7 +158,6 @@ pub enum Trust {
 
 impl Origin {
     /// Content of that kind and name.
-    #[must_use]
     pub fn new(kind: &str, of: impl Into<String>) -> Self {
         Self { kind: kind.to_owned(), of: of.into(), trust: Trust::Untrusted }
     }

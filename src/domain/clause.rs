@@ -1,7 +1,8 @@
 //! Clauses: what a candidate has to show, in the order of the report.
 //!
-//! The contract's requirements come first, then the claims about files, the policy's floor, the confirmation that
-//! protected paths call for, and last what the contract forbids, which is shown although nothing will run.
+//! The contract's requirements come first, then the claims about files, the policy's floor, the confirmation
+//! that protected paths call for, and last what the contract forbids, which is shown although nothing will
+//! run.
 
 use super::contract::{ARTIFACTS, Contract, PROTECTED};
 use super::digest::Sha256;
@@ -18,7 +19,6 @@ pub enum Origin {
     Artifacts,
     /// The policy demands the verifier for what is touched.
     Floor,
-    /// Protected paths are touched.
     Protected,
     /// The contract allows the verifier, and requires nothing of it.
     Allowed,
@@ -30,15 +30,11 @@ pub enum Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Clause {
-    /// Id of the row.
     pub id: String,
     /// In words; evidence binds to the digest of this.
     pub text: String,
-    /// The verifier's id.
     pub verifier: String,
-    /// Whether delivery needs it.
     pub required: bool,
-    /// Why it is there.
     pub origin: Origin,
     /// Whether the contract lets the verifier run.
     pub permission: Permission,
@@ -48,9 +44,7 @@ pub struct Clause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Permission {
-    /// It may run.
     Allowed,
-    /// It is forbidden.
     Forbidden,
     /// Others are allowed, it is not named.
     NotNamed,
@@ -58,15 +52,13 @@ pub enum Permission {
 
 impl Clause {
     /// The digest of the text.
-    #[must_use]
     pub fn digest(&self) -> Sha256 {
         Sha256::of(self.text.as_bytes())
     }
 }
 
-/// The clauses of a candidate. `floor` are the verifiers that the policy demands for what it touches, `protected`
-/// the protected paths among them.
-#[must_use]
+/// The clauses of a candidate. `floor` are the verifiers that the policy demands for what it touches,
+/// `protected` the protected paths among them.
 pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) -> Vec<Clause> {
     let mut found: Vec<Clause> = contract
         .requirements

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 pub enum Reason {
     /// The content is neither the preimage nor the postimage.
     Edited,
-    /// The file is gone.
     Missing,
     /// Something lies where the change creates a file.
     Appeared,
@@ -35,7 +34,6 @@ pub enum Reason {
     OutsideSparse,
     /// Another repository lies in between.
     NestedRepository,
-    /// A submodule's commit.
     Gitlink,
     /// The file's owner could not be kept.
     Owner,
@@ -47,9 +45,7 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
-    /// The path.
     pub path: RepoPath,
-    /// Why.
     pub reason: Reason,
     /// The preimage; `None` where the change creates the path.
     pub expected: Option<Side>,
@@ -61,7 +57,6 @@ pub struct Conflict {
 
 impl Conflict {
     /// An index entry that is not what the delivery was made for; the file itself is no matter.
-    #[must_use]
     pub fn of_the_index(path: RepoPath) -> Self {
         Self { path, reason: Reason::IndexChanged, expected: None, actual: None, mergeable: false }
     }
@@ -71,28 +66,23 @@ impl Conflict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
-    /// Git's mode.
     pub mode: Mode,
-    /// Git's id.
     pub git_blob: ObjectId,
 }
 
 impl Side {
     /// Of a file as a tree has it.
-    #[must_use]
     pub fn of(state: &FileState) -> Self {
         Self { mode: state.mode, git_blob: state.git_blob.clone() }
     }
 }
 
 /// The failure that a refused delivery ends with; nothing was written.
-#[must_use]
 pub fn refused(conflicts: &[Conflict]) -> Failure {
     stopped("nothing was written", conflicts)
 }
 
 /// The same where it had begun: what became of it, and why it did not go on.
-#[must_use]
 pub fn stopped(what_became: &str, conflicts: &[Conflict]) -> Failure {
     let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
     let others = match conflicts.len() {

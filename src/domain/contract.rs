@@ -1,9 +1,9 @@
 //! The contract: what a task may do and what must be shown.
 //!
-//! A [`Contract`] is only made by [`Contract::parse`] (or read back from a ledger that holds such a one), so that whoever
-//! has one knows: every field has its type, every scope stays in the repository, no id comes twice, nothing in it
-//! contradicts anything else, and it asks for nothing that this version does not do. Defaults are filled in.
-//! What is sealed is the document as given, byte for byte, not this reading of it.
+//! A [`Contract`] is only made by [`Contract::parse`] (or read back from a ledger that holds such a one), so
+//! that whoever has one knows: every field has its type, every scope stays in the repository, no id comes
+//! twice, nothing in it contradicts anything else, and it asks for nothing that this version does not do.
+//! Defaults are filled in. What is sealed is the document as given, byte for byte, not this reading of it.
 
 mod check;
 mod later;
@@ -48,11 +48,9 @@ pub const ARTIFACTS: &str = "artifacts";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A change.
     Edit,
     /// A change that must make a failing case pass.
     Repair,
-    /// Findings, no change.
     Explore,
 }
 
@@ -65,11 +63,9 @@ pub enum Base {
     Live,
 }
 
-/// One observable clause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
-    /// Unique in the contract.
     pub id: String,
     /// What must hold, for people; its digest is part of the evidence key.
     pub text: String,
@@ -77,7 +73,6 @@ pub struct Requirement {
     pub verifier: String,
     /// Paths it speaks of; `None` where not narrowed.
     pub paths: Option<Scope>,
-    /// Whether delivery needs it.
     pub required: bool,
 }
 
@@ -87,7 +82,8 @@ pub struct Requirement {
 pub struct Artifact {
     /// The file; a path that may be written.
     pub path: String,
-    /// It is in the candidate; true unless said, since the other claims say nothing of a file that is not there.
+    /// It is in the candidate; true unless said, since the other claims say nothing of a file that is not
+    /// there.
     pub must_exist: bool,
     /// It differs from the base.
     pub must_change: bool,
@@ -100,9 +96,7 @@ pub struct Artifact {
 /// Verifier ids that may and may not run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// May run.
     pub allowed: Vec<String>,
-    /// Must not run.
     pub forbidden: Vec<String>,
 }
 
@@ -124,11 +118,8 @@ pub enum DeliveryMode {
     LocalFiles,
     /// Into the files and the index.
     Staged,
-    /// Onto a branch.
     Branch,
-    /// To a remote.
     Push,
-    /// Into a bundle.
     Bundle,
 }
 
@@ -143,13 +134,11 @@ impl DeliveryMode {
     ];
 
     /// The word in contract, policy and objects.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("local_files", |(word, _)| word)
     }
 
     /// True where a commit is made and a ref moved, and the live tree left alone.
-    #[must_use]
     pub fn publishes(self) -> bool {
         matches!(self, Self::Branch | Self::Push)
     }
@@ -159,7 +148,6 @@ impl DeliveryMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing.
     #[default]
     Disabled,
 }
@@ -168,17 +156,13 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contract {
-    /// The task's id.
     pub task_id: String,
-    /// The kind of work.
     pub kind: Kind,
     /// The reproducing test of a repair; empty otherwise.
     pub case: Scope,
     /// The goal, in the words of whoever asked.
     pub goal: String,
-    /// What it starts from.
     pub base: Base,
-    /// Paths that may change.
     pub write_scope: Scope,
     /// Paths that may be read; `None` is the whole tree.
     pub read_scope: Option<Scope>,
@@ -188,9 +172,7 @@ pub struct Contract {
     pub scratch: Scope,
     /// What of the network may be reached.
     pub network: Network,
-    /// The sandbox wish.
     pub sandbox: SandboxWish,
-    /// Verifiers.
     pub verification: Verification,
     /// Requirements: as written, or one per allowed verifier.
     pub requirements: Vec<Requirement>,
@@ -202,24 +184,22 @@ pub struct Contract {
     /// The task that it is a part of.
     #[serde(default)]
     pub parent: Option<String>,
-    /// Where the change goes.
     pub delivery: DeliveryMode,
     /// What goes with `branch` and `push`.
     #[serde(default, skip_serializing_if = "Terms::is_empty")]
     pub terms: Terms,
-    /// Whether commits are allowed.
     pub commit_allowed: bool,
 }
 
 impl Contract {
-    /// Reads a contract. The failure is `contract.invalid`, or `not_supported` where the contract is right but asks for
-    /// what this version does not do; its subject is the field, and it lists every problem in the order of the document.
+    /// Reads a contract. The failure is `contract.invalid`, or `not_supported` where the contract is right
+    /// but asks for what this version does not do; its subject is the field, and it lists every problem in
+    /// the order of the document.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         parse::contract(bytes)
     }
 
     /// What a document is sealed with: the sha256 of its bytes as given.
-    #[must_use]
     pub fn seal(bytes: &[u8]) -> Sha256 {
         Sha256::of(bytes)
     }
@@ -231,7 +211,6 @@ impl Kind {
         [("edit", Self::Edit), ("repair", Self::Repair), ("explore", Self::Explore)];
 
     /// The word in contract, policy and objects.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("edit", |(word, _)| word)
     }

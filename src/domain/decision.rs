@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// What only a person can say: whether an effect took place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The question.
     pub question: String,
     /// What each answer leads to.
     pub choices: Vec<Choice>,
@@ -17,9 +16,7 @@ pub struct Decision {
 /// What a person says of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// It took place.
     Yes,
-    /// It did not.
     No,
 }
 
@@ -28,13 +25,11 @@ pub enum Word {
 pub struct Choice {
     /// `yes` or `no`.
     pub answer: String,
-    /// What follows from it.
     pub consequence: String,
 }
 
 impl Decision {
     /// A question that is answered with yes or no.
-    #[must_use]
     pub fn new(question: String, yes: &str, no: &str, because: String) -> Self {
         let choice = |answer: &str, consequence: &str| Choice {
             answer: answer.to_owned(),
@@ -44,7 +39,6 @@ impl Decision {
     }
 
     /// The failure that everything else ends with until somebody answers.
-    #[must_use]
     pub fn required(&self, task: &str, action: &str) -> Failure {
         Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
             .subject(task)

@@ -1,9 +1,10 @@
-//! Delivery, the part that decides: what the live tree holds at the touched paths, compared with what the change was
-//! made for, gives either a plan or the list of all conflicts.
+//! Delivery, the part that decides: what the live tree holds at the touched paths, compared with what the
+//! change was made for, gives either a plan or the list of all conflicts.
 //!
-//! Nothing here reads a file. [`plan`] is a pure function, so that every row of the comparison matrix is a unit
-//! test. A [`Plan`] alone writes nothing either: the executor takes a [`ClearedPlan`], and the only way to one is a
-//! [`Clearance`] whose required rows all passed for exactly the planned manifest (or that comes from a receipt, to undo it).
+//! Nothing here reads a file. [`plan`] is a pure function, so that every row of the comparison matrix is a
+//! unit test. A [`Plan`] alone writes nothing either: the executor takes a [`ClearedPlan`], and the only way
+//! to one is a [`Clearance`] whose required rows all passed for exactly the planned manifest (or that comes
+//! from a receipt, to undo it).
 
 use super::digest::{FileState, Mode, ObjectId, Sha256};
 use super::patch::{Change, manifest_sha256};
@@ -20,18 +21,14 @@ pub use super::index::{IndexRule, IndexState, IndexStep};
 /// What lies at a path in the live tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveKind {
-    /// Nothing.
     Missing,
-    /// A regular file.
     File(LiveFile),
     /// A symbolic link, never followed.
     Link {
         /// Git's id of the target as a blob.
         git_blob: ObjectId,
-        /// Digest of the target.
         sha256: Sha256,
     },
-    /// A directory.
     Directory {
         /// True where it holds anything but directories and files that the patch deletes.
         strangers: bool,
@@ -47,7 +44,6 @@ pub struct LiveFile {
     pub executable: bool,
     /// The permission bits, 12 of them.
     pub permissions: u32,
-    /// Number of hard links.
     pub links: u64,
     /// Digest of the bytes as they lie there.
     pub sha256: Sha256,
@@ -73,7 +69,6 @@ pub enum ParentProblem {
 /// Everything that a decision about one path rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveFact {
-    /// What lies there.
     pub kind: LiveKind,
     /// What is wrong on the way to it.
     pub parent: Option<ParentProblem>,
@@ -81,7 +76,6 @@ pub struct LiveFact {
     pub nested_repository: bool,
     /// A name beside it (or beside a directory that has to be made) differs in case or Unicode form only.
     pub collision: bool,
-    /// The index.
     pub index: IndexState,
     /// It is absent because of a sparse checkout, or would be outside it.
     pub outside_sparse: bool,
@@ -91,7 +85,6 @@ pub struct LiveFact {
 
 impl LiveFact {
     /// What is there, as git would store it.
-    #[must_use]
     pub fn side(&self) -> Option<Side> {
         match &self.kind {
             LiveKind::File(file) => Some(Side {
@@ -121,15 +114,11 @@ pub enum Step {
 /// A change and what is to be done for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The change.
     pub change: Change,
-    /// What to do.
     pub step: Step,
-    /// What lies there.
     pub kind: LiveKind,
 }
 
-/// A delivery without conflicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a plan does nothing until it is cleared and executed"]
 pub struct Plan {
@@ -140,18 +129,17 @@ pub struct Plan {
 
 impl Plan {
     /// What is to be done, sorted by path bytes.
-    #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
     /// Index entries that change; none unless the index follows.
-    #[must_use]
     pub fn index(&self) -> &[IndexStep] {
         &self.index
     }
 
-    /// To take back what a delivery changed in the index, and nothing else of it: also where it found the file as wanted already.
+    /// To take back what a delivery changed in the index, and nothing else of it: also where it found the
+    /// file as wanted already.
     pub fn taking_index_back(mut self, changed: &[IndexStep]) -> Self {
         self.index = changed.iter().map(IndexStep::reversed).collect();
         self
@@ -170,13 +158,11 @@ impl Plan {
 pub struct ClearedPlan(Plan);
 
 impl ClearedPlan {
-    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.0
     }
 
     /// Digest of the manifest that it delivers.
-    #[must_use]
     pub fn manifest(&self) -> Sha256 {
         self.0.manifest
     }
@@ -189,8 +175,8 @@ pub struct Clearance {
 }
 
 impl Clearance {
-    /// From the rows of a candidate, computed now. Refused unless every required one passed; the failure lists all
-    /// that did not, and `details.requirements` holds the rows.
+    /// From the rows of a candidate, computed now. Refused unless every required one passed; the failure
+    /// lists all that did not, and `details.requirements` holds the rows.
     pub fn from_rows(manifest: Sha256, rows: &[Row]) -> Result<Self> {
         let missing: Vec<Failure> = rows.iter().filter(|row| row.required).filter_map(refusal).collect();
         match Failure::first_of(missing) {
@@ -208,14 +194,13 @@ impl Clearance {
             .expected(self.manifest, manifest))
     }
 
-    /// For a task's own worktree: what is written there is nobody's but the task's, and is shown before it goes anywhere else.
-    #[must_use]
+    /// For a task's own worktree: what is written there is nobody's but the task's, and is shown before it
+    /// goes anywhere else.
     pub fn for_a_worktree(manifest: Sha256) -> Self {
         Self { manifest }
     }
 
     /// To undo what a receipt says was delivered: exactly the reverse of it is allowed.
-    #[must_use]
     pub fn to_undo(receipt: &Receipt) -> Self {
         Self { manifest: manifest_sha256(&receipt.reversed()) }
     }
@@ -234,8 +219,8 @@ fn refusal(row: &Row) -> Option<Failure> {
     Some(Failure::new(code, format!("the required requirement {} {word}{reason}", row.id)).subject(&row.id))
 }
 
-/// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said when the base was fixed.
-/// Every conflict is in the answer, not only the first.
+/// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said when the base was
+/// fixed. Every conflict is in the answer, not only the first.
 pub fn plan(
     changes: &[Change],
     facts: &[LiveFact],
@@ -340,7 +325,8 @@ impl<'a> Patch<'a> {
         }
     }
 
-    /// A file or link on the way is no problem where the patch itself takes it away (or puts it there, for a deletion).
+    /// A file or link on the way is no problem where the patch itself takes it away (or puts it there, for a
+    /// deletion).
     fn judge_parent(&self, change: &Change, fact: &LiveFact) -> std::result::Result<(), Reason> {
         let (at, reason) = match &fact.parent {
             None => return Ok(()),

@@ -1,7 +1,7 @@
 //! Digests and git object ids, and the canonical bytes that digests are taken of.
 //!
-//! A [`Sha256`] identifies bytes for us; an [`ObjectId`] identifies an object for git, in the hash
-//! function of the repository. What binds a change or a piece of evidence always carries both, and both must match.
+//! A [`Sha256`] identifies bytes for us; an [`ObjectId`] identifies an object for git, in the hash function
+//! of the repository. What binds a change or a piece of evidence always carries both, and both must match.
 
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -15,19 +15,16 @@ pub struct Sha256([u8; 32]);
 
 impl Sha256 {
     /// The digest of `bytes`.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
     /// The digest of the canonical JSON of `value`.
-    #[must_use]
     pub fn of_json(value: &impl Serialize) -> Self {
         Self::of(&canonical_json(value))
     }
 
     /// From the finished state of a streaming hasher.
-    #[must_use]
     pub fn from_hasher(hasher: sha2::Sha256) -> Self {
         Self(hasher.finalize().into())
     }
@@ -77,15 +74,12 @@ impl<'de> Deserialize<'de> for Sha256 {
 /// The hash function that a repository names its objects with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectFormat {
-    /// 40 hex digits.
     Sha1,
-    /// 64 hex digits.
     Sha256,
 }
 
 impl ObjectFormat {
     /// Length of an id in hex digits.
-    #[must_use]
     pub fn hex_len(self) -> usize {
         match self {
             Self::Sha1 => 40,
@@ -115,14 +109,11 @@ impl ObjectFormat {
 pub struct ObjectId(String);
 
 impl ObjectId {
-    /// The hex text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// True for the id of zeros that git writes where there is no object.
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         self.0.bytes().all(|b| b == b'0')
     }
@@ -167,8 +158,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Git's octal text.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::File => "100644",
@@ -179,7 +168,6 @@ impl Mode {
     }
 
     /// True for the two modes of a regular file.
-    #[must_use]
     pub fn is_regular(self) -> bool {
         matches!(self, Self::File | Self::Executable)
     }
@@ -224,7 +212,6 @@ impl<'de> Deserialize<'de> for Mode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileState {
-    /// Git's mode.
     pub mode: Mode,
     /// Git's id of the blob.
     pub git_blob: ObjectId,
@@ -234,7 +221,6 @@ pub struct FileState {
 
 impl FileState {
     /// As a tree has it: mode and object.
-    #[must_use]
     pub fn object(&self) -> (Mode, ObjectId) {
         (self.mode, self.git_blob.clone())
     }
@@ -243,7 +229,6 @@ impl FileState {
 /// The canonical JSON (RFC 8785) of `value`: what every digest of a document is taken of.
 ///
 /// Values of this crate's own types always serialize; an unserializable value gives the bytes `null`.
-#[must_use]
 pub fn canonical_json(value: &impl Serialize) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
 }

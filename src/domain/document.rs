@@ -2,13 +2,13 @@
 //! field has, every key is known, no key comes twice, and all problems are reported at once.
 //!
 //! A [`Node`] keeps what `serde_json::Value` loses: the order of the keys and those that came twice.
-//! [`Problems`] collects what is wrong; a field reader gives `None` where it had to complain, so that reading goes
-//! on and the first problem of the document leads the failure.
+//! [`Problems`] collects what is wrong; a field reader gives `None` where it had to complain, so that reading
+//! goes on and the first problem of the document leads the failure.
 
 mod node;
 mod time;
 
-pub use node::{LARGEST, Node, read_json, read_toml};
+pub use node::{Node, read_json, read_toml};
 pub use time::duration;
 
 use super::scope::Scope;
@@ -16,15 +16,14 @@ use crate::error::{Code, Failure, Result};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Most items of one list, and most problems that are listed: a document beyond that is no one's honest work, and
-/// neither the time to check it nor the size of the answer may grow without bound.
+/// Most items of one list, and most problems that are listed: a document beyond that is no one's honest work,
+/// and neither the time to check it nor the size of the answer may grow without bound.
 const MOST_ITEMS: usize = 10_000;
 const MOST_PROBLEMS: usize = 200;
 /// Longest string in bytes that is quoted whole in the details of a failure.
 const LONGEST_QUOTE: usize = 4096;
 
 /// A value in quotes, cut where it is long.
-#[must_use]
 pub fn clipped(value: &str) -> String {
     if value.chars().count() <= 80 {
         return format!("{value:?}");
@@ -39,7 +38,6 @@ fn clipped_name(name: &str) -> String {
 }
 
 /// Of the known names the one that was most likely meant.
-#[must_use]
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> Vec<char> {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).take(64).collect()
@@ -48,7 +46,6 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known.iter().copied().min_by_key(|candidate| distance(&name, &plain(candidate)))
 }
 
-/// Edit distance.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.iter().enumerate() {
@@ -64,7 +61,6 @@ fn distance(a: &[char], b: &[char]) -> usize {
 }
 
 /// The name of a field within another.
-#[must_use]
 pub fn below(parent: &str, key: &str) -> String {
     if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
 }
@@ -80,7 +76,6 @@ pub struct Problems {
 
 impl Problems {
     /// No problems yet of the document that `what` names; all will have `code`.
-    #[must_use]
     pub fn new(what: &'static str, code: Code) -> Self {
         Self { what, code, invalid: Vec::new(), later: Vec::new() }
     }
@@ -185,8 +180,8 @@ impl Problems {
         );
     }
 
-    /// Goes through the entries of an object in their order, as (key, dotted name, value); each known key once,
-    /// the rest is reported.
+    /// Goes through the entries of an object in their order, as (key, dotted name, value); each known key
+    /// once, the rest is reported.
     pub fn object(
         &mut self,
         field: &str,
@@ -256,7 +251,6 @@ impl Problems {
         (texts.len() == count).then_some(texts)
     }
 
-    /// A boolean.
     pub fn boolean(&mut self, field: &str, node: &Node) -> Option<bool> {
         match node {
             Node::Bool(value) => Some(*value),
@@ -279,7 +273,6 @@ impl Problems {
         value
     }
 
-    /// One of several words.
     pub fn choice<T: Copy>(&mut self, field: &str, node: &Node, choices: &[(&str, T)]) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let Node::Text(text) = node else {
@@ -294,7 +287,6 @@ impl Problems {
         found
     }
 
-    /// Paths and globs.
     pub fn scope(&mut self, field: &str, node: &Node) -> Option<Scope> {
         let items = self.list(field, node, "paths and globs")?;
         let mut patterns = Vec::new();
@@ -355,7 +347,6 @@ impl Problems {
 pub const ID: &str = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}";
 
 /// Whether a text is a task id, a requirement id or a verifier id.
-#[must_use]
 pub fn is_id(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)

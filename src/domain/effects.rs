@@ -1,5 +1,6 @@
-//! What a task may still do outside of this repository, or may have done: read from its actions without an end, and from those that had
-//! not arrived when they were asked for. Whoever ends the task, or reads its report, is told.
+//! What a task may still do outside of this repository, or may have done: read from its actions without an
+//! end, and from those that had not arrived when they were asked for. Whoever ends the task, or reads its
+//! report, is told.
 
 use super::contract::DeliveryMode;
 use super::publication::Publishing;
@@ -7,7 +8,6 @@ use super::task::TaskView;
 
 impl TaskView {
     /// True where the delivery moves a ref and leaves the live tree alone.
-    #[must_use]
     pub fn publishes(&self) -> bool {
         let mode = self.opened.as_ref().map(|opened| opened.value.contract.delivery);
         mode.is_some_and(DeliveryMode::publishes)
@@ -21,7 +21,6 @@ impl TaskView {
     }
 
     /// What may still happen outside, or may have happened, as sentences with their actions.
-    #[must_use]
     pub fn outside_effects(&self) -> Vec<(String, &str)> {
         let open = self.open_effects().map(|(action, publishing)| (publishing.effect(), action));
         let late = self.late.iter().map(|(action, publishing)| (publishing.late_effect(), action.as_str()));

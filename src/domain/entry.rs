@@ -11,11 +11,9 @@ use serde_json::Value;
 pub struct Entry {
     /// Position, from 1 without gaps.
     pub seq: i64,
-    /// RFC 3339 in UTC.
     pub at: String,
     /// The task, where the action belongs to one.
     pub task: Option<String>,
-    /// Who asked.
     pub actor: Actor,
     /// Id of the action; several rows share it.
     pub action: String,
@@ -29,17 +27,14 @@ pub struct Entry {
     pub basis: Value,
     /// The channel it came by.
     pub origin: String,
-    /// What came of it.
     pub result: Value,
     /// Hash of the row before; zeros for the first.
     pub prev: String,
-    /// Hash of this row.
     pub hash: Sha256,
 }
 
 impl Entry {
     /// The hash of the row: sha256 over the canonical JSON of all its fields but the hash.
-    #[must_use]
     pub fn computed_hash(&self) -> Sha256 {
         let mut value = serde_json::to_value(self).unwrap_or(Value::Null);
         if let Some(object) = value.as_object_mut() {

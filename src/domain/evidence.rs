@@ -1,8 +1,10 @@
-//! Evidence: one record of one verifier run or of one person's word, and the digests that decide for what it counts.
+//! Evidence: one record of one verifier run or of one person's word, and the digests that decide for what it
+//! counts.
 //!
-//! A record counts where its key equals the key that is computed now; nothing else makes it fresh, and nothing
-//! stores that it is. The key covers the requirement's words, the verifier with everything that judges, the files
-//! that the verdict depends on, and the platform. The harness alone makes records; they live in the ledger.
+//! A record counts where its key equals the key that is computed now; nothing else makes it fresh, and
+//! nothing stores that it is. The key covers the requirement's words, the verifier with everything that
+//! judges, the files that the verdict depends on, and the platform. The harness alone makes records; they
+//! live in the ledger.
 
 use super::clause::Clause;
 use super::contract::Kind;
@@ -28,8 +30,9 @@ pub struct EvidenceKey {
     pub requirement: Sha256,
     /// Digest of the verifier's [`Identity`].
     pub verifier: Sha256,
-    /// Digest of the listing of the files that it depends on ([`listing_digest`]), with what it is told of the change
-    /// where it is told anything; of the candidate's manifest and tree where the verifier has no listing.
+    /// Digest of the listing of the files that it depends on ([`listing_digest`]), with what it is told of
+    /// the change where it is told anything; of the candidate's manifest and tree where the verifier has no
+    /// listing.
     pub inputs: Sha256,
     /// Operating system and architecture, or [`ANY_PLATFORM`].
     pub platform: String,
@@ -37,7 +40,6 @@ pub struct EvidenceKey {
 
 impl EvidenceKey {
     /// The digest that the ledger is searched by.
-    #[must_use]
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
@@ -49,19 +51,16 @@ impl EvidenceKey {
 pub struct InputFile {
     /// Git's id of its bytes.
     pub git_blob: ObjectId,
-    /// Its mode.
     pub mode: Mode,
-    /// Where it is.
     pub path: RepoPath,
     /// The sha256 of its bytes.
     pub sha256: Sha256,
 }
 
 /// The digest of a listing: sha256 over the canonical JSON of the files, sorted by path bytes.
-#[must_use]
 pub fn listing_digest(sorted: &[InputFile]) -> Sha256 {
-    // The fields are declared in canonical order and all values are strings, so that the plain serialization is
-    // the canonical one; it is made without a copy, because a listing may hold 100,000 files.
+    // The fields are declared in canonical order and all values are strings, so that the plain serialization
+    // is the canonical one; it is made without a copy, because a listing may hold 100,000 files.
     struct Sink(sha2::Sha256);
     impl std::io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -80,8 +79,8 @@ pub fn listing_digest(sorted: &[InputFile]) -> Sha256 {
     }
 }
 
-/// A listing as it is stored: whole, or as what differs from another one. The candidate of a large repository costs
-/// the size of its change that way.
+/// A listing as it is stored: whole, or as what differs from another one. The candidate of a large repository
+/// costs the size of its change that way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listing {
@@ -95,13 +94,11 @@ pub struct Listing {
 
 impl Listing {
     /// A whole listing of sorted files.
-    #[must_use]
     pub fn whole(files: Vec<InputFile>) -> Self {
         Self { differs_from: None, without: Vec::new(), files }
     }
 
     /// `files` told by what differs from `other`, which is stored as the blob `at`. Both are sorted.
-    #[must_use]
     pub fn against(at: Sha256, other: &[InputFile], files: &[InputFile]) -> Self {
         let known: BTreeMap<&RepoPath, &InputFile> = other.iter().map(|file| (&file.path, file)).collect();
         let now: std::collections::BTreeSet<&RepoPath> = files.iter().map(|file| &file.path).collect();
@@ -113,7 +110,6 @@ impl Listing {
     }
 
     /// The sorted files, given those of the listing that this one differs from.
-    #[must_use]
     pub fn resolve(self, other: Vec<InputFile>) -> Vec<InputFile> {
         let mut all: BTreeMap<RepoPath, InputFile> =
             other.into_iter().map(|file| (file.path.clone(), file)).collect();
@@ -145,7 +141,6 @@ pub struct Identity {
     pub argv: Vec<String>,
     /// The verifier's own files, from where the manifest came from.
     pub closure: Vec<InputFile>,
-    /// Resolved programs.
     pub tools: Vec<Tool>,
     /// The digests of the passed variables' values; `None` for one that is not set.
     pub env: BTreeMap<String, Option<Sha256>>,
@@ -153,19 +148,15 @@ pub struct Identity {
     pub checkout: Vec<String>,
     /// The profile of the confinement.
     pub sandbox: String,
-    /// The version of git-tender.
     pub tender_version: String,
 }
 
 impl Identity {
-    /// The verifier digest.
-    #[must_use]
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
 
     /// What is different, each in a few words; empty where nothing is.
-    #[must_use]
     pub fn differences(&self, before: &Identity) -> Vec<String> {
         let mut found = Vec::new();
         if self.manifest != before.manifest {
@@ -218,7 +209,6 @@ impl Identity {
 }
 
 /// What differs between two listings, each in a few words, in path order.
-#[must_use]
 pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<String> {
     let old: BTreeMap<&RepoPath, &InputFile> = before.iter().map(|file| (&file.path, file)).collect();
     let new: BTreeMap<&RepoPath, &InputFile> = now.iter().map(|file| (&file.path, file)).collect();
@@ -241,11 +231,9 @@ pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<Strin
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Source {
-    /// A manifest's command.
     Command,
     /// A verifier of git-tender's own.
     Builtin,
-    /// A person attests it.
     Manual,
     /// Protected paths are touched: a person attests it.
     Protected,
@@ -281,7 +269,6 @@ pub enum Reuse {
 pub struct Observed {
     /// What has to be shown.
     pub clause: Clause,
-    /// By whom.
     pub source: Source,
     /// The key that a record must have; `None` where nothing can be shown now.
     pub key: Option<EvidenceKey>,
@@ -299,20 +286,15 @@ pub struct Observed {
     pub judge_changed: bool,
 }
 
-/// All that is known of a candidate's rows at one moment. Together with records it gives the verdicts, so it is
-/// recorded whenever it is taken, and a report needs nothing else.
+/// All that is known of a candidate's rows at one moment. Together with records it gives the verdicts, so it
+/// is recorded whenever it is taken, and a report needs nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// The task.
     pub task: String,
-    /// Its candidate.
     pub candidate: u32,
-    /// The contract's version.
     pub contract_version: u32,
-    /// The candidate's manifest.
     pub manifest_sha256: Sha256,
-    /// The contract's kind.
     pub kind: Kind,
     /// What the policy says of flaky runs.
     pub flaky: Flaky,
@@ -328,7 +310,6 @@ pub enum EvidenceKind {
     Run,
     /// A run on the base, with the case of a repair.
     BaseRun,
-    /// A person's word.
     Attestation,
 }
 
@@ -340,7 +321,6 @@ pub struct Subject {
     pub tree: ObjectId,
     /// The tree that the candidate was made against.
     pub base_tree: ObjectId,
-    /// The candidate's manifest.
     pub manifest_sha256: Sha256,
 }
 
@@ -350,15 +330,12 @@ pub struct Subject {
 pub struct Finding {
     /// The file, as the verifier wrote it.
     pub path: Option<String>,
-    /// Its line, from 1.
     pub line: Option<u64>,
-    /// Its column, from 1.
     pub column: Option<u64>,
     /// `error`, `warning`, `note`.
     pub level: String,
     /// The rule's or the case's name.
     pub rule: Option<String>,
-    /// What it says.
     pub message: String,
 }
 
@@ -366,7 +343,6 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// What it amounts to.
     pub outcome: Verdict,
     /// Why, where it is no pass.
     pub reason: Option<String>,
@@ -374,7 +350,6 @@ pub struct Attempt {
     pub exit_code: Option<i32>,
     /// Signal, where one ended it.
     pub signal: Option<i32>,
-    /// What it counted.
     pub checks: Option<Checks>,
     /// The stored log of standard output.
     pub stdout: Option<Sha256>,
@@ -388,7 +363,6 @@ pub struct Attempt {
     /// The same of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_total: Option<u64>,
-    /// How long it ran.
     pub milliseconds: u64,
 }
 
@@ -398,9 +372,7 @@ pub struct Attempt {
 pub struct Produced {
     /// As the manifest names it.
     pub path: String,
-    /// Its bytes.
     pub sha256: Sha256,
-    /// Its length.
     pub bytes: u64,
 }
 
@@ -410,37 +382,28 @@ pub struct Produced {
 pub struct Attestation {
     /// The person, as git knows them.
     pub person: String,
-    /// Their words.
     pub message: String,
 }
 
-/// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evidence {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What it is.
     pub kind: EvidenceKind,
     /// Id of the run; the rows that one run shows share it.
     pub run: String,
-    /// The run's nonce.
     pub nonce: String,
     /// The task it was made for.
     pub task: String,
     /// The candidate it was made for.
     pub candidate: u32,
-    /// The contract's version then.
     pub contract_version: u32,
-    /// The row's id.
     pub requirement: String,
-    /// The verifier's id.
     pub verifier: String,
-    /// What it speaks of.
     pub subject: Subject,
     /// What it is bound to.
     pub key: EvidenceKey,
-    /// What judged.
     pub identity: Identity,
     /// The stored [`Listing`] of what it depended on.
     pub listing: Option<Sha256>,
@@ -452,41 +415,35 @@ pub struct Evidence {
     pub checks: Option<Checks>,
     /// It failed and passed, within this run.
     pub flaky: bool,
-    /// It began with scratch that another candidate of the same task may have written: it counts for that task only.
+    /// It began with scratch that another candidate of the same task may have written: it counts for that
+    /// task only.
     #[serde(default)]
     pub warm: bool,
     /// Every start of the command; empty where no process ran.
     pub attempts: Vec<Attempt>,
-    /// The declared outputs.
     pub outputs: Vec<Produced>,
     /// What it said, at most [`MOST_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// RFC 3339.
     pub started_at: String,
-    /// RFC 3339.
     pub finished_at: String,
     /// The confinement that was enforced.
     pub sandbox: String,
-    /// A person's word.
     pub attestation: Option<Attestation>,
 }
 
 impl Evidence {
     /// The digest of the record: sha256 of its canonical JSON.
-    #[must_use]
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
 
     /// True where a log of it was cut.
-    #[must_use]
     pub fn truncated(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.truncated)
     }
 }
 
 /// A digest as reports show it.
-#[must_use]
 pub fn shown(digest: &Sha256) -> String {
     format!("sha256:{digest}")
 }

@@ -6,8 +6,8 @@ use super::scope::{Fit, Scope};
 use crate::error::{Code, Failure};
 use serde::Serialize;
 
-/// Everything in which a contract goes beyond its parent's, whose limits are `limits` by now. Where a glob may name something outside, it does.
-#[must_use]
+/// Everything in which a contract goes beyond its parent's, whose limits are `limits` by now. Where a glob
+/// may name something outside, it does.
 pub fn beyond(child: &Contract, parent: &Contract, limits: &Limits) -> Vec<Failure> {
     let mut found = Vec::new();
     scope(&mut found, "writeScope", &child.write_scope, &parent.write_scope, &parent.task_id);

@@ -1,5 +1,5 @@
-//! Findings: what a worker noted of what it looked at, and the limits of that. A finding is worth what it refers to; one without references is
-//! marked as unverified.
+//! Findings: what a worker noted of what it looked at, and the limits of that. A finding is worth what it
+//! refers to; one without references is marked as unverified.
 
 use super::digest::ObjectId;
 use super::outside::{Speaker, accept, plain};
@@ -70,7 +70,6 @@ pub struct Lines {
 
 impl Lines {
     /// Of `12` or `12-15`.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let number =
             |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
@@ -107,13 +106,11 @@ impl Finding {
     }
 
     /// True where it refers to something that was there.
-    #[must_use]
     pub fn is_verified(&self) -> bool {
         !self.refs.is_empty()
     }
 
     /// In one line for people.
-    #[must_use]
     pub fn line(&self) -> String {
         plain(&self.text, SHOWN)
     }
@@ -143,7 +140,6 @@ pub struct FindingObject {
 
 impl FindingObject {
     /// Of a note.
-    #[must_use]
     pub fn new(noted: &Recorded<Finding>) -> Self {
         let refs = &noted.value.refs;
         let blob = |reference: &Reference| match reference {
@@ -163,7 +159,6 @@ impl FindingObject {
     }
 
     /// As a line for people.
-    #[must_use]
     pub fn line(&self) -> String {
         let rests = match self.verified {
             true => format!("rests on {}", plain(&self.refs.join(", "), SHOWN)),

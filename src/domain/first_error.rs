@@ -1,11 +1,12 @@
 //! The first error in a log that is worth reading: what a person would scroll up to.
 //!
-//! Each kind of tool has a reader that knows a sure sign of its errors, with the place in the source beside it. The first sure sign in the log wins. Where there is
-//! none, the first line that calls itself an error is taken, and else the last lines; the kind says which it was, so that nobody takes a
-//! guess for more. What only repeats that something failed (summaries, `could not compile`) is passed over, and so are warnings.
+//! Each kind of tool has a reader that knows a sure sign of its errors, with the place in the source beside
+//! it. The first sure sign in the log wins. Where there is none, the first line that calls itself an error is
+//! taken, and else the last lines; the kind says which it was, so that nobody takes a guess for more. What
+//! only repeats that something failed (summaries, `could not compile`) is passed over, and so are warnings.
 //!
-//! One pass, line by line, with a bounded look ahead: the time is linear in the log, whatever stands in it. Nothing that is read here is believed; it is
-//! only quoted.
+//! One pass, line by line, with a bounded look ahead: the time is linear in the log, whatever stands in it.
+//! Nothing that is read here is believed; it is only quoted.
 
 mod go;
 mod json;
@@ -94,7 +95,6 @@ pub struct FirstError {
 
 impl FirstError {
     /// Whether last lines, of which nothing was recognised, have a word that goes with failures.
-    #[must_use]
     pub fn speaks_of_failure(&self) -> bool {
         const WORDS: &[&str] = &[
             "error",
@@ -150,7 +150,6 @@ struct Memory {
 }
 
 /// The first error of a log; `None` where the log says nothing.
-#[must_use]
 pub fn find(log: &[u8]) -> Option<FirstError> {
     let log = log::decoded(log);
     let mut lines = Lines::new(&log);

@@ -1,6 +1,8 @@
-//! Hooks: programs of the repository's owners that are asked before a worker's call (guards), or hear of calls and of the ends of tasks (observers).
+//! Hooks: programs of the repository's owners that are asked before a worker's call (guards), or hear of
+//! calls and of the ends of tasks (observers).
 //!
-//! A guard that cannot be asked blocks. An observer hears durations and counts, never contents, and what becomes of it changes nothing.
+//! A guard that cannot be asked blocks. An observer hears durations and counts, never contents, and what
+//! becomes of it changes nothing.
 
 use super::document::{Node, Problems, duration};
 use serde::{Deserialize, Serialize};
@@ -36,9 +38,7 @@ impl Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It can block.
     Guard,
-    /// It only hears.
     Observer,
 }
 
@@ -46,26 +46,20 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// The base commit's.
     #[default]
     Committed,
-    /// The user's own.
     Private,
 }
 
-/// One hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
-    /// What it waits for.
     pub event: Moment,
-    /// What it is for.
     pub kind: Kind,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u64,
-    /// Whose it is.
     pub layer: Layer,
 }
 

@@ -8,25 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state")]
 pub enum IndexState {
-    /// No entry.
     Absent,
-    /// An ordinary entry.
     #[serde(rename_all = "camelCase")]
     Entry {
-        /// Git's mode.
         mode: Mode,
-        /// Git's id.
         git_blob: ObjectId,
     },
     /// `git add -N`.
     IntentToAdd,
-    /// Several stages.
     Unmerged,
 }
 
 impl IndexState {
     /// What an index says that has the file as a tree has it.
-    #[must_use]
     pub fn of(state: Option<&FileState>) -> Self {
         state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
     }
@@ -45,17 +39,13 @@ pub enum IndexRule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexStep {
-    /// The path.
     pub path: RepoPath,
-    /// What the entry is.
     pub before: IndexState,
-    /// What it will be.
     pub after: IndexState,
 }
 
 impl IndexStep {
     /// The step that takes this one back.
-    #[must_use]
     pub fn reversed(&self) -> Self {
         Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
     }

@@ -1,7 +1,8 @@
-//! What a worker asks of a person, and what came of it: questions that stop the task until they are answered, and wishes for another contract
-//! ([`super::amendment`]), which stop nothing.
+//! What a worker asks of a person, and what came of it: questions that stop the task until they are answered,
+//! and wishes for another contract ([`super::amendment`]), which stop nothing.
 //!
-//! Both are the results of the worker's own actions; the id of that action is what a person answers to. An answer is an action of its own.
+//! Both are the results of the worker's own actions; the id of that action is what a person answers to. An
+//! answer is an action of its own.
 
 use super::amendment::{Amended, Proposal};
 use super::outside::{Speaker, accept, plain};
@@ -43,8 +44,8 @@ pub struct Reply {
     pub text: String,
 }
 
-/// What the worker's client gave back when it was asked to put a question to its user. It may help the worker; a person's answer it is not, for nobody can
-/// tell who typed it.
+/// What the worker's client gave back when it was asked to put a question to its user. It may help the
+/// worker; a person's answer it is not, for nobody can tell who typed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hint {
     /// The action that asked.
@@ -114,7 +115,6 @@ impl Inquiries {
     }
 
     /// What was given back for a question through clients, the oldest first.
-    #[must_use]
     pub fn hints(&self, to: &str) -> Vec<HintObject> {
         self.hints.iter().filter(|hint| hint.value.to == to).map(HintObject::new).collect()
     }
@@ -130,7 +130,6 @@ impl Inquiries {
     }
 
     /// The questions as a report shows them.
-    #[must_use]
     pub fn question_objects(&self) -> Vec<QuestionObject> {
         let object = |(asked, answer): &(Recorded<Question>, Option<Recorded<Reply>>)| {
             QuestionObject::new(asked, answer.as_ref(), self.hints(&asked.action))
@@ -139,7 +138,6 @@ impl Inquiries {
     }
 
     /// The wishes as a report shows them.
-    #[must_use]
     pub fn amendment_objects(&self) -> Vec<AmendmentObject> {
         self.proposals.iter().map(|(wish, decided)| AmendmentObject::new(wish, decided.as_ref())).collect()
     }
@@ -222,7 +220,6 @@ impl QuestionObject {
     }
 
     /// As lines for people.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines =
             vec![format!("question {}, in the worker's words: {}", self.id, plain(&self.text, SHOWN))];
@@ -282,7 +279,6 @@ impl AmendmentObject {
     }
 
     /// As lines for people.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let said = match (self.answer.as_deref(), self.version) {
             (_, Some(version)) => format!("agreed to: version {version} of the contract"),
@@ -303,7 +299,6 @@ impl AmendmentObject {
 
 impl TaskView {
     /// True while a question waits for its answer.
-    #[must_use]
     pub fn waits_for_input(&self) -> bool {
         self.inquiries.open_questions().next().is_some()
     }

@@ -1,13 +1,15 @@
 //! Where a symbolic link of a tree leads, worked out from the tree alone.
 //!
-//! A link may lead through other links, so `a/b/..` is not simply `a`: the walk resolves each link on its way, as the system would.
+//! A link may lead through other links, so `a/b/..` is not simply `a`: the walk resolves each link on its
+//! way, as the system would.
 
 use super::repo_path::{RepoPath, is_dot_git};
 
 /// More links than this on one way are a loop; the system gives up at the same number.
 const MOST_LINKS: u32 = 40;
 
-/// Why the target of the link at `path` is not inside the tree, or `None` where it is. `lookup` gives the target of a link at a path of the tree.
+/// Why the target of the link at `path` is not inside the tree, or `None` where it is. `lookup` gives the
+/// target of a link at a path of the tree.
 pub fn escape(
     path: &RepoPath,
     target: &[u8],

@@ -5,7 +5,6 @@ use super::repo_path::RepoPath;
 
 impl Note {
     /// What it says of a path.
-    #[must_use]
     pub fn sentence(&self, path: &RepoPath) -> String {
         match self {
             Self::HardLinkBroken => format!("{path} had further hard links; they keep the old content"),
@@ -35,7 +34,6 @@ impl Note {
 
 impl Receipt {
     /// All notes as sentences, in path order.
-    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         self.paths
             .iter()

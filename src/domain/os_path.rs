@@ -1,4 +1,5 @@
-//! A path of the operating system in JSON: text, or `{"bytes":"base64"}` where it is not UTF-8. For `#[serde(with = …)]`.
+//! A path of the operating system in JSON: text, or `{"bytes":"base64"}` where it is not UTF-8. For
+//! `#[serde(with = …)]`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +15,6 @@ enum Wire {
     Bytes { bytes: String },
 }
 
-/// Writes the path.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     let wire = match path.to_str() {
         Some(text) => Wire::Text(text.to_owned()),
@@ -23,7 +23,6 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
     wire.serialize(serializer)
 }
 
-/// Reads the path.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Wire::deserialize(deserializer)? {
         Wire::Text(text) => PathBuf::from(text),

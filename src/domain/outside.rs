@@ -1,5 +1,6 @@
-//! Text that came from outside: a worker's own words. It is kept as it is, marked with where it came from, and shown to people only in a form that
-//! can neither move a cursor nor turn a line around. Nothing in it is ever an instruction to the harness.
+//! Text that came from outside: a worker's own words. It is kept as it is, marked with where it came from,
+//! and shown to people only in a form that can neither move a cursor nor turn a line around. Nothing in it is
+//! ever an instruction to the harness.
 
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ pub enum Speaker {
     Worker,
     /// A person.
     Person,
-    /// Whoever answers for the user in the program that the worker runs in: perhaps a person, perhaps the worker.
+    /// Whoever answers for the user in the program that the worker runs in: perhaps a person, perhaps the
+    /// worker.
     Client,
 }
 
@@ -33,9 +35,8 @@ pub fn accept(field: &str, text: &str, most: usize) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// A text in one line for a terminal: at most `most` characters of it, and what could act on a terminal, or show it as something else, is
-/// spelled out.
-#[must_use]
+/// A text in one line for a terminal: at most `most` characters of it, and what could act on a terminal, or
+/// show it as something else, is spelled out.
 pub fn plain(text: &str, most: usize) -> String {
     let mut out = String::new();
     for (at, character) in text.trim().chars().enumerate() {
@@ -52,8 +53,8 @@ pub fn plain(text: &str, most: usize) -> String {
     out
 }
 
-/// A text of several lines for a terminal: lines and indentation stay, and what could act is spelled out as in [`plain`].
-#[must_use]
+/// A text of several lines for a terminal: lines and indentation stay, and what could act is spelled out as
+/// in [`plain`].
 pub fn readable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

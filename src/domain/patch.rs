@@ -9,9 +9,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Not in the base.
     Added,
-    /// Not in the candidate.
     Deleted,
     /// In both, with other bytes or another mode.
     Modified,
@@ -20,7 +18,6 @@ pub enum Status {
 /// One path of the patch: its preimage and its postimage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The path.
     pub path: RepoPath,
     /// Follows from which of `old` and `new` is there.
     pub status: Status,
@@ -32,7 +29,6 @@ pub struct Change {
 
 impl Change {
     /// A change between two states that are not both absent.
-    #[must_use]
     pub fn new(path: RepoPath, old: Option<FileState>, new: Option<FileState>) -> Self {
         let status = match (&old, &new) {
             (None, _) => Status::Added,
@@ -43,14 +39,12 @@ impl Change {
     }
 
     /// The same change backwards, as `undo` needs it.
-    #[must_use]
     pub fn reversed(&self) -> Self {
         Self::new(self.path.clone(), self.new.clone(), self.old.clone())
     }
 }
 
 /// The digest of the manifest: sha256 over the canonical JSON of the changes sorted by path bytes.
-#[must_use]
 pub fn manifest_sha256(changes: &[Change]) -> Sha256 {
     let mut sorted: Vec<&Change> = changes.iter().collect();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
@@ -79,9 +73,7 @@ pub struct Candidate {
     pub contract_version: u32,
     /// The tree it was made against.
     pub base_tree: ObjectId,
-    /// The tree it is.
     pub tree: ObjectId,
-    /// Its patch.
     pub patch: BoundPatch,
     /// Bytes of all added and modified files together; what the artifact budget is charged with.
     pub artifact_bytes: u64,
@@ -89,9 +81,8 @@ pub struct Candidate {
     pub changes: Vec<Change>,
 }
 
-/// Whether each change adds a name that another one of them spells differently: one of both would be lost on a file system that ignores case or
-/// the form of Unicode.
-#[must_use]
+/// Whether each change adds a name that another one of them spells differently: one of both would be lost on
+/// a file system that ignores case or the form of Unicode.
 pub fn clashes(changes: &[Change]) -> Vec<bool> {
     let mut spelled: HashMap<Vec<u8>, RepoPath> = HashMap::new();
     let clashes = |change: &Change| {

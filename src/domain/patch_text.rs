@@ -1,8 +1,9 @@
-//! Reading the text of a patch: which files it names, what it does to each, and its hunks, as ranges of the text.
+//! Reading the text of a patch: which files it names, what it does to each, and its hunks, as ranges of the
+//! text.
 //!
-//! The reader finds what `git apply` finds, and refuses what git would drop without a word: a line that the counts of a hunk
-//! leave out, a header without its file, content that cannot be in the text. It judges the text alone; whether the patch fits
-//! a base is for [`exact`] and for git.
+//! The reader finds what `git apply` finds, and refuses what git would drop without a word: a line that the
+//! counts of a hunk leave out, a header without its file, content that cannot be in the text. It judges the
+//! text alone; whether the patch fits a base is for [`exact`] and for git.
 
 mod body;
 mod cursor;
@@ -22,9 +23,7 @@ use std::ops::Range;
 pub enum Operation {
     /// Its content or mode changes.
     Modify,
-    /// It appears.
     Create,
-    /// It goes.
     Delete,
     /// It moves, with or without a change.
     Rename,
@@ -44,13 +43,11 @@ pub struct IndexLine {
 /// One file of the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// All its lines.
     pub range: Range<usize>,
     /// Its first line in the text, from 1.
     pub line: usize,
     /// True for a section that begins with `diff --git`.
     pub is_git: bool,
-    /// What happens.
     pub operation: Operation,
     /// The path before; `None` for a created file. A copy only reads it.
     pub old: Option<Vec<u8>>,
@@ -60,7 +57,6 @@ pub struct Section {
     pub prefixes: Option<(Vec<u8>, Vec<u8>)>,
     /// The mode before, in octal, where the patch names it.
     pub old_mode: Option<String>,
-    /// The mode after, likewise.
     pub new_mode: Option<String>,
     /// The ids, where the patch names them.
     pub index: Option<IndexLine>,
@@ -70,13 +66,11 @@ pub struct Section {
 
 impl Section {
     /// The name that a message shows.
-    #[must_use]
     pub fn path(&self) -> &[u8] {
         self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
     }
 
     /// The hunks; none for a binary patch.
-    #[must_use]
     pub fn hunks(&self) -> &[Hunk] {
         match &self.body {
             Body::Text(hunks) => hunks,
@@ -85,7 +79,6 @@ impl Section {
     }
 
     /// A plain diff cannot say that a file is new except by having no old lines: then it may be.
-    #[must_use]
     pub fn may_create(&self) -> bool {
         let nothing_before = matches!(self.hunks(), [only] if only.old_count == 0);
         !self.is_git && self.operation == Operation::Modify && nothing_before

@@ -1,8 +1,8 @@
 //! The policy: the repository's ceiling over every contract, from `.tender/config.toml` at the base commit.
 //!
-//! Authority only shrinks: two policies intersect, a contract is intersected with the policy, and every narrowing is
-//! named. A key that is left out sets no ceiling, but for the protected paths and `flaky`. What a
-//! later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
+//! Authority only shrinks: two policies intersect, a contract is intersected with the policy, and every
+//! narrowing is named. A key that is left out sets no ceiling, but for the protected paths and `flaky`. What
+//! a later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
 
 use super::budget::{Amounts, Key, Limits};
 use super::contract::{Contract, DeliveryMode, Kind, network};
@@ -25,7 +25,6 @@ const ALWAYS_PROTECTED: [&str; 1] = [".tender/"];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flaky {
-    /// A failure.
     #[default]
     Fail,
     /// A pass, and a risk in the report.
@@ -37,7 +36,6 @@ pub enum Flaky {
 pub struct Floor {
     /// Id of the verifier; the row has the same id.
     pub verifier: String,
-    /// The paths.
     pub when: Scope,
 }
 
@@ -61,11 +59,9 @@ pub struct Policy {
     pub budget: BTreeMap<String, Amounts>,
 }
 
-/// A configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The ceiling.
     pub policy: Policy,
     /// Names of filter drivers that run in slots.
     pub filters: Vec<String>,
@@ -74,8 +70,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or `not_supported` where
-    /// it asks for what this version does not do; its subject is the key, and it lists every problem.
+    /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or
+    /// `not_supported` where it asks for what this version does not do; its subject is the key, and it lists
+    /// every problem.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
         let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
@@ -121,7 +118,8 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
             let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
             policy.flaky = problems.choice(field, node, &words);
         }
-        // A contract cannot pass variables on in this version; those that a manifest names are its owners' own.
+        // A contract cannot pass variables on in this version; those that a manifest names are its owners'
+        // own.
         "env" => drop(problems.texts(field, node)),
         "accept" => {
             problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
@@ -189,7 +187,6 @@ fn budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String
 
 impl Policy {
     /// Both ceilings at once: what one forbids is forbidden, what one asks for is asked for.
-    #[must_use]
     pub fn intersect(&self, other: &Policy) -> Policy {
         let mut write = self.write.clone();
         write.extend(other.write.iter().filter(|scope| !self.write.contains(scope)).cloned());
@@ -218,14 +215,12 @@ impl Policy {
     }
 
     /// The protected paths, the default and what is always protected included.
-    #[must_use]
     pub fn protected_scope(&self) -> Scope {
         let own = self.protected.clone().unwrap_or_else(|| built_in(&DEFAULT_PROTECTED));
         own.union(&built_in(&ALWAYS_PROTECTED))
     }
 
     /// The digest that an authorization names as its basis.
-    #[must_use]
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
@@ -252,7 +247,6 @@ pub struct Narrowing {
     pub field: String,
     /// The key of the policy that narrows it.
     pub by: String,
-    /// One line for people.
     pub text: String,
 }
 
@@ -272,18 +266,14 @@ pub struct Effective {
     /// The policy's own limits: no person may add beyond them.
     #[serde(default)]
     pub ceiling: Amounts,
-    /// Where the change goes.
     pub delivery: DeliveryMode,
-    /// Whether commits are allowed.
     pub commit: bool,
-    /// What flaky counts as.
     pub flaky: Flaky,
-    /// The policy's digest.
     pub policy_sha256: Sha256,
 }
 
-/// The contract within the policy, and each narrowing. Refused (`permission.denied`) where the contract's delivery mode is
-/// none that the policy has: that cannot be narrowed.
+/// The contract within the policy, and each narrowing. Refused (`permission.denied`) where the contract's
+/// delivery mode is none that the policy has: that cannot be narrowed.
 pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec<Narrowing>)> {
     if let Some(modes) = policy.delivery.as_ref().filter(|modes| !modes.contains(&contract.delivery)) {
         let words: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
@@ -392,14 +382,13 @@ fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
 
 impl Effective {
     /// True where a task may change the path. No [`RepoPath`] is git's own, so that `.git` never comes here.
-    #[must_use]
     pub fn write_allows(&self, path: &RepoPath) -> bool {
         self.write.iter().all(|scope| scope.matches(path))
     }
 
-    /// Patterns for people of what [`Effective::write_allows`]: the contract's, without what lies outside of a ceiling. Where one lies in it partly, the
-    /// ceiling's own patterns within it take its place, if there are such.
-    #[must_use]
+    /// Patterns for people of what [`Effective::write_allows`]: the contract's, without what lies outside of
+    /// a ceiling. Where one lies in it partly, the ceiling's own patterns within it take its place, if there
+    /// are such.
     pub fn write_patterns(&self) -> Vec<String> {
         let (first, ceilings) = match self.write.split_first() {
             Some((first, ceilings)) => (first.patterns().to_vec(), ceilings),
@@ -412,16 +401,14 @@ impl Effective {
         patterns
     }
 
-    /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and the
-    /// directories above them (a link in their place would hide them).
-    #[must_use]
+    /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and
+    /// the directories above them (a link in their place would hide them).
     pub fn is_protected(&self, path: &RepoPath) -> bool {
         self.protected.touches(path)
             || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches(&folded))
     }
 
     /// Within what is in force for the task that this one is a part of, whose limits are `limits` by now.
-    #[must_use]
     pub fn beneath(mut self, parent: &Effective, limits: &Limits) -> Self {
         self.write.extend(
             parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>(),
@@ -439,14 +426,12 @@ impl Effective {
     }
 
     /// Protects more: the closure and the manifests of the verifiers.
-    #[must_use]
     pub fn protecting(mut self, more: &Scope) -> Self {
         self.protected = self.protected.union(more);
         self
     }
 
     /// The verifiers that a change of these paths needs, each once, in the order of the policy.
-    #[must_use]
     pub fn floor<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
         let changed: Vec<&RepoPath> = changed.into_iter().collect();
         let mut verifiers: Vec<String> = Vec::new();

@@ -1,8 +1,9 @@
-//! Deliveries that leave the working tree alone: a commit on a branch of this repository, or one that is pushed to a remote.
+//! Deliveries that leave the working tree alone: a commit on a branch of this repository, or one that is
+//! pushed to a remote.
 //!
-//! What is decided here is pure: which names are allowed, what goes into the plan, and what a ref that was looked at afterwards says
-//! about an effect whose answer was lost. A ref is only ever moved from the value that we delivered there last; any other value
-//! belongs to somebody else.
+//! What is decided here is pure: which names are allowed, what goes into the plan, and what a ref that was
+//! looked at afterwards says about an effect whose answer was lost. A ref is only ever moved from the value
+//! that we delivered there last; any other value belongs to somebody else.
 
 use super::contract::DeliveryMode;
 use super::digest::{ObjectId, Sha256};
@@ -23,13 +24,11 @@ pub struct Terms {
     pub remote: Option<String>,
     /// Options for the server, in order.
     pub push_options: Vec<String>,
-    /// The commit's message.
     pub message: Option<String>,
 }
 
 impl Terms {
     /// True where the contract says nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -38,9 +37,7 @@ impl Terms {
 /// Who a commit is by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The name.
     pub name: String,
-    /// The address.
     pub email: String,
 }
 
@@ -51,7 +48,6 @@ pub struct CommitPlan {
     pub tree: ObjectId,
     /// Its parent: the base commit.
     pub parent: ObjectId,
-    /// Author and committer.
     pub author: Identity,
     /// The time, RFC 3339 in UTC to the second.
     pub date: String,
@@ -61,7 +57,6 @@ pub struct CommitPlan {
 
 impl CommitPlan {
     /// True where the two differ in nothing but the time.
-    #[must_use]
     pub fn same_but_for_the_date(&self, other: &Self) -> bool {
         Self { date: other.date.clone(), ..self.clone() } == *other
     }
@@ -97,13 +92,12 @@ pub struct Publication {
 
 impl Publication {
     /// The full name of the ref.
-    #[must_use]
     pub fn reference(&self) -> String {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// By which the last delivery to the same place is found in the ledger. A remote that was given another address is another place.
-    #[must_use]
+    /// By which the last delivery to the same place is found in the ledger. A remote that was given another
+    /// address is another place.
     pub fn key(&self) -> Sha256 {
         let remote = &self.remote;
         Sha256::of_json(
@@ -111,8 +105,6 @@ impl Publication {
         )
     }
 
-    /// The place in words.
-    #[must_use]
     pub fn place(&self) -> String {
         match &self.remote {
             Some(remote) => format!("the branch {} of {}", self.branch, remote.name),
@@ -120,14 +112,11 @@ impl Publication {
         }
     }
 
-    /// The reversal of it.
-    #[must_use]
     pub fn reversed(&self) -> Self {
         Self { new: self.old.clone(), old: self.new.clone(), notes: Vec::new(), ..self.clone() }
     }
 
     /// What a ref that names `there` says about whether this took place.
-    #[must_use]
     pub fn standing(&self, there: Option<&ObjectId>) -> Standing {
         if there == self.new.as_ref() {
             Standing::Arrived
@@ -139,7 +128,6 @@ impl Publication {
     }
 
     /// The refusal to move a ref that somebody else has moved.
-    #[must_use]
     pub fn conflict(&self, actual: Option<&ObjectId>, task: &str) -> Failure {
         let id = |id: Option<&ObjectId>| id.map_or("nothing".to_owned(), ToString::to_string);
         let (place, expected) = (self.place(), id(self.old.as_ref()));
@@ -166,7 +154,6 @@ pub enum Standing {
     Arrived,
     /// It names what was there before.
     Unchanged,
-    /// It names something else.
     Foreign,
 }
 
@@ -174,12 +161,10 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Publishing {
-    /// The ref.
     pub publication: Publication,
     /// The commit; `None` where a delivery is reversed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitPlan>,
-    /// Options for the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub push_options: Vec<String>,
     /// The receipt of its end, without the publication.
@@ -192,7 +177,6 @@ pub struct Publishing {
 
 impl Publishing {
     /// What a row announces, where it is of that kind.
-    #[must_use]
     pub fn of(entry: &Entry) -> Option<Box<Self>> {
         if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
             return None;
@@ -204,13 +188,11 @@ impl Publishing {
     }
 
     /// The receipt of its end.
-    #[must_use]
     pub fn finished(&self) -> Receipt {
         Receipt { publication: Some(Box::new(self.publication.clone())), ..self.receipt.clone() }
     }
 
     /// The record of its end.
-    #[must_use]
     pub fn done(&self) -> Record {
         let receipt = self.finished();
         if self.undoes {
@@ -221,7 +203,6 @@ impl Publishing {
     }
 
     /// What may still happen, as a sentence.
-    #[must_use]
     pub fn effect(&self) -> String {
         let place = self.publication.place();
         match &self.publication.new {
@@ -231,13 +212,11 @@ impl Publishing {
     }
 
     /// True where it goes over a connection to somebody else.
-    #[must_use]
     pub fn is_sent(&self) -> bool {
         self.publication.remote.is_some()
     }
 
     /// What may still happen after a look that did not find it, as a sentence.
-    #[must_use]
     pub fn late_effect(&self) -> String {
         let place = self.publication.place();
         match &self.publication.new {
@@ -249,7 +228,6 @@ impl Publishing {
     }
 
     /// The refusal to go on while it is not known what happened. `why` says why nobody could be asked.
-    #[must_use]
     pub fn unknown(&self, why: &str) -> Failure {
         let publication = &self.publication;
         let failure = Failure::new(Code::OutcomeUnknown, format!("{}: {why}", self.effect()))
@@ -268,7 +246,6 @@ impl Publishing {
     }
 
     /// What a person can decide where nobody can be asked.
-    #[must_use]
     pub fn decision(&self, because: &str) -> Decision {
         let end = if self.undoes { "undone" } else { "completed" };
         Decision::new(
@@ -280,26 +257,25 @@ impl Publishing {
     }
 }
 
-/// A task's id as a component of a ref's name. A task id may hold what a ref may not (`a..b`, `x.lock`); its dots are then escaped.
-#[must_use]
+/// A task's id as a component of a ref's name. A task id may hold what a ref may not (`a..b`, `x.lock`); its
+/// dots are then escaped.
 pub fn ref_component(task: &str) -> String {
     let bad = task.contains("..") || task.ends_with('.') || task.ends_with(".lock");
     if bad { task.replace('.', "%2e") } else { task.to_owned() }
 }
 
 /// The branch of a task whose contract names none.
-#[must_use]
 pub fn default_branch(task: &str) -> String {
     format!("tender/{}", ref_component(task))
 }
 
-/// Longest component of a branch's name, in bytes: a file system's 255 less what git's lock file adds (`.lock`).
+/// Longest component of a branch's name, in bytes: a file system's 255 less what git's lock file adds
+/// (`.lock`).
 const LONGEST_COMPONENT: usize = 250;
 /// Longest name of a branch, in bytes, so that its path remains one.
 const LONGEST_BRANCH: usize = 1_000;
 
 /// The rule that a name breaks, of those that git has for branches; `None` where it is right.
-#[must_use]
 pub fn branch_fault(name: &str) -> Option<&'static str> {
     let component = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
     let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
@@ -325,7 +301,6 @@ pub fn branch_fault(name: &str) -> Option<&'static str> {
 }
 
 /// The rule that the name of a remote breaks.
-#[must_use]
 pub fn remote_fault(name: &str) -> Option<&'static str> {
     if name.starts_with('-') {
         Some("begins with a dash")
@@ -337,7 +312,6 @@ pub fn remote_fault(name: &str) -> Option<&'static str> {
 }
 
 /// The rule that a message breaks.
-#[must_use]
 pub fn message_fault(message: &str) -> Option<&'static str> {
     if message.contains('\0') {
         Some("holds NUL, which no commit's message may have")
@@ -348,7 +322,8 @@ pub fn message_fault(message: &str) -> Option<&'static str> {
     }
 }
 
-/// True for a line that could be taken for one of the trailers that a delivery adds. git does not mind their case.
+/// True for a line that could be taken for one of the trailers that a delivery adds. git does not mind their
+/// case.
 fn is_ours(line: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let key = line.bytes().take_while(|byte| word(*byte)).count();
@@ -356,8 +331,8 @@ fn is_ours(line: &str) -> bool {
     begins && line[key..].trim_start().starts_with([':', '=', '#'])
 }
 
-/// The message where the contract names none: its goal, none of whose lines can be taken for a trailer of ours.
-#[must_use]
+/// The message where the contract names none: its goal, none of whose lines can be taken for a trailer of
+/// ours.
 pub fn message_of_goal(goal: &str) -> String {
     let goal = goal.replace('\0', " ");
     let lines =
@@ -366,7 +341,6 @@ pub fn message_of_goal(goal: &str) -> String {
 }
 
 /// The rule that a push option breaks.
-#[must_use]
 pub fn push_option_fault(option: &str) -> Option<&'static str> {
     option.contains(['\n', '\r', '\0']).then_some("holds a line break or NUL, which no push option may have")
 }

@@ -1,5 +1,5 @@
-//! What a delivery writes into the ledger: the plan before the first byte, the staged files before the first exchange, the
-//! receipt at the end. Together they are all that recovery and `undo` need.
+//! What a delivery writes into the ledger: the plan before the first byte, the staged files before the first
+//! exchange, the receipt at the end. Together they are all that recovery and `undo` need.
 
 use super::delivery::{IndexStep, Step};
 use super::digest::Sha256;
@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 /// An object of a file system, by device and inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inode {
-    /// The device.
     pub dev: u64,
-    /// The inode number.
     pub ino: u64,
 }
 
@@ -21,20 +19,14 @@ pub struct Inode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 pub enum Raw {
-    /// A regular file.
     #[serde(rename_all = "camelCase")]
     File {
-        /// Digest of the bytes.
         sha256: Sha256,
         /// The 12 permission bits; `None` where the system's default for new files applies.
         permissions: Option<u32>,
     },
-    /// A symbolic link.
     #[serde(rename_all = "camelCase")]
-    Link {
-        /// Digest of the target.
-        sha256: Sha256,
-    },
+    Link { sha256: Sha256 },
     /// A directory that holds nothing but directories.
     Directory,
 }
@@ -43,7 +35,6 @@ pub enum Raw {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spot {
-    /// The directory.
     pub folder: Option<RepoPath>,
     /// The name; always one of ours, so always text.
     pub name: String,
@@ -55,7 +46,6 @@ pub struct Spot {
 pub struct PlannedStep {
     /// The change, as git sees it.
     pub change: Change,
-    /// What to do.
     pub step: Step,
     /// What lies there; `None`: nothing.
     pub before: Option<Raw>,
@@ -71,7 +61,6 @@ pub struct PlannedStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryPlan {
-    /// Names the delivery.
     pub id: String,
     /// The top of the live tree, absolute. Text, or `{"bytes":"base64"}`.
     #[serde(with = "super::os_path")]
@@ -94,9 +83,9 @@ pub struct IndexPlan {
     /// The git directory of the live tree, absolute. Text, or `{"bytes":"base64"}`.
     #[serde(with = "super::os_path")]
     pub git_dir: std::path::PathBuf,
-    /// Our own second name of git's lock, in the git directory: by it a lock that a crash left is known to be ours.
+    /// Our own second name of git's lock, in the git directory: by it a lock that a crash left is known to be
+    /// ours.
     pub lock: String,
-    /// The entries that change.
     pub steps: Vec<IndexStep>,
 }
 
@@ -114,8 +103,6 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Nothing was staged.
-    #[must_use]
     pub fn none() -> Self {
         Self { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() }
     }
@@ -125,11 +112,8 @@ impl Staged {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kept {
-    /// The stored blob.
     pub blob: Sha256,
-    /// First byte.
     pub offset: u64,
-    /// Number of bytes.
     pub length: u64,
     /// What belonged to the file beside its bytes, where no file takes its place that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,11 +124,8 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attributes {
-    /// Number of the user.
     pub user: u32,
-    /// Number of the group.
     pub group: u32,
-    /// Names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -153,9 +134,7 @@ pub struct Attributes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Written.
     Applied,
-    /// It was there.
     Already,
     /// It would be written (`--dry-run`).
     WouldApply,
@@ -193,23 +172,17 @@ pub enum Note {
 pub struct PathReceipt {
     /// The change, as git sees it.
     pub change: Change,
-    /// What came of it.
     pub outcome: Outcome,
-    /// What lay there.
     pub before: Option<Raw>,
-    /// What was put there.
     pub after: Option<Raw>,
     /// The bytes that lay there.
     pub kept: Option<Kept>,
-    /// What else to know.
     pub notes: Vec<Note>,
 }
 
-/// A finished delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// The delivery's id.
     pub id: String,
     /// Digest of the manifest that was delivered.
     pub manifest_sha256: Sha256,
@@ -225,7 +198,6 @@ pub struct Receipt {
 
 impl Receipt {
     /// From the plan and what was staged for it; `notes` are those that came up while it ran, by step.
-    #[must_use]
     pub fn new(plan: &DeliveryPlan, staged: &Staged, notes: &[Vec<Note>], applied: Outcome) -> Self {
         let mut paths: Vec<PathReceipt> = plan
             .steps
@@ -251,7 +223,6 @@ impl Receipt {
     }
 
     /// Of a delivery that is part of no working tree: every path is in it as it is in the candidate.
-    #[must_use]
     pub fn of_changes(id: &str, manifest_sha256: Sha256, changes: &[Change], outcome: Outcome) -> Self {
         let path = |change: &Change| PathReceipt {
             change: change.clone(),
@@ -266,7 +237,6 @@ impl Receipt {
     }
 
     /// The changes that take back what was written; what was there already stays.
-    #[must_use]
     pub fn reversed(&self) -> Vec<Change> {
         let written = self.paths.iter().filter(|p| matches!(p.outcome, Outcome::Applied | Outcome::Reverted));
         written.map(|p| p.change.reversed()).collect()

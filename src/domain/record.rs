@@ -1,6 +1,7 @@
 //! What the result of a ledger row holds: a [`Record`], and the parts that it is made of.
 //!
-//! These are stored for good. A field that comes later has a default, so that the rows of an older program stay readable.
+//! These are stored for good. A field that comes later has a default, so that the rows of an older program
+//! stay readable.
 
 use super::amendment::Amended;
 use super::budget::{Addition, Cost, Reservation};
@@ -25,7 +26,6 @@ use serde_json::Value;
 /// A sealed version of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// 1, 2, …
     pub version: u32,
     /// sha256 of the document as given; the text is kept as a blob.
     pub sha256: Sha256,
@@ -34,7 +34,6 @@ pub struct Seal {
 /// What the task was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseState {
-    /// The base commit.
     pub commit: ObjectId,
     /// The base tree; for `live` it holds the uncommitted work too.
     pub tree: ObjectId,
@@ -47,7 +46,6 @@ pub struct BaseState {
 
 impl BaseState {
     /// The tree that judges: the base commit's own.
-    #[must_use]
     pub fn commit_tree(&self) -> &ObjectId {
         &self.commit_tree
     }
@@ -68,11 +66,9 @@ pub struct Home {
 /// What the worktree does not have although the live tree has it. Paths, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacks {
-    /// Uncommitted work.
     pub dirty: Vec<RepoPath>,
     /// Ignored files; directories end in `/`.
     pub ignored: Vec<RepoPath>,
-    /// Submodules.
     pub submodules: Vec<RepoPath>,
     /// Files whose content is in LFS.
     pub lfs: Vec<RepoPath>,
@@ -81,9 +77,7 @@ pub struct Lacks {
 /// A path whose index entry was not the base's when the base was fixed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexDifference {
-    /// The path.
     pub path: RepoPath,
-    /// What the index had.
     pub state: IndexState,
 }
 
@@ -93,7 +87,6 @@ pub struct IndexDifference {
 pub struct Opened {
     /// The seal of the contract.
     pub seal: Seal,
-    /// The contract, parsed.
     pub contract: Contract,
     /// What is in force of it within the policy.
     pub effective: Effective,
@@ -101,13 +94,9 @@ pub struct Opened {
     pub filters: Vec<String>,
     /// What the policy took away, as sentences.
     pub narrowed: Vec<String>,
-    /// The base.
     pub base: BaseState,
-    /// The task's worktree.
     pub worktree: String,
-    /// The live tree.
     pub home: Home,
-    /// What the worktree lacks.
     pub lacks: Lacks,
     /// Blob with the list of [`IndexDifference`], as JSON.
     pub index: Sha256,
@@ -125,7 +114,6 @@ pub struct Opened {
 /// A delivery that is about to write: everything that its end will say and that recovery needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
-    /// The plan.
     pub plan: DeliveryPlan,
     /// HEAD of the live tree.
     pub head: Option<ObjectId>,
@@ -137,7 +125,6 @@ pub struct Planned {
 
 impl Planned {
     /// The record of its end.
-    #[must_use]
     pub fn done(&self, receipt: Receipt) -> Record {
         if self.undoes {
             return Record::Undone(Box::new(receipt));
@@ -166,9 +153,7 @@ pub struct Delivered {
 pub struct Rebased {
     /// The task as it is on the new base.
     pub opened: Opened,
-    /// What the worktree held.
     pub from: ObjectId,
-    /// What it holds afterwards.
     pub to: ObjectId,
     /// The candidate and its digests; `None` where something has to be resolved first.
     pub captured: Option<(Candidate, Observation)>,
@@ -183,11 +168,9 @@ pub struct Rebased {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// A task was opened.
     Opened(Box<Opened>),
     /// A candidate was captured, or the same one again.
     Captured {
-        /// The candidate.
         candidate: Box<Candidate>,
         /// The digests taken with it.
         observation: Box<Observation>,
@@ -206,9 +189,7 @@ pub enum Record {
     Staged(Box<Staged>),
     /// A ref is about to be moved.
     Publishing(Box<Publishing>),
-    /// A delivery took place.
     Delivered(Box<Delivered>),
-    /// A delivery was reversed.
     Undone(Box<Receipt>),
     /// All of a delivery is in place; from here on it only goes forward.
     InPlace,
@@ -225,7 +206,6 @@ pub enum Record {
     Reserved(Reservation),
     /// What a run took; its records follow.
     Charged {
-        /// Time and output.
         cost: Cost,
     },
     /// A person answered a question, or refused an amendment.
@@ -238,17 +218,13 @@ pub enum Record {
     Resumed(Addition),
     /// Something around the task is not as it was when it was looked at before.
     Tripped(Tripped),
-    /// The task was cancelled.
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,
     /// A worker's call has arrived.
     Call(Arrived),
-    /// It was carried out.
     Called(Box<Called>),
-    /// Something failed.
     Failure {
-        /// The failure.
         failure: Failure,
         /// What a run had taken until then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,14 +232,12 @@ pub enum Record {
     },
     /// An action that is its own record.
     Done {
-        /// A sentence.
         text: String,
     },
 }
 
 impl Record {
     /// As it is where a person said so, and nobody saw it.
-    #[must_use]
     pub fn on_a_persons_word(self) -> Self {
         match self {
             Self::Delivered(delivered) => {
@@ -279,7 +253,6 @@ impl Record {
     }
 
     /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
-    #[must_use]
     pub fn key(&self) -> Option<Sha256> {
         let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
         match self {

@@ -1,11 +1,12 @@
-//! What to do with a delivery that was cut off: forward or back, decided from what the ledger holds and what is
-//! seen on disk. Pure, so that every crash point is a unit test.
+//! What to do with a delivery that was cut off: forward or back, decided from what the ledger holds and what
+//! is seen on disk. Pure, so that every crash point is a unit test.
 //!
-//! Steps are carried out in the order of the plan, so what was written is a beginning of it. Taking back is announced in the
-//! ledger before it begins; a delivery that was already being taken back never goes forward again. That everything is in place is in the
-//! ledger before the first old object is dropped: until then an object that is gone was taken away by somebody else, and a
-//! path that is as it was before, though its new content is gone, is one that the user has reset. A
-//! path that is in neither of its two states was edited by the user meanwhile: it stays as it is and is named.
+//! Steps are carried out in the order of the plan, so what was written is a beginning of it. Taking back is
+//! announced in the ledger before it begins; a delivery that was already being taken back never goes forward
+//! again. That everything is in place is in the ledger before the first old object is dropped: until then an
+//! object that is gone was taken away by somebody else, and a path that is as it was before, though its new
+//! content is gone, is one that the user has reset. A path that is in neither of its two states was edited by
+//! the user meanwhile: it stays as it is and is named.
 
 use super::delivery::Step;
 use super::receipt::DeliveryPlan;
@@ -14,7 +15,6 @@ use super::repo_path::RepoPath;
 /// What lies at the path, compared with the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Live {
-    /// What lay there before.
     Before,
     /// What the delivery puts there.
     After,
@@ -25,7 +25,6 @@ pub enum Live {
 /// What lies under the temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Temporary {
-    /// Nothing.
     Absent,
     /// What was staged, unchanged, and has not been put in place.
     Staged,
@@ -38,25 +37,20 @@ pub enum Temporary {
 /// Both sights of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sight {
-    /// At the path.
     pub live: Live,
-    /// Under the temporary name.
     pub temporary: Temporary,
 }
 
 /// Which way the delivery goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// To its end.
     Forward,
-    /// To where it began.
     Back,
 }
 
 /// What to do for one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Carry the step out.
     Commit,
     /// It is written: drop what waits under the temporary name.
     Finish,
@@ -70,14 +64,11 @@ pub enum Act {
     KeepLater,
     /// The user's version waits under the temporary name: it goes to the path, if that is free.
     GiveBack,
-    /// Nothing.
     Nothing,
 }
 
-/// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryPlan {
-    /// Which way.
     pub direction: Direction,
     /// One for each step of the plan.
     pub acts: Vec<Act>,
@@ -98,9 +89,8 @@ pub enum Progress {
     TakingBack,
 }
 
-/// Decides. `sights` are in the order of the plan's steps; steps that had nothing to do are ignored. `after_a_crash`: anything may have been done
-/// between the steps and the sights.
-#[must_use]
+/// Decides. `sights` are in the order of the plan's steps; steps that had nothing to do are ignored.
+/// `after_a_crash`: anything may have been done between the steps and the sights.
 pub fn decide(
     plan: &DeliveryPlan,
     progress: Progress,
@@ -126,7 +116,8 @@ pub fn decide(
     let act = |at: usize| match (steps[at], direction, progress) {
         (Step::Already, ..) => Act::Nothing,
         (_, _, Progress::Planned) => match sights[at].temporary {
-            // Nothing was put in place, so a deletion cannot have a temporary name; if it has, it is not ours to drop.
+            // Nothing was put in place, so a deletion cannot have a temporary name; if it has, it is not ours
+            // to drop.
             _ if steps[at] == Step::Delete => Act::Nothing,
             Temporary::Absent => Act::Nothing,
             _ => Act::DropStaged,
@@ -149,7 +140,8 @@ pub fn decide(
     RecoveryPlan { direction, acts, later }
 }
 
-/// Which steps were carried out, as far as the names tell. Where a name is gone, the order of the steps tells.
+/// Which steps were carried out, as far as the names tell. Where a name is gone, the order of the steps
+/// tells.
 fn written(steps: &[Step], sights: &[Sight], came_before_a_written_one: &dyn Fn(usize) -> bool) -> Vec<bool> {
     let first_staged = (0..steps.len()).find(|at| sights[*at].temporary == Temporary::Staged);
     let told = |at: usize| match (sights[at].temporary, steps[at]) {
@@ -170,8 +162,8 @@ fn surely_written(step: Step, sight: Sight) -> bool {
     }
 }
 
-/// Before everything was in place. A path that was written and is as it was before again has been reset by the user: they do not
-/// want the rest either. One where an edit came between was a conflict.
+/// Before everything was in place. A path that was written and is as it was before again has been reset by
+/// the user: they do not want the rest either. One where an edit came between was a conflict.
 fn can_go_forward(step: Step, sight: Sight, written: bool) -> bool {
     match (sight.live, sight.temporary) {
         (_, Temporary::HeldForeign) => false,
@@ -196,13 +188,15 @@ fn forward(sight: Sight, written: bool) -> Act {
 fn back(step: Step, sight: Sight, surely: bool) -> Act {
     match (sight.live, sight.temporary, step) {
         (_, Temporary::Staged, _) => Act::DropStaged,
-        // Nothing lay there: what was taken from the path is the user's edit of what we put there, or another file of theirs.
+        // Nothing lay there: what was taken from the path is the user's edit of what we put there, or another
+        // file of theirs.
         (_, Temporary::HeldForeign, Step::Create) => Act::GiveBack,
         (Live::After, Temporary::Held | Temporary::HeldForeign, _) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Create) => Act::PutBack,
         (Live::After, Temporary::Absent, Step::Replace) => Act::Remake,
-        // Whether a path is empty because we deleted it, only the steps after it can tell. After a crash it comes back in any case: whoever
-        // removed what was set aside has it again, and whoever meant to delete the file can do so once more.
+        // Whether a path is empty because we deleted it, only the steps after it can tell. After a crash it
+        // comes back in any case: whoever removed what was set aside has it again, and whoever meant to
+        // delete the file can do so once more.
         (Live::After, Temporary::Absent, Step::Delete) if surely => Act::Remake,
         (_, Temporary::Held | Temporary::HeldForeign, _) => Act::KeepLater,
         (_, Temporary::Absent, _) => Act::Nothing,

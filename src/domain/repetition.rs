@@ -1,8 +1,9 @@
 //! Repetition: the same call with the same result, again and again.
 //!
-//! A fingerprint is the tool, its canonical arguments, and the code of a failure or the digest of a result. A result that the task has not
-//! seen before, and that is no refusal, sets all counts back: something has moved. So a poll whose result changes is never stopped, and two calls in turn that
-//! bring nothing new are. What changes in wording only is another call, and is bounded by the budgets.
+//! A fingerprint is the tool, its canonical arguments, and the code of a failure or the digest of a result. A
+//! result that the task has not seen before, and that is no refusal, sets all counts back: something has
+//! moved. So a poll whose result changes is never stopped, and two calls in turn that bring nothing new are.
+//! What changes in wording only is another call, and is bounded by the budgets.
 
 use super::action::ActionState;
 use super::digest::Sha256;
@@ -54,19 +55,18 @@ impl Repetition {
     }
 
     /// The highest count since something was new.
-    #[must_use]
     pub fn most(&self) -> u64 {
         self.most.as_ref().map_or(0, |(_, count)| *count)
     }
 
-    /// The tool that came back that often, where that reaches the limit. A single call is no repetition, whatever the limit.
-    #[must_use]
+    /// The tool that came back that often, where that reaches the limit. A single call is no repetition,
+    /// whatever the limit.
     pub fn stopped(&self, limit: u64) -> Option<&str> {
         self.most.as_ref().filter(|(_, count)| *count >= limit.max(2)).map(|(tool, _)| tool.as_str())
     }
 
-    /// What to say with the answer of this call, if it was the last one that counted: how often it came back, where that is worth a word.
-    #[must_use]
+    /// What to say with the answer of this call, if it was the last one that counted: how often it came back,
+    /// where that is worth a word.
     pub fn warning(&self, action: &str, limit: u64) -> Option<String> {
         let from = WARN_FROM.min(limit.saturating_sub(1)).max(2);
         let (_, count) = self.last.as_ref().filter(|(last, count)| last == action && *count >= from)?;

@@ -33,14 +33,11 @@ impl RepoPath {
         }
     }
 
-    /// The raw bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// As a relative file system path.
-    #[must_use]
     pub fn as_path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.0))
     }
@@ -50,21 +47,17 @@ impl RepoPath {
         self.0.split(|b| *b == b'/')
     }
 
-    /// The last component.
-    #[must_use]
     pub fn file_name(&self) -> &[u8] {
         self.0.rsplit(|b| *b == b'/').next().unwrap_or(&self.0)
     }
 
     /// The directory that holds it; `None` at the top.
-    #[must_use]
     pub fn parent(&self) -> Option<RepoPath> {
         let at = self.0.iter().rposition(|b| *b == b'/')?;
         Some(Self(self.0[..at].to_vec()))
     }
 
     /// Every directory above it, from the top down; empty at the top.
-    #[must_use]
     pub fn ancestors(&self) -> Vec<RepoPath> {
         (0..self.0.len()).filter(|at| self.0[*at] == b'/').map(|at| Self(self.0[..at].to_vec())).collect()
     }
@@ -74,22 +67,13 @@ impl RepoPath {
         Self::new([&self.0, b"/".as_slice(), below.as_ref()].concat())
     }
 
-    /// True where this is `other` or lies beneath it: whole components, never a string prefix.
-    #[must_use]
-    pub fn starts_with(&self, other: &RepoPath) -> bool {
-        match self.0.strip_prefix(other.0.as_slice()) {
-            Some(rest) => rest.is_empty() || rest[0] == b'/',
-            None => false,
-        }
-    }
-
     /// Two paths with one key are one name to a file system that ignores case or the form of Unicode.
     /// Bytes that are no UTF-8 stand for themselves.
-    #[must_use]
     pub fn fold_key(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.0.len());
         for chunk in self.0.utf8_chunks() {
-            // Upper case first: it brings together what lower case alone keeps apart (final sigma, long s, sharp s).
+            // Upper case first: it brings together what lower case alone keeps apart (final sigma, long s,
+            // sharp s).
             let folded = chunk.valid().nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
             key.extend(folded.nfc().collect::<String>().into_bytes());
             key.extend(chunk.invalid());
@@ -99,14 +83,12 @@ impl RepoPath {
 
     /// Why git would not take this path for a link although it takes it for a file: `.gitmodules` in any
     /// spelling must be what the tree says, not what a link leads to. `None` where a link is fine.
-    #[must_use]
     pub fn refused_as_link(&self) -> Option<&'static str> {
         self.components().any(is_dot_gitmodules).then_some("a link must not be named `.gitmodules`")
     }
 }
 
 /// Bytes as text for a message: lossless for UTF-8 without control characters, escaped otherwise.
-#[must_use]
 pub fn display(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
@@ -137,13 +119,11 @@ fn refusal(bytes: &[u8]) -> Option<&'static str> {
 /// True where some file system takes the component, or what follows a backslash in it, for `.git`:
 /// NTFS (short name, trailing dots and spaces, alternate data streams, `\\` as separator) and HFS+
 /// (code points that it ignores). ASCII case never matters.
-#[must_use]
 pub fn is_dot_git(component: &[u8]) -> bool {
     is_on_hfs(component, ".git") || component.split(|b| *b == b'\\').any(is_dot_git_on_ntfs)
 }
 
 /// True where some file system takes the component for `.gitmodules`.
-#[must_use]
 pub fn is_dot_gitmodules(component: &[u8]) -> bool {
     is_on_hfs(component, ".gitmodules") || component.split(|b| *b == b'\\').any(is_dot_gitmodules_on_ntfs)
 }
@@ -475,9 +455,6 @@ mod tests {
     #[test]
     fn starts_with_goes_by_component() {
         let path = |text: &str| RepoPath::new(text).expect("fine");
-        assert!(path("docs/a").starts_with(&path("docs")));
-        assert!(path("docs").starts_with(&path("docs")));
-        assert!(!path("docs-evil/a").starts_with(&path("docs")));
         assert_eq!(path("docs").join("a/b").expect("fine"), path("docs/a/b"));
         assert!(path("docs").join("../x").is_err());
         assert!(path("docs").join(".git").is_err());

@@ -22,19 +22,14 @@ use serde_json::Value;
 pub struct TaskObject {
     /// `git-tender/task/v1`
     pub schema: String,
-    /// The task.
     pub task_id: String,
     /// `edit`, `repair` or `explore`.
     pub kind: String,
-    /// Its state.
     pub state: TaskState,
-    /// The sealed contract.
     pub contract: Seal,
     /// Commit and tree it starts from.
     pub base: BaseState,
-    /// Its worktree.
     pub worktree: String,
-    /// What the worktree lacks.
     pub lacks: Lacks,
     /// What the policy took away, as sentences.
     pub narrowed: Vec<String>,
@@ -50,17 +45,12 @@ pub struct TaskObject {
 pub struct CandidateObject {
     /// `git-tender/candidate/v1`
     pub schema: String,
-    /// The task.
     pub task_id: String,
-    /// Its number.
     pub candidate: u32,
     /// The tree it was made against.
     pub base_tree: ObjectId,
-    /// The tree it is.
     pub tree: ObjectId,
-    /// Its patch.
     pub patch: PatchObject,
-    /// The manifest.
     pub changes: Vec<Change>,
 }
 
@@ -68,19 +58,14 @@ pub struct CandidateObject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchObject {
-    /// Digest of the manifest.
     pub manifest_sha256: Sha256,
-    /// Digest of the text.
     pub sha256: Sha256,
-    /// Length of the text.
     pub bytes: u64,
-    /// Where the text lies.
     pub path: String,
 }
 
 impl CandidateObject {
     /// From a candidate and the place of its patch text.
-    #[must_use]
     pub fn new(task: &str, candidate: &Candidate, path: String) -> Self {
         Self {
             schema: "git-tender/candidate/v1".to_owned(),
@@ -105,11 +90,9 @@ impl CandidateObject {
 pub struct VerificationObject {
     /// `git-tender/verification/v1`
     pub schema: String,
-    /// The task.
     pub task_id: String,
     /// The candidate it speaks of.
     pub candidate: u32,
-    /// One row a requirement.
     pub requirements: Vec<Row>,
     /// The runs that rows rest on and that are no pass, with first error and logs.
     #[serde(default)]
@@ -122,9 +105,7 @@ pub struct VerificationObject {
 /// Why a row's evidence is fresh or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The requirement.
     pub id: String,
-    /// The sentence.
     pub text: String,
 }
 
@@ -134,11 +115,8 @@ pub struct Explanation {
 pub struct DeliveryObject {
     /// `git-tender/delivery/v1`
     pub schema: String,
-    /// The task.
     pub task_id: String,
-    /// Its state afterwards.
     pub state: TaskState,
-    /// How it was delivered.
     pub mode: String,
     /// What happened to each path.
     pub paths: Vec<DeliveredPath>,
@@ -158,15 +136,11 @@ pub struct DeliveryObject {
 /// One path of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveredPath {
-    /// The path.
     pub path: RepoPath,
-    /// What happened to it.
     pub outcome: Outcome,
 }
 
 impl DeliveryObject {
-    /// From a receipt.
-    #[must_use]
     pub fn new(task: &str, state: TaskState, mode: DeliveryMode, receipt: &Receipt) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
@@ -187,7 +161,6 @@ impl DeliveryObject {
     }
 
     /// With the ref that was moved, or would be.
-    #[must_use]
     pub fn published(mut self, publication: Option<&Publication>) -> Self {
         let Some(publication) = publication else { return self };
         self.branch = Some(publication.branch.clone());
@@ -200,7 +173,6 @@ impl DeliveryObject {
     }
 
     /// What a delivery would do (`--dry-run`).
-    #[must_use]
     pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
@@ -216,7 +188,6 @@ impl DeliveryObject {
     }
 
     /// The receipt of a delivery that took place before: nothing was written now.
-    #[must_use]
     pub fn already(mut self) -> Self {
         for path in &mut self.paths {
             path.outcome = Outcome::Already;
@@ -244,8 +215,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts rows.
-    #[must_use]
     pub fn of(rows: &[Row]) -> Self {
         let mut summary = Self::default();
         for row in rows {
@@ -266,7 +235,6 @@ impl Summary {
 /// Something a reader should know before relying on the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Risk {
-    /// The sentence.
     pub text: String,
     /// The ledger action it rests on.
     #[serde(rename = "ref")]
@@ -288,19 +256,14 @@ pub struct SandboxObject {
 pub struct Report {
     /// `git-tender/report/v1`
     pub schema: String,
-    /// The task.
     pub task_id: String,
-    /// Its state.
     pub state: TaskState,
     /// `edit`, `repair` or `explore`.
     pub kind: String,
-    /// The goal.
     pub goal: String,
     /// Number of the last candidate; `None` where there is none.
     pub candidate: Option<u32>,
-    /// Counted verdicts.
     pub summary: Summary,
-    /// The rows.
     pub requirements: Vec<Row>,
     /// The runs that rows rest on and that are no pass, with first error and logs.
     #[serde(default)]
@@ -315,15 +278,12 @@ pub struct Report {
     pub questions: Vec<QuestionObject>,
     /// What the worker wished to be different in the contract, with what became of it.
     pub amendments: Vec<AmendmentObject>,
-    /// Risks by rule.
     pub risks: Vec<Risk>,
     /// Used and limit, by budget key.
     pub budget: Value,
-    /// Confinement.
     pub sandbox: SandboxObject,
     /// The delivery, once there was one.
     pub delivery: Option<DeliveryObject>,
-    /// The sealed contract.
     pub contract: Seal,
     /// What the policy, or the kind of the task, took away of it; one line each.
     #[serde(default)]
@@ -339,7 +299,6 @@ pub struct Report {
 /// Everything a report is computed from.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The task.
     pub view: &'a TaskView,
     /// What `open` fixed.
     pub opened: &'a Opened,
@@ -352,8 +311,6 @@ pub struct Known<'a> {
 }
 
 impl Report {
-    /// Computes the report.
-    #[must_use]
     pub fn new(known: Known<'_>) -> Self {
         let Known { view, opened, rows, .. } = known;
         let state = view.state(rows);
@@ -388,7 +345,6 @@ impl Report {
 }
 
 /// The word that a value is in objects, such as `needs_confirmation`.
-#[must_use]
 pub fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
@@ -397,7 +353,6 @@ pub fn word(value: &impl Serialize) -> String {
 }
 
 /// What the worker noted as found.
-#[must_use]
 pub fn findings(view: &TaskView) -> Vec<FindingObject> {
     let found = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Finding);
     found.map(FindingObject::new).collect()

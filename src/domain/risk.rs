@@ -1,4 +1,5 @@
-//! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action it rests on.
+//! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action
+//! it rests on.
 
 use super::contract::Kind;
 use super::evidence::shown;
@@ -8,7 +9,6 @@ use super::report::{Known, Risk};
 use super::verdict::{Verdict, disagree, is_fresh};
 
 /// Every risk that holds, in a fixed order.
-#[must_use]
 pub fn all(known: Known<'_>) -> Vec<Risk> {
     let mut risks = Vec::new();
     for rule in [

@@ -1,4 +1,5 @@
-//! What is told of a run, mostly of one that is no pass: how it ended, the error to begin with, and where its whole logs are.
+//! What is told of a run, mostly of one that is no pass: how it ended, the error to begin with, and where its
+//! whole logs are.
 //!
 //! One form for all who ask: the tools of a worker, the report, the verification and a refused delivery.
 
@@ -23,7 +24,8 @@ pub struct Run {
     pub first_error: Option<FirstErrorIn>,
     /// What it said, at most ten.
     pub findings: Vec<Map<String, Value>>,
-    /// The logs, to read with `read_file` by `ref` and `lines` or `bytes`, or with `git tender show`. Whole, unless `truncated`.
+    /// The logs, to read with `read_file` by `ref` and `lines` or `bytes`, or with `git tender show`. Whole,
+    /// unless `truncated`.
     pub logs: Vec<Log>,
     /// Where all of it came from.
     pub origin: Origin,
@@ -51,21 +53,22 @@ pub struct Log {
     pub reference: String,
     /// How many bytes are stored.
     pub bytes: u64,
-    /// True where that is not all: a line in it tells how much of the middle was left out. Where `bytes` is 0, it can no longer be read.
+    /// True where that is not all: a line in it tells how much of the middle was left out. Where `bytes` is
+    /// 0, it can no longer be read.
     pub truncated: bool,
     /// How many bytes the program wrote to this stream.
     pub total_bytes: u64,
 }
 
 impl Run {
-    /// True where it is the first that a row's reader should look at, and this row is the first of those that rest on it.
-    #[must_use]
+    /// True where it is the first that a row's reader should look at, and this row is the first of those that
+    /// rest on it.
     pub fn is_told_at(&self, row: &Row) -> bool {
         self.requirements.first() == Some(&row.id)
     }
 
-    /// Place and words of the first error in at most `most` lines, not yet made fit for a terminal; none where no error was found.
-    #[must_use]
+    /// Place and words of the first error in at most `most` lines, not yet made fit for a terminal; none
+    /// where no error was found.
     pub fn error_lines(&self, most: usize) -> Vec<String> {
         let Some(FirstErrorIn { error, .. }) = &self.first_error else { return Vec::new() };
         let place = error.path.as_ref().map(|path| {
@@ -79,7 +82,6 @@ impl Run {
 
 impl Log {
     /// Its stream and size in words.
-    #[must_use]
     pub fn size(&self) -> String {
         if self.truncated {
             format!("{}, {} of {} bytes", self.stream, self.bytes, self.total_bytes)

@@ -1,8 +1,9 @@
 //! Scopes: which paths a contract, a policy or a manifest speaks of.
 //!
-//! A pattern is `dir/` (all beneath it, not the name itself), a file (exactly that path), or a glob: `*`, `?` and
-//! `[…]` stay within one component, `**` is any number of components, `{a,b}` is either. Comparison goes by path
-//! component, never by string prefix, and by bytes, so that names without a valid encoding have a scope too.
+//! A pattern is `dir/` (all beneath it, not the name itself), a file (exactly that path), or a glob: `*`, `?`
+//! and `[…]` stay within one component, `**` is any number of components, `{a,b}` is either. Comparison goes
+//! by path component, never by string prefix, and by bytes, so that names without a valid encoding have a
+//! scope too.
 
 mod pattern;
 
@@ -51,8 +52,9 @@ impl Scope {
         Self::parse("scope", Code::ContractInvalid, patterns)
     }
 
-    /// Checks and takes the patterns of `field`. The failure has the given code; its subject is `field[index]`,
-    /// its details are the value and what would be right, and where several patterns are wrong it lists all.
+    /// Checks and takes the patterns of `field`. The failure has the given code; its subject is
+    /// `field[index]`, its details are the value and what would be right, and where several patterns are
+    /// wrong it lists all.
     pub fn parse(field: &str, code: Code, patterns: Vec<String>) -> Result<Self> {
         Self::check(field, code, patterns).map_err(|problems| {
             Failure::first_of(problems)
@@ -97,26 +99,21 @@ impl Scope {
         }
     }
 
-    /// The patterns as written.
-    #[must_use]
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }
 
     /// True where no path can match.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// True where one of the patterns covers the path.
-    #[must_use]
     pub fn matches(&self, path: &RepoPath) -> bool {
         self.matches_bytes(path.as_bytes())
     }
 
     /// The same for a name on a disk that need not be a path of a tree, such as one that holds `.git`.
-    #[must_use]
     pub fn matches_bytes(&self, bytes: &[u8]) -> bool {
         let compiled = self.compiled();
         if compiled.files.contains(bytes) {
@@ -134,29 +131,25 @@ impl Scope {
 
     /// True where the path matches, or where replacing what is at the path would replace or hide something
     /// that the scope names: the directory of `dir/` itself and the directories above it.
-    #[must_use]
     pub fn touches(&self, path: &RepoPath) -> bool {
         self.matches(path) || self.compiled().leads.contains(path.as_bytes())
     }
 
     /// False where certainly nothing beneath this directory matches.
-    #[must_use]
     pub fn may_hold(&self, dir: &RepoPath) -> bool {
         let within = |glob: &Pattern| is_at_or_beneath(dir.as_bytes(), &glob.lead());
         self.touches(dir) || self.compiled().globs.iter().any(within)
     }
 
     /// Both lists in one, each pattern once.
-    #[must_use]
     pub fn union(&self, other: &Scope) -> Scope {
         let mut patterns = self.patterns.clone();
         patterns.extend(other.patterns.iter().filter(|pattern| !self.patterns.contains(pattern)).cloned());
         Scope { patterns, compiled: OnceLock::new() }
     }
 
-    /// How each pattern of this scope fits into `ceiling`, in the order as written. Exact for `dir/` and files;
-    /// a glob counts as within only where that is certain, and then `Partly` means "perhaps not all".
-    #[must_use]
+    /// How each pattern of this scope fits into `ceiling`, in the order as written. Exact for `dir/` and
+    /// files; a glob counts as within only where that is certain, and then `Partly` means "perhaps not all".
     pub fn fits(&self, ceiling: &Scope) -> Vec<(&str, Fit)> {
         let ceiling = ceiling.alternatives();
         self.patterns.iter().map(|text| (text.as_str(), fit(text, &ceiling))).collect()

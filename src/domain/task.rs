@@ -1,7 +1,8 @@
 //! What is known of a task: the projection of its ledger rows, and its state.
 //!
-//! A [`Record`] is what the result of a row holds. [`TaskView::apply`] is the only place where records become knowledge. The states
-//! between `candidate` and `verified` are never stored; they follow from the requirement rows.
+//! A [`Record`] is what the result of a row holds. [`TaskView::apply`] is the only place where records become
+//! knowledge. The states between `candidate` and `verified` are never stored; they follow from the
+//! requirement rows.
 
 use super::action::ActionState;
 use super::amendment::Amended;
@@ -40,7 +41,6 @@ pub enum TaskState {
     Candidate,
     /// A required row failed or is in error.
     VerificationFailed,
-    /// Every required row passed.
     Verified,
     /// A delivery is under way, or a crash left one unfinished.
     Delivering,
@@ -63,22 +63,18 @@ pub enum TaskState {
 pub struct Recorded<T> {
     /// Position of the row in the ledger.
     pub seq: i64,
-    /// Id of the action.
     pub action: String,
     /// When, RFC 3339 in UTC.
     pub at: String,
-    /// The record.
     pub value: T,
 }
 
 /// An action that has no end in the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// Id of the action.
     pub action: String,
     /// The tool's or command's name.
     pub tool: String,
-    /// Its last state.
     pub state: ActionState,
     /// The ref that it is about to move, where it is of that kind.
     pub publishing: Option<Box<Publishing>>,
@@ -87,7 +83,6 @@ pub struct Unfinished {
 /// What is known of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskView {
-    /// The id.
     pub id: String,
     /// Position of the last row that was taken in.
     pub upto: i64,
@@ -107,19 +102,15 @@ pub struct TaskView {
     pub observation: Option<Recorded<Observation>>,
     /// All evidence that this task's own actions made.
     pub evidence: Vec<Recorded<Evidence>>,
-    /// The delivery.
     pub delivered: Option<Recorded<Delivered>>,
-    /// Its reversal.
     pub undone: Option<Recorded<Receipt>>,
     /// The action that cancelled it.
     pub cancelled: Option<String>,
     /// True once its files were removed.
     pub collected: bool,
-    /// Actions without an end.
     pub unfinished: Vec<Unfinished>,
     /// What was read or written last at each path, by each worker.
     pub seen: BTreeMap<RepoPath, Vec<(String, Option<ObjectId>)>>,
-    /// All calls of workers.
     pub calls: Calls,
     /// The last row by which a worker came, or changed a file once there was a candidate.
     pub worked: Option<i64>,
@@ -129,17 +120,15 @@ pub struct TaskView {
     pub standing: Option<Standing>,
     /// What changed around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
-    /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may still be at them.
+    /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may
+    /// still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
     /// What the worker asked of a person, with the answers.
     pub inquiries: Inquiries,
-    /// What the worker noted.
     pub findings: Vec<Recorded<Finding>>,
 }
 
 impl TaskView {
-    /// Nothing known yet.
-    #[must_use]
     pub fn new(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -300,9 +289,8 @@ impl TaskView {
         }
     }
 
-    /// The blob that a worker has read or written last at a path; of one that has not been there, what any other has: it may be the one that
-    /// was started anew after a crash.
-    #[must_use]
+    /// The blob that a worker has read or written last at a path; of one that has not been there, what any
+    /// other has: it may be the one that was started anew after a crash.
     pub fn known_to(&self, worker: &str, path: &RepoPath) -> Option<ObjectId> {
         let by_worker = self.seen.get(path)?;
         let own = by_worker.iter().find(|(who, _)| who == worker);
@@ -316,8 +304,8 @@ impl TaskView {
         })
     }
 
-    /// The last candidate, if it was made on the base and under the version of the contract that the task has now.
-    #[must_use]
+    /// The last candidate, if it was made on the base and under the version of the contract that the task has
+    /// now.
     pub fn candidate(&self) -> Option<&Recorded<Candidate>> {
         let opened = &self.opened.as_ref()?.value;
         self.candidates.last().filter(|last| {
@@ -326,7 +314,6 @@ impl TaskView {
     }
 
     /// True where the content is the base's, a candidate's, or what a rebase left: it can be made again.
-    #[must_use]
     pub fn is_known(&self, tree: &ObjectId) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.value.base.tree == *tree)
             || self.candidates.iter().any(|candidate| candidate.value.tree == *tree)
@@ -343,7 +330,8 @@ impl TaskView {
         })
     }
 
-    /// The number that a capture of `tree` gets: that of the same tree on the same base under the same contract version, or the next one.
+    /// The number that a capture of `tree` gets: that of the same tree on the same base under the same
+    /// contract version, or the next one.
     pub fn candidate_number(&self, tree: &ObjectId, base: &ObjectId, contract_version: u32) -> u32 {
         let same = self.candidates.iter().find(|c| {
             c.value.tree == *tree
@@ -355,7 +343,6 @@ impl TaskView {
     }
 
     /// The basis that an authorization of this task names.
-    #[must_use]
     pub fn basis(&self) -> Value {
         self.opened.as_ref().map_or(Value::Null, |opened| {
             json!({
@@ -366,7 +353,6 @@ impl TaskView {
     }
 
     /// True once nothing can follow.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.cancelled.is_some() || self.delivered.is_some()
     }
@@ -392,14 +378,12 @@ impl TaskView {
     }
 
     /// True where a worker has begun, and what it did is in no candidate yet.
-    #[must_use]
     pub fn is_being_worked_on(&self) -> bool {
         let captured = self.candidates.iter().map(|candidate| candidate.seq).max();
         self.worked > captured
     }
 
     /// The state, given the requirement rows of the last candidate.
-    #[must_use]
     pub fn state(&self, rows: &[Row]) -> TaskState {
         let delivering = |u: &Unfinished| {
             matches!(u.tool.as_str(), "deliver" | "undo") && u.state == ActionState::Dispatched
@@ -433,7 +417,6 @@ fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
 }
 
 /// The state of a candidate by itself, given its requirement rows.
-#[must_use]
 pub fn candidate_state(rows: &[Row]) -> TaskState {
     let mut required = rows.iter().filter(|row| row.required).map(|row| row.verdict);
     let bad = |verdict: Verdict| matches!(verdict, Verdict::Failed | Verdict::Error);

@@ -1,8 +1,10 @@
-//! Tripwires: what lies around a task and is none of its business, as it was seen at one moment, and what changed between two.
+//! Tripwires: what lies around a task and is none of its business, as it was seen at one moment, and what
+//! changed between two.
 //!
-//! A worker without confinement can alter the shared configuration, a hook, a branch, the stash. That is no reason to refuse its work, but whoever
-//! reads the report should hear of it. The user may have done the same: nothing here says who it was. Values of the
-//! configuration may be secrets, so that only their digests are kept.
+//! A worker without confinement can alter the shared configuration, a hook, a branch, the stash. That is no
+//! reason to refuse its work, but whoever reads the report should hear of it. The user may have done the
+//! same: nothing here says who it was. Values of the configuration may be secrets, so that only their digests
+//! are kept.
 
 use super::digest::Sha256;
 use serde::{Deserialize, Serialize};
@@ -40,13 +42,11 @@ pub struct Sight {
 pub struct Tripped {
     /// Blob with a [`Sight`]: what there is now.
     pub sight: Sha256,
-    /// One sentence a change.
     pub changes: Vec<String>,
 }
 
 /// What changed, one sentence each. `ours` says of an object's id whether a delivery's record names it: what
 /// a ref or an index entry has from a delivery is no alarm.
-#[must_use]
 pub fn changes(before: &Sight, now: &Sight, ours: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let digests = |map: &BTreeMap<String, Sha256>| -> BTreeMap<String, String> {

@@ -1,8 +1,8 @@
 //! Verdicts: what can be said of a requirement, and the rows that reports show.
 //!
-//! A row is a function of what was observed (which keys hold now) and of the records in the ledger. Nothing here is
-//! stored: the same observation and the same records always give the same rows, so a report is a projection, and
-//! putting bytes back makes the old evidence fresh again without anyone noticing.
+//! A row is a function of what was observed (which keys hold now) and of the records in the ledger. Nothing
+//! here is stored: the same observation and the same records always give the same rows, so a report is a
+//! projection, and putting bytes back makes the old evidence fresh again without anyone noticing.
 
 use super::contract::Kind;
 use super::digest::Sha256;
@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Fresh evidence says yes.
     Passed,
-    /// Fresh evidence says no.
     Failed,
     /// It did not run; the reason says why.
     NotRun,
@@ -35,9 +33,7 @@ pub enum Verdict {
 pub struct Checks {
     /// Cases that ran (passed + failed).
     pub ran: u64,
-    /// Of these, passed.
     pub passed: u64,
-    /// Of these, failed.
     pub failed: u64,
     /// Cases that were left out.
     pub skipped: u64,
@@ -51,7 +47,6 @@ pub struct Checks {
 pub enum Strength {
     /// Failed on the base, passes on the candidate.
     Fixed,
-    /// Passed on both.
     NoRegression,
     /// Not tried on the base.
     Unmeasured,
@@ -61,13 +56,10 @@ pub enum Strength {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The requirement's id.
     pub id: String,
     /// The verifier that shows it.
     pub verifier: String,
-    /// Whether delivery needs it.
     pub required: bool,
-    /// The verdict, computed now.
     pub verdict: Verdict,
     /// Why, where the verdict is not `passed`.
     pub reason: Option<String>,
@@ -98,26 +90,22 @@ pub type Record = (Sha256, Evidence);
 /// Finds the files of a stored listing, to name what changed; asked only for a stale row.
 pub type Listings<'a> = &'a dyn Fn(&Sha256) -> Option<Vec<InputFile>>;
 
-/// What has to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The rows of one verifier that one run shows, by their position in the observation.
     pub rows: Vec<usize>,
-    /// What it runs on.
     pub on: On,
 }
 
 /// What a verifier runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// The candidate.
     Candidate,
     /// The base, with the case of a repair.
     Base,
 }
 
 /// The rows of a report: computed from what was observed and from the records, never stored.
-#[must_use]
 pub fn rows(observation: &Observation, records: &[Record], listings: Listings<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = observation
         .rows
@@ -134,9 +122,8 @@ pub fn rows(observation: &Observation, records: &[Record], listings: Listings<'_
     rows
 }
 
-/// What `verify` has to run so that no row lacks evidence that a run could give. A row that was shown and failed is
-/// tried again.
-#[must_use]
+/// What `verify` has to run so that no row lacks evidence that a run could give. A row that was shown and
+/// failed is tried again.
 pub fn missing(observation: &Observation, records: &[Record]) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for on in [On::Base, On::Candidate] {
@@ -245,14 +232,14 @@ struct Current<'a> {
     record: &'a Record,
 }
 
-/// What a candidate left in the scratch can have judged the next one; the key does not cover it, so such a run counts for
-/// its own task only.
+/// What a candidate left in the scratch can have judged the next one; the key does not cover it, so such a
+/// run counts for its own task only.
 fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
     !evidence.warm || evidence.task == observation.task
 }
 
-/// The key knows a requirement by its words alone. Where two of one verifier have the same, each record speaks for its own: a run may say
-/// one thing of the first and another of the second.
+/// The key knows a requirement by its words alone. Where two of one verifier have the same, each record
+/// speaks for its own: a run may say one thing of the first and another of the second.
 fn is_of(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
     let (clause, id) = (&observed.clause, &evidence.requirement);
     let is_twin = |other: &Observed| {
@@ -262,7 +249,6 @@ fn is_of(observation: &Observation, observed: &Observed, evidence: &Evidence) ->
 }
 
 /// True where a record is a run for exactly what the row is about now.
-#[must_use]
 pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
     let here = evidence.task == observation.task && evidence.candidate == observation.candidate;
     evidence.kind != EvidenceKind::Attestation
@@ -273,7 +259,6 @@ pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evide
 }
 
 /// True where fresh records of a row disagree, or one of them does with itself.
-#[must_use]
 pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
     let (mut passed, mut failed, mut flaky) = (false, false, false);
     for evidence in fresh {
@@ -406,8 +391,8 @@ fn strength(observation: &Observation, observed: &Observed, row: &Row, records: 
     }
 }
 
-/// A repair has to show that something failed before. Where no required row does, none that counts cases may pass;
-/// where no required one counts, none of the required ones.
+/// A repair has to show that something failed before. Where no required row does, none that counts cases may
+/// pass; where no required one counts, none of the required ones.
 fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record], rows: &mut [Row]) {
     if rows.iter().any(|row| row.required && row.strength == Strength::Fixed) {
         return;
@@ -442,9 +427,8 @@ pub fn mark_reused(rows: &mut [Row], made: &[Sha256]) {
     }
 }
 
-/// True where every required row passed.
-#[must_use]
-pub fn all_required_passed(rows: &[Row]) -> bool {
+#[cfg(test)]
+fn all_required_passed(rows: &[Row]) -> bool {
     rows.iter().filter(|row| row.required).all(|row| row.verdict == Verdict::Passed)
 }
 

@@ -1,7 +1,8 @@
 //! Several failures as one, and the bounds of any.
 //!
-//! A failure goes into the ledger, to a terminal and back to a worker. What it tells of may have been written by somebody else, who must not be able
-//! to make it large: texts are clipped where they come in, and of many failures the first are told and the others counted.
+//! A failure goes into the ledger, to a terminal and back to a worker. What it tells of may have been written
+//! by somebody else, who must not be able to make it large: texts are clipped where they come in, and of many
+//! failures the first are told and the others counted.
 
 use super::{Category, Failure};
 use serde_json::Value;
@@ -17,15 +18,13 @@ pub(super) const LONGEST_SENTENCE: usize = 4 << 10;
 const LONGEST_TEXT: usize = 16 << 10;
 
 impl Failure {
-    /// One failure out of several: the dominant one leads, the others are told with it in their order, the first of many. What comes beyond is
-    /// made and counted, never kept.
-    #[must_use]
+    /// One failure out of several: the dominant one leads, the others are told with it in their order, the
+    /// first of many. What comes beyond is made and counted, never kept.
     pub fn first_of(all: impl IntoIterator<Item = Failure>) -> Option<Failure> {
         Self::first_of_at_most(TOLD, all)
     }
 
     /// Likewise, with another bound than the usual one.
-    #[must_use]
     pub fn first_of_at_most(most: usize, all: impl IntoIterator<Item = Failure>) -> Option<Failure> {
         let mut all = all.into_iter();
         let mut leader = all.next()?;
@@ -47,7 +46,6 @@ impl Failure {
     }
 
     /// Further failures that hold at the same time. The object lists them, or says how many more there are.
-    #[must_use]
     pub fn also(mut self, others: impl IntoIterator<Item = Failure>) -> Self {
         let mut left = MOST_BYTES.saturating_sub(self.0.also.iter().map(size).sum());
         for other in others {
@@ -63,13 +61,11 @@ impl Failure {
     }
 
     /// How many more hold at the same time than are listed.
-    #[must_use]
     pub fn more(&self) -> usize {
         self.0.more
     }
 
     /// How many failures this one stands for.
-    #[must_use]
     pub fn number(&self) -> usize {
         1 + self.0.more + self.0.also.iter().map(Self::number).sum::<usize>()
     }
@@ -85,7 +81,6 @@ fn size(failure: &Failure) -> usize {
 }
 
 /// A text of at most `most` bytes; of a longer one its beginning, with a mark that says how long it was.
-#[must_use]
 pub fn clipped(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);

@@ -1,11 +1,11 @@
-//! Addresses of remotes and what in them is secret: a password, a token that stands for the user, the values of a query. They are used and
-//! never kept; what is shown or recorded has [`HIDDEN`] in their place.
+//! Addresses of remotes and what in them is secret: a password, a token that stands for the user, the values
+//! of a query. They are used and never kept; what is shown or recorded has [`HIDDEN`] in their place.
 
 /// What stands for a secret.
 pub const HIDDEN: &str = "<hidden>";
 
-/// A text with the address in it as it may be shown: an address alone, or a key of the configuration that one is a part of.
-#[must_use]
+/// A text with the address in it as it may be shown: an address alone, or a key of the configuration that one
+/// is a part of.
 pub fn shown(text: &str) -> String {
     let (address, query) = split(text);
     let address = credentials(address).map_or_else(
@@ -20,8 +20,8 @@ pub fn shown(text: &str) -> String {
     format!("{address}?{}", hidden.join("&"))
 }
 
-/// What must not be seen in any output: each secret as it stands there, as the server reads it, and as HTTP sends it along with the user.
-#[must_use]
+/// What must not be seen in any output: each secret as it stands there, as the server reads it, and as HTTP
+/// sends it along with the user.
 pub fn secrets(address: &str) -> Vec<Vec<u8>> {
     let (address, query) = split(address);
     let mut found = Vec::new();
@@ -49,7 +49,6 @@ fn split(text: &str) -> (&str, Option<&str>) {
 }
 
 struct Credentials {
-    /// User and password.
     whole: std::ops::Range<usize>,
     /// What of it is secret.
     secret: std::ops::Range<usize>,

@@ -1,5 +1,6 @@
-//! A task's worktree on its way to another base: what a capture holds of it is replaced by another tree, by the same careful writer that
-//! delivers into a user's tree. All of it or none; what the worker changed meanwhile is a conflict and stays.
+//! A task's worktree on its way to another base: what a capture holds of it is replaced by another tree, by
+//! the same careful writer that delivers into a user's tree. All of it or none; what the worker changed
+//! meanwhile is a conflict and stays.
 
 use super::command::Git;
 use super::live::{self, Materials};
@@ -17,15 +18,10 @@ use std::path::Path;
 /// A worktree on its way to another base.
 #[derive(Debug, Clone, Copy)]
 pub struct Move<'a> {
-    /// The repository.
     pub repository: &'a Repository,
-    /// Where the trees lie.
     pub quarantine: &'a Quarantine,
-    /// The worktree.
     pub worktree: &'a Path,
-    /// What it holds.
     pub from: &'a ObjectId,
-    /// What it will hold.
     pub to: &'a ObjectId,
 }
 
@@ -35,13 +31,13 @@ impl Move<'_> {
         tree::changes(&self.repository.objects(Some(self.quarantine))?, self.from, self.to)
     }
 
-    /// The paths that differ.
     pub fn paths(&self) -> Result<Vec<RepoPath>> {
         let objects = self.repository.objects(Some(self.quarantine))?;
         Ok(tree::difference(&objects, self.from, self.to)?.into_iter().map(|one| one.path).collect())
     }
 
-    /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing was touched then.
+    /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing
+    /// was touched then.
     pub fn prepare(&self, changes: &[Change]) -> Result<(ClearedPlan, Materials)> {
         let terms = live::Terms {
             repository: self.repository,
@@ -56,7 +52,8 @@ impl Move<'_> {
         };
         let mut survey = live::survey(&terms)?;
         for fact in &mut survey.facts {
-            // What the worker did to git in there does not count, nor does the user's index, which is of another tree.
+            // What the worker did to git in there does not count, nor does the user's index, which is of
+            // another tree.
             fact.index = IndexState::Absent;
             fact.outside_sparse = false;
         }
@@ -66,8 +63,9 @@ impl Move<'_> {
         Ok((plan.clear(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))
     }
 
-    /// Git's own view from inside: HEAD at the new commit, the new base in the index, so that `git diff` shows the change. Nothing of ours
-    /// rests on it, so that whatever the worker did to git there is no failure.
+    /// Git's own view from inside: HEAD at the new commit, the new base in the index, so that `git diff`
+    /// shows the change. Nothing of ours rests on it, so that whatever the worker did to git there is no
+    /// failure.
     pub fn tell_git(&self, commit: &ObjectId, base: &ObjectId) {
         let Ok(Some(admin)) = admin_of(self.repository, self.worktree) else { return };
         let git = || Git::new(self.repository.environment(), Some(&admin)).work_tree(self.worktree);

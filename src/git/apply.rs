@@ -1,13 +1,15 @@
-//! Writes a delivery into the live tree: all of it or none of it, and never over bytes that were not looked at.
+//! Writes a delivery into the live tree: all of it or none of it, and never over bytes that were not looked
+//! at.
 //!
-//! The order is what makes it safe. The plan is in the ledger before the first byte; new objects are staged under names of ours and
-//! synced, the old bytes are stored, both are in the ledger before the first path changes; then every path changes by one
-//! atomic exchange or move that cannot overwrite, and what came out is looked at *after* it has lost its name: nobody can write to it
-//! unnoticed any more. An object that is not as expected goes back, and so does everything before it. At the end all that
-//! came out is looked at once more, and only then dropped.
+//! The order is what makes it safe. The plan is in the ledger before the first byte; new objects are staged
+//! under names of ours and synced, the old bytes are stored, both are in the ledger before the first path
+//! changes; then every path changes by one atomic exchange or move that cannot overwrite, and what came out
+//! is looked at *after* it has lost its name: nobody can write to it unnoticed any more. An object that is
+//! not as expected goes back, and so does everything before it. At the end all that came out is looked at
+//! once more, and only then dropped.
 //!
-//! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks at each path first.
-//! [`execute`] accepts a [`ClearedPlan`] and nothing else.
+//! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks at each
+//! path first. [`execute`] accepts a [`ClearedPlan`] and nothing else.
 
 mod attributes;
 mod back;
@@ -39,32 +41,28 @@ const MANY: usize = 20;
 /// One entry for the ledger. Each has to be durable when [`Journal::record`] returns.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// Nothing was written yet.
     Planned(&'a DeliveryPlan),
     /// All new objects are staged and safe, all old bytes stored; no path was changed yet.
     Staged(&'a Staged),
-    /// Every path is changed and was looked at again; from here on the old objects are dropped, and it only goes forward.
+    /// Every path is changed and was looked at again; from here on the old objects are dropped, and it only
+    /// goes forward.
     InPlace,
     /// From here on it only goes back.
     TakingBack,
     /// Everything is as it was, but for these paths, which the user edited meanwhile.
     TakenBack(&'a [RepoPath]),
-    /// The delivery is complete.
     Done(&'a Receipt),
 }
 
 /// Where the steps of a delivery are written down.
 pub trait Journal {
-    /// Appends an entry.
     fn record(&mut self, record: &Record<'_>) -> Result<()>;
 }
 
 /// Content-addressed storage for the user's bytes.
 #[derive(Clone, Copy)]
 pub struct Keeper<'a> {
-    /// Stores bytes durably.
     pub put: &'a dyn Fn(&[u8]) -> Result<Sha256>,
-    /// Reads them again.
     pub get: &'a dyn Fn(&Sha256) -> Result<Vec<u8>>,
 }
 
@@ -74,7 +72,6 @@ impl std::fmt::Debug for Keeper<'_> {
     }
 }
 
-/// Names one delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     /// Its id; names it in ledger and receipt.
@@ -88,7 +85,6 @@ pub struct Delivery<'a> {
 }
 
 /// What the receipt of a plan would say, for `--dry-run`.
-#[must_use]
 pub fn preview(plan: &Plan) -> Vec<(RepoPath, Outcome)> {
     let outcome = |step| if step == Step::Already { Outcome::Already } else { Outcome::WouldApply };
     plan.items().iter().map(|item| (item.change.path.clone(), outcome(item.step))).collect()
@@ -196,7 +192,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Drops all that came out of a delivery that is in place. There is no way back any more, and none is needed.
+    /// Drops all that came out of a delivery that is in place. There is no way back any more, and none is
+    /// needed.
     fn finish(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         let receipt = self.drop_held(acts).and_then(|()| {
             let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
@@ -228,7 +225,8 @@ impl<'a> Run<'a> {
 
     /// Puts everything back as it was; the failure that comes back says why, and what could not be restored.
     fn take_back(&mut self, stop: Stop, journal: &mut dyn Journal) -> Failure {
-        // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder to read.
+        // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder
+        // to read.
         let announced = journal.record(&Record::TakingBack);
         let restored = self.restore();
         let restored = self.restore_index().and(restored);
@@ -258,7 +256,8 @@ impl<'a> Run<'a> {
         failure.also(announced.err())
     }
 
-    /// Looks at every step and undoes what was done, last first. Returns the paths that the user edited meanwhile.
+    /// Looks at every step and undoes what was done, last first. Returns the paths that the user edited
+    /// meanwhile.
     fn restore(&mut self) -> Result<Vec<RepoPath>> {
         let sights = self.sights()?;
         let decided = decide(self.plan, Progress::TakingBack, &sights, self.after_a_crash);
@@ -295,7 +294,8 @@ impl<'a> Run<'a> {
         (0..self.plan.steps.len()).map(|at| self.sight(at)).collect()
     }
 
-    /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run at this point.
+    /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run at this
+    /// point.
     fn conflict(&self, at: usize, reason: Reason) -> Conflict {
         let change = &self.plan.steps[at].change;
         Conflict {

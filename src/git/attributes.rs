@@ -1,5 +1,5 @@
-//! Attributes that no tree has: git reads them from the machine and from the git directory, and they decide how bytes
-//! are checked out. Whoever keeps what was made of such bytes has to know when they are other ones.
+//! Attributes that no tree has: git reads them from the machine and from the git directory, and they decide
+//! how bytes are checked out. Whoever keeps what was made of such bytes has to know when they are other ones.
 
 use super::repository::Repository;
 use crate::domain::digest::Sha256;
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Where git looks for the machine's attributes where it cannot tell (before 2.42).
 const USUAL_SYSTEM_FILE: &str = "/etc/gitattributes";
 
-/// The digests of those attribute files, each with a word for whose it is. A file that is not there, or that git cannot
-/// read either, is left out.
+/// The digests of those attribute files, each with a word for whose it is. A file that is not there, or that
+/// git cannot read either, is left out.
 pub fn outside_attributes(repository: &Repository) -> Result<Vec<(&'static str, Sha256)>> {
     let places = [
         ("system", Some(system_file(repository)?)),

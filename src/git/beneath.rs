@@ -1,5 +1,5 @@
-//! Files beneath a directory, reached by descriptors only. No call here follows a link, and none leaves the directory
-//! that it was opened on, whatever someone else does to the tree meanwhile.
+//! Files beneath a directory, reached by descriptors only. No call here follows a link, and none leaves the
+//! directory that it was opened on, whatever someone else does to the tree meanwhile.
 
 use crate::domain::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
@@ -12,12 +12,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What tells one version of a file from another without reading it. Any write changes the last field, and nobody can set that one.
+/// What tells one version of a file from another without reading it. Any write changes the last field, and
+/// nobody can set that one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Inode number.
     pub ino: u64,
-    /// Length in bytes.
     pub size: u64,
     /// Time of the last write, nanoseconds since the epoch.
     pub mtime: i64,
@@ -47,12 +46,12 @@ impl Stamp {
     }
 }
 
-/// An open directory.
 #[derive(Debug)]
 pub struct Dir(OwnedFd);
 
 impl Dir {
-    /// Opens a directory by its full path. Links above it are the user's own and are followed; itself it must be a directory.
+    /// Opens a directory by its full path. Links above it are the user's own and are followed; itself it must
+    /// be a directory.
     pub fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         rustix::fs::open(path, flags, Mode::empty())
@@ -60,8 +59,6 @@ impl Dir {
             .map_err(|e| Failure::io("open the directory", path, &e.into()))
     }
 
-    /// The descriptor.
-    #[must_use]
     pub fn fd(&self) -> &OwnedFd {
         &self.0
     }
@@ -97,7 +94,6 @@ impl Dir {
         rustix::fs::openat(&self.0, OsStr::from_bytes(name), flags, Mode::from_raw_mode(mode)).map(File::from)
     }
 
-    /// Makes a new link.
     pub fn create_link(&self, name: &[u8], target: &[u8]) -> rustix::io::Result<()> {
         rustix::fs::symlinkat(OsStr::from_bytes(target), &self.0, OsStr::from_bytes(name))
     }
@@ -112,7 +108,6 @@ impl Dir {
         rustix::fs::unlinkat(&self.0, OsStr::from_bytes(name), AtFlags::empty())
     }
 
-    /// Removes an empty directory.
     pub fn remove_child(&self, name: &[u8]) -> rustix::io::Result<()> {
         rustix::fs::unlinkat(&self.0, OsStr::from_bytes(name), AtFlags::REMOVEDIR)
     }
@@ -139,12 +134,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Starts at a directory.
     pub fn new(root: &Path) -> Result<Self> {
         Ok(Self { root: Dir::open(root)?, open: Vec::new() })
     }
 
-    /// The directory that holds `path`; `None` where it is missing and not to be made, or where something else is in the way of it.
+    /// The directory that holds `path`; `None` where it is missing and not to be made, or where something
+    /// else is in the way of it.
     pub fn folder(&mut self, path: &RepoPath) -> Result<Option<&Dir>> {
         self.go(path, false)
     }
@@ -185,7 +180,6 @@ impl Cursor {
 }
 
 /// A failure of an operation on a path of the tree.
-#[must_use]
 pub fn failed(doing: &str, path: &[u8], error: Errno) -> Failure {
     let path = display(path);
     Failure::new(Code::Io, format!("cannot {doing} {path}: {}", std::io::Error::from(error))).subject(path)
@@ -194,13 +188,15 @@ pub fn failed(doing: &str, path: &[u8], error: Errno) -> Failure {
 /// What [`walk`] calls for each entry: its directory, its path from the top, what it is. True: go in.
 pub type Visit<'a> = dyn FnMut(&Dir, &[u8], &Stat) -> Result<bool> + 'a;
 
-/// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether to go in.
+/// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether
+/// to go in.
 pub fn walk(root: &Dir, visit: &mut Visit<'_>) -> Result<()> {
     walk_in(root, &mut Vec::new(), visit, &mut |doing, path, e| Err(failed(doing, path, e)))
 }
 
-/// Likewise, for whoever only wants to see: what cannot be looked at is left out, and what was replaced meanwhile is gone. Gives how many
-/// directories and files were left out; names of them are not told, since not everything here may be known to everyone.
+/// Likewise, for whoever only wants to see: what cannot be looked at is left out, and what was replaced
+/// meanwhile is gone. Gives how many directories and files were left out; names of them are not told, since
+/// not everything here may be known to everyone.
 pub fn walk_what_can_be_seen(root: &Dir, visit: &mut Visit<'_>) -> Result<u64> {
     let mut left_out = 0;
     walk_in(root, &mut Vec::new(), visit, &mut |_, _, e| {
@@ -210,7 +206,8 @@ pub fn walk_what_can_be_seen(root: &Dir, visit: &mut Visit<'_>) -> Result<u64> {
     Ok(left_out)
 }
 
-/// What is done about something that could not be done: what it was, the path, and why not. Where this is fine, the walk goes on without it.
+/// What is done about something that could not be done: what it was, the path, and why not. Where this is
+/// fine, the walk goes on without it.
 type Fault<'a> = dyn FnMut(&str, &[u8], Errno) -> Result<()> + 'a;
 
 fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>, fault: &mut Fault<'_>) -> Result<()> {
@@ -243,12 +240,12 @@ fn walk_in(dir: &Dir, path: &mut Vec<u8>, visit: &mut Visit<'_>, fault: &mut Fau
 }
 
 /// The type of a file.
-#[must_use]
 pub fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Removes a directory's content: links are unlinked and never followed, another file system stays and is an error.
+/// Removes a directory's content: links are unlinked and never followed, another file system stays and is an
+/// error.
 pub fn remove_content(dir: &Dir) -> Result<()> {
     let device = rustix::fs::fstat(dir.fd()).map_err(|e| failed("look at", b".", e))?.st_dev;
     remove_in(dir, device, &mut Vec::new())

@@ -1,4 +1,5 @@
-//! The text of a bound patch: written by git in one canonical form, whatever the user configured, and shown to give the candidate.
+//! The text of a bound patch: written by git in one canonical form, whatever the user configured, and shown
+//! to give the candidate.
 
 use super::objects::Quarantine;
 use super::private_index::PrivateIndex;

@@ -1,7 +1,8 @@
 //! A commit made without a checkout, and a branch that is moved only from where we left it.
 //!
-//! The commit's objects are made in the task's quarantine; `keep` brings them into the repository once the ledger says what for. HEAD, the
-//! index and every working tree stay as they are: a branch that somebody works on is never moved.
+//! The commit's objects are made in the task's quarantine; `keep` brings them into the repository once the
+//! ledger says what for. HEAD, the index and every working tree stay as they are: a branch that somebody
+//! works on is never moved.
 
 use super::command::{Environment, Git};
 use super::objects::Quarantine;
@@ -60,7 +61,6 @@ pub fn commit(repository: &Repository, quarantine: &Quarantine, plan: &CommitPla
     if made.success() { made.line().parse() } else { Err(made.failure()) }
 }
 
-/// What a ref names.
 pub fn at(repository: &Repository, reference: &str) -> Result<Option<ObjectId>> {
     repository.resolve(reference, "commit")
 }
@@ -87,7 +87,8 @@ pub fn is_ancestor(
 /// Why a branch must not be moved, whatever it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// Somebody works on it in this working tree; a branch that a rebase or bisect will come back to counts too.
+    /// Somebody works on it in this working tree; a branch that a rebase or bisect will come back to counts
+    /// too.
     In(PathBuf),
     /// It stands for another ref.
     Symbolic(String),
@@ -125,7 +126,8 @@ fn interrupted(common_dir: &Path, reference: &str) -> Option<PathBuf> {
     })
 }
 
-/// Moves, creates or deletes a branch, only if it names `old` (`None`: nothing) at that moment. False: it did not, or git refused.
+/// Moves, creates or deletes a branch, only if it names `old` (`None`: nothing) at that moment. False: it did
+/// not, or git refused.
 pub fn set(
     repository: &Repository,
     reference: &str,

@@ -1,8 +1,9 @@
 //! From a task's worktree to a candidate tree.
 //!
-//! Taken from outside: the worktree is walked from its own descriptor, git is always told the repository's directory, and what the
-//! worker did to git inside the worktree does not matter. Nothing in the worktree is changed or run. Everything that is refused is
-//! found before anything is said, so that one answer names all of it. Bytes of the candidate go only into the quarantine.
+//! Taken from outside: the worktree is walked from its own descriptor, git is always told the repository's
+//! directory, and what the worker did to git inside the worktree does not matter. Nothing in the worktree is
+//! changed or run. Everything that is refused is found before anything is said, so that one answer names all
+//! of it. Bytes of the candidate go only into the quarantine.
 
 use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
 use super::convert::{Attributes, Conversions, Drivers, write_blobs};
@@ -29,11 +30,8 @@ const BATCH: usize = 64 << 20;
 /// What a capture is taken of.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The repository.
     pub repository: &'a Repository,
-    /// Where new objects go.
     pub quarantine: &'a Quarantine,
-    /// The task's worktree.
     pub worktree: &'a Path,
     /// What the task started from.
     pub base_tree: &'a ObjectId,
@@ -41,13 +39,10 @@ pub struct Request<'a> {
     pub held: &'a Held,
     /// Files that the last candidate added: they are captured also where git ignores them.
     pub added: &'a [Entry],
-    /// What is never captured.
     pub scratch: &'a Scope,
-    /// What is allowed.
     pub limits: Limits<'a>,
 }
 
-/// A candidate's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
     /// Its tree, in the quarantine.
@@ -116,7 +111,8 @@ fn finish(
     }
 }
 
-/// What the worktree holds although no capture ever takes it: the ignored files, a directory for all that is in it.
+/// What the worktree holds although no capture ever takes it: the ignored files, a directory for all that is
+/// in it.
 pub fn never_captured(
     repository: &Repository,
     quarantine: &Quarantine,
@@ -263,7 +259,8 @@ impl Survey<'_> {
         Ok(paths.into_iter().zip(ids).map(|(path, id)| (path.clone(), Some((Mode::Symlink, id)))).collect())
     }
 
-    /// The tree whose attributes count for built-in conversions: the base with the candidate's `.gitattributes`.
+    /// The tree whose attributes count for built-in conversions: the base with the candidate's
+    /// `.gitattributes`.
     fn attribute_tree(&self, conversions: &Conversions, removed: &[RepoPath]) -> Result<ObjectId> {
         let ours = |path: &RepoPath| path.file_name() == b".gitattributes";
         let mut entries: Vec<Entry> =
@@ -424,7 +421,8 @@ fn nested(bytes: &[u8]) -> Option<Failure> {
     })
 }
 
-/// The bytes of a file of the worktree; a link or special file in its place is a failure, and so is one that grew meanwhile.
+/// The bytes of a file of the worktree; a link or special file in its place is a failure, and so is one that
+/// grew meanwhile.
 fn read(cursor: &mut Cursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
     let moved = || {
         Failure::new(Code::Io, format!("{path} changed while it was captured"))

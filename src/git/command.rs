@@ -1,8 +1,9 @@
 //! The one way to run the `git` program.
 //!
 //! Every call names its git directory, gets a scrubbed environment and has everything switched off that would
-//! let configuration or a working tree run programs of its own: fsmonitor, hooks, pagers, bare repositories found by accident.
-//! The caller's `GIT_*` variables do not reach it, but for the few that carry configuration and credentials.
+//! let configuration or a working tree run programs of its own: fsmonitor, hooks, pagers, bare repositories
+//! found by accident. The caller's `GIT_*` variables do not reach it, but for the few that carry
+//! configuration and credentials.
 
 use crate::error::{Code, Failure, Result};
 use std::ffi::{OsStr, OsString};
@@ -69,7 +70,6 @@ impl Environment {
     }
 
     /// The value of a variable.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
@@ -80,7 +80,6 @@ impl Environment {
 pub struct Call {
     /// The program and its arguments.
     pub argv: Vec<OsString>,
-    /// Its complete environment.
     pub env: Vec<(OsString, OsString)>,
 }
 
@@ -96,16 +95,13 @@ impl std::fmt::Debug for Call {
 pub struct Output {
     /// Exit code; `None` where a signal ended it.
     pub code: Option<i32>,
-    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error, as text.
     pub stderr: String,
     shown: String,
 }
 
 impl Output {
     /// True for exit code 0.
-    #[must_use]
     pub fn success(&self) -> bool {
         self.code == Some(0)
     }
@@ -116,7 +112,6 @@ impl Output {
     }
 
     /// The failure that this output amounts to.
-    #[must_use]
     pub fn failure(&self) -> Failure {
         let said = self.stderr.trim();
         let code = self.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
@@ -126,7 +121,6 @@ impl Output {
     }
 
     /// Standard output as text without the final newline.
-    #[must_use]
     pub fn line(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
     }
@@ -141,8 +135,8 @@ pub struct Git {
 }
 
 impl Git {
-    /// A call on a git directory; `None` leaves it to git to find one from the current folder (discovery only).
-    #[must_use]
+    /// A call on a git directory; `None` leaves it to git to find one from the current folder (discovery
+    /// only).
     #[expect(clippy::disallowed_methods, reason = "the one place that starts git")]
     pub fn new(environment: &Environment, git_dir: Option<&Path>) -> Self {
         let mut command = Command::new("git");
@@ -161,14 +155,12 @@ impl Git {
     }
 
     /// The folder it runs in.
-    #[must_use]
     pub fn cwd(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);
         self
     }
 
     /// The working tree; call before the subcommand's arguments.
-    #[must_use]
     pub fn work_tree(mut self, dir: &Path) -> Self {
         let mut option = OsString::from("--work-tree=");
         option.push(dir);
@@ -178,71 +170,59 @@ impl Git {
     }
 
     /// The tree whose `.gitattributes` count; call before the subcommand's arguments.
-    #[must_use]
     pub fn attributes(mut self, tree: &str) -> Self {
         self.command.arg(format!("--attr-source={tree}"));
         self
     }
 
     /// One setting more; call before the subcommand's arguments.
-    #[must_use]
     pub fn setting(mut self, setting: &str) -> Self {
         self.command.args(["-c", setting]);
         self
     }
 
-    /// A setting with an empty value, whatever characters its key holds; call before the subcommand's arguments.
-    #[must_use]
+    /// A setting with an empty value, whatever characters its key holds; call before the subcommand's
+    /// arguments.
     pub fn empty_setting(self, key: &str) -> Self {
         self.setting_from(key, "GIT_TENDER_EMPTY", "")
     }
 
-    /// A setting whose value stands in a variable, whatever characters its key holds; call before the subcommand's arguments.
-    #[must_use]
+    /// A setting whose value stands in a variable, whatever characters its key holds; call before the
+    /// subcommand's arguments.
     pub fn setting_from(mut self, key: &str, variable: &str, value: &str) -> Self {
         self.command.arg(format!("--config-env={key}={variable}")).env(variable, value);
         self
     }
 
     /// Without the configuration that the caller's environment carries.
-    #[must_use]
     pub fn without_config_of_the_environment(mut self) -> Self {
         self.command.env_remove("GIT_CONFIG_COUNT").env_remove("GIT_CONFIG_PARAMETERS");
         self
     }
 
-    /// A private index file.
-    #[must_use]
     pub fn index(mut self, file: &Path) -> Self {
         self.command.env("GIT_INDEX_FILE", file);
         self
     }
 
     /// New objects go to the quarantine; the repository's are seen through it.
-    #[must_use]
     pub fn objects(mut self, quarantine: &super::Quarantine) -> Self {
         self.command.env("GIT_OBJECT_DIRECTORY", &quarantine.objects);
         self.command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_alternate(&quarantine.repository_objects));
         self
     }
 
-    /// One environment variable.
-    #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// One argument.
-    #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.shown.push(arg.as_ref().to_string_lossy().into_owned());
         self.command.arg(arg);
         self
     }
 
-    /// Several arguments.
-    #[must_use]
     pub fn args<I, S>(mut self, args: I) -> Self
     where
         I: IntoIterator<Item = S>,
@@ -255,14 +235,12 @@ impl Git {
     }
 
     /// What it reads from standard input.
-    #[must_use]
     pub fn stdin(mut self, bytes: Vec<u8>) -> Self {
         self.stdin = bytes;
         self
     }
 
     /// The whole call, for whoever starts it under supervision.
-    #[must_use]
     pub fn into_call(self) -> Call {
         let argv = std::iter::once(self.command.get_program()).chain(self.command.get_args());
         // The caller's environment was cleared first, so that what was set is all there is.
@@ -349,7 +327,6 @@ impl Git {
 pub struct Conversation {
     child: Child,
     input: Option<ChildStdin>,
-    /// What it answers.
     pub output: std::io::BufReader<ChildStdout>,
     errors: std::fs::File,
     heard: u64,
@@ -357,7 +334,6 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Sends one request.
     pub fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
         let input = self.input.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
         input.write_all(request)?;
@@ -376,7 +352,8 @@ impl Conversation {
         Ok(Output { code, stdout, stderr, shown: self.shown.clone() })
     }
 
-    /// What it said on standard error since the last call. Everything that belongs to an answer is there once the answer is.
+    /// What it said on standard error since the last call. Everything that belongs to an answer is there once
+    /// the answer is.
     pub fn complaints(&mut self) -> String {
         use std::os::unix::fs::FileExt;
         let length = self.errors.metadata().map_or(0, |m| m.len());
@@ -414,7 +391,6 @@ fn quote_alternate(path: &Path) -> OsString {
 }
 
 /// Joins a relative path to a folder; an absolute one stays.
-#[must_use]
 pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
     folder.join(path)
 }

@@ -1,4 +1,5 @@
-//! The merged configuration of a repository, read once: asking git for each key would be most of what a small delivery costs.
+//! The merged configuration of a repository, read once: asking git for each key would be most of what a small
+//! delivery costs.
 
 use super::command::Git;
 use crate::error::Result;
@@ -22,7 +23,6 @@ impl Config {
     }
 
     /// The value of a key; a key without a value gives the empty text.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let key = canonical(key);
         let found = self.0.iter().rev().find(|(known, _)| *known == key);
@@ -30,7 +30,6 @@ impl Config {
     }
 
     /// The value of a key as git reads booleans; `None` where it is not set, or is none.
-    #[must_use]
     pub fn bool(&self, key: &str) -> Option<bool> {
         let key = canonical(key);
         let (_, value) = self.0.iter().rev().find(|(known, _)| *known == key)?;

@@ -1,17 +1,17 @@
 //! Git's own conversions between a blob and the bytes of a checkout, in both directions.
 //!
-//! Git decides what applies (attributes and configuration) and git converts: nothing of its rules is imitated. What no rule can
-//! change is recognised here and skips git, so that thousands of plain files cost one `check-attr` and no more. "Nothing applies" is
-//! only claimed where it follows from git's documentation: no filter driver, no encoding, no `$Id` in an `ident` file, no
-//! carriage return on the way in, no line end to convert on the way out.
+//! Git decides what applies (attributes and configuration) and git converts: nothing of its rules is
+//! imitated. What no rule can change is recognised here and skips git, so that thousands of plain files cost
+//! one `check-attr` and no more. "Nothing applies" is only claimed where it follows from git's documentation:
+//! no filter driver, no encoding, no `$Id` in an `ident` file, no carriage return on the way in, no line end
+//! to convert on the way out.
 //!
-//! Git runs in an empty private directory, so neither a driver nor git itself meets a file of the tree by a relative name. What a driver
-//! reads comes through a pipe; only built-in conversions read a staged file, with every driver switched off.
+//! Git runs in an empty private directory, so neither a driver nor git itself meets a file of the tree by a
+//! relative name. What a driver reads comes through a pipe; only built-in conversions read a staged file,
+//! with every driver switched off.
 
 mod rules;
 mod talk;
-
-pub use talk::quoted;
 
 use super::command::{Conversation, Git};
 use super::drivers::configured_drivers;
@@ -29,11 +29,8 @@ use talk::{complain, failed, filtered, hash_staged, started};
 /// Which filter drivers may run.
 #[derive(Debug, Clone, Copy)]
 pub enum Drivers<'a> {
-    /// None.
-    None,
     /// Those that the attributes of this tree select for the same path.
     SelectedBy(&'a ObjectId),
-    /// Those of these names.
     Named(&'a [String]),
 }
 
@@ -57,16 +54,16 @@ pub struct Attributes {
 /// The conversions of a repository. Blobs may lie in the quarantine; written ones go there.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversions<'a> {
-    /// Whose configuration counts.
     pub repository: &'a Repository,
-    /// Where new blobs go.
     pub quarantine: Option<&'a Quarantine>,
 }
 
 impl Conversions<'_> {
-    /// The ids of the blobs that git makes of these bytes at these paths. `write` stores the blobs in the quarantine.
+    /// The ids of the blobs that git makes of these bytes at these paths. `write` stores the blobs in the
+    /// quarantine.
     ///
-    /// Fails with `io` where a driver fails or an encoding does not fit, even where git would go on with the unconverted bytes.
+    /// Fails with `io` where a driver fails or an encoding does not fit, even where git would go on with the
+    /// unconverted bytes.
     pub fn clean(
         &self,
         attributes: &ObjectId,
@@ -165,7 +162,8 @@ impl Conversions<'_> {
         self.attributes_of(tree, &paths.iter().collect::<Vec<_>>())
     }
 
-    /// Of each path, whether its lines must not be merged: `-merge`, `binary`, or a way of merging that is not git's own for texts.
+    /// Of each path, whether its lines must not be merged: `-merge`, `binary`, or a way of merging that is
+    /// not git's own for texts.
     pub fn unmergeable(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<bool>> {
         if paths.is_empty() {
             return Ok(Vec::new());
@@ -177,8 +175,9 @@ impl Conversions<'_> {
         Ok(found.into_iter().map(|mergeable| !mergeable).collect())
     }
 
-    /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where nothing can apply.
-    /// Two equal texts for one blob mean the same bytes, as long as the driver's program is the same.
+    /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where
+    /// nothing can apply. Two equal texts for one blob mean the same bytes, as long as the driver's program
+    /// is the same.
     pub fn kinds(
         &self,
         attributes: &ObjectId,
@@ -220,7 +219,6 @@ impl Conversions<'_> {
         let permitted = |at: usize, name: &String| {
             relative.get(name) == Some(&false)
                 && match drivers {
-                    Drivers::None => false,
                     Drivers::Named(names) => names.contains(name),
                     Drivers::SelectedBy(_) => {
                         base.as_ref().is_none_or(|b| b[at].filter.as_ref() == Some(name))
@@ -578,7 +576,7 @@ mod tests {
         let ids =
             |drivers: Drivers| conversions.clean(&candidate, &drivers, &items, false).expect("converts");
         assert_eq!(ids(Drivers::SelectedBy(&base)), [upper.clone(), raw.clone(), raw.clone()]);
-        assert_eq!(ids(Drivers::None), [raw.clone(), raw.clone(), raw.clone()]);
+        assert_eq!(ids(Drivers::Named(&[])), [raw.clone(), raw.clone(), raw.clone()]);
         let named = ["upper".to_owned(), "own".to_owned()];
         assert_eq!(ids(Drivers::Named(&named)), [upper.clone(), upper, raw]);
         assert!(conversions.relative_driver("own", &[&base]).expect("known"));
@@ -613,6 +611,6 @@ mod tests {
 
     #[test]
     fn quoting_is_what_git_reads() {
-        assert_eq!(quoted(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
+        assert_eq!(talk::quoted(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
     }
 }

@@ -8,7 +8,6 @@ use crate::domain::repo_path::RepoPath;
 use crate::error::Result;
 use std::collections::BTreeMap;
 
-/// One configured driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Driver {
     /// `filter.<name>.clean`
@@ -21,30 +20,27 @@ pub struct Driver {
 
 impl Driver {
     /// Whether it does anything on the way in.
-    #[must_use]
     pub fn cleans(&self) -> bool {
         !self.clean.is_empty() || !self.process.is_empty()
     }
 
     /// Whether it does anything on the way out.
-    #[must_use]
     pub fn smudges(&self) -> bool {
         !self.smudge.is_empty() || !self.process.is_empty()
     }
 
     /// Names what it runs on the way out.
-    #[must_use]
     pub fn smudge_digest(&self) -> Sha256 {
         Sha256::of_json(&[&self.smudge, &self.process])
     }
 
     /// Whether it is Git LFS, which fetches from the network.
-    #[must_use]
     pub fn is_lfs(&self) -> bool {
         [&self.smudge, &self.process].iter().any(|c| c.contains("git-lfs") || c.contains("git lfs"))
     }
 
-    /// Whether one of its commands names its program relative to the tree, or names a file that one of the trees has.
+    /// Whether one of its commands names its program relative to the tree, or names a file that one of the
+    /// trees has.
     pub fn is_relative(&self, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
         for command in [&self.clean, &self.smudge, &self.process] {
             let mut program = true;
@@ -121,7 +117,8 @@ pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Dr
     Ok(found)
 }
 
-/// The names of the drivers that run while a task's worktree is filled: all but Git LFS, which would fetch from the network.
+/// The names of the drivers that run while a task's worktree is filled: all but Git LFS, which would fetch
+/// from the network.
 pub fn runnable_drivers(repository: &Repository) -> Result<Vec<String>> {
     let drivers = configured_drivers(repository)?.into_iter();
     Ok(drivers.filter(|(name, driver)| name != "lfs" && !driver.is_lfs()).map(|(name, _)| name).collect())

@@ -1,10 +1,11 @@
-//! A worker's edit of its own worktree, byte for byte: no conversion, no filter, no index. What was computed from bytes that were looked at is
-//! written by the same careful writer that delivers into a user's tree ([`super::apply`]): all of it or nothing, and only where those bytes
-//! still lie.
+//! A worker's edit of its own worktree, byte for byte: no conversion, no filter, no index. What was computed
+//! from bytes that were looked at is written by the same careful writer that delivers into a user's tree
+//! ([`super::apply`]): all of it or nothing, and only where those bytes still lie.
 //!
-//! Everything is found from an open descriptor of the top, component by component, no link followed. What is no regular file of exactly one
-//! name, or lies behind a link or in a repository of its own, is out of scope: writing to it would reach something else. The cost is that of the
-//! touched paths, whatever else the worktree holds.
+//! Everything is found from an open descriptor of the top, component by component, no link followed. What is
+//! no regular file of exactly one name, or lies behind a link or in a repository of its own, is out of scope:
+//! writing to it would reach something else. The cost is that of the touched paths, whatever else the
+//! worktree holds.
 
 use super::fsops::{Barred, Top};
 use super::live::places::{self, Places};
@@ -20,16 +21,14 @@ use crate::domain::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The largest file that is read, in bytes.
 pub const LARGEST: u64 = 64 << 20;
 
-/// A worktree, open.
 #[derive(Debug)]
 pub struct Worktree<'a> {
     repository: &'a Repository,
-    path: PathBuf,
     top: Top,
 }
 
@@ -45,11 +44,9 @@ pub struct Seen {
 /// A regular file of one name.
 #[derive(Debug, Clone)]
 pub struct Present {
-    /// Its bytes on disk.
     pub bytes: Vec<u8>,
     /// Its mode, and the ids of these bytes, without any conversion.
     pub state: FileState,
-    /// Its 12 permission bits.
     pub permissions: u32,
     owner_kept: bool,
 }
@@ -57,20 +54,16 @@ pub struct Present {
 /// What becomes of a path.
 #[derive(Debug)]
 pub struct Edit {
-    /// The path.
     pub path: RepoPath,
     /// What lies there, as it was looked at.
     pub seen: Seen,
-    /// What will lie there.
     pub new: Option<NewFile>,
 }
 
 /// A file that will be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFile {
-    /// Its bytes on disk.
     pub bytes: Vec<u8>,
-    /// Its permissions.
     pub permissions: Permissions,
 }
 
@@ -89,7 +82,6 @@ fn mode(executable: bool) -> Mode {
 
 impl Present {
     /// Its permissions, with the executable bits as told, if anything is told.
-    #[must_use]
     pub fn with_executable(&self, executable: Option<bool>) -> Permissions {
         let bits = self.permissions;
         Permissions::Exactly(match executable {
@@ -105,9 +97,7 @@ impl Present {
 pub struct Prepared {
     /// Every path that changes, sorted.
     pub changes: Vec<Change>,
-    /// The plan.
     pub cleared: ClearedPlan,
-    /// Its bytes.
     pub materials: Materials,
 }
 
@@ -115,16 +105,11 @@ impl<'a> Worktree<'a> {
     /// Opens a worktree. Links on the way to its top are the user's own business.
     pub fn open(repository: &'a Repository, path: &Path) -> Result<Self> {
         let top = Top::open(path).map_err(|e| Failure::io("open", path, &e))?;
-        Ok(Self { repository, path: path.to_path_buf(), top })
+        Ok(Self { repository, top })
     }
 
-    /// Its top.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What lies at a path now. Refused (`scope.violation`) where that is anything but a regular file that is the worktree's alone, or nothing.
+    /// What lies at a path now. Refused (`scope.violation`) where that is anything but a regular file that is
+    /// the worktree's alone, or nothing.
     pub fn look(&self, path: &RepoPath) -> Result<Seen> {
         let folder = match self.top.folder(path.parent().as_ref()) {
             Ok(folder) => folder,
@@ -252,7 +237,8 @@ impl<'a> Worktree<'a> {
         self.top.resolve(Some(path)).is_ok()
     }
 
-    /// After the write: every path read and hashed again. Refused (`version.conflict`) where one is not what was written.
+    /// After the write: every path read and hashed again. Refused (`version.conflict`) where one is not what
+    /// was written.
     pub fn confirm(&self, changes: &[Change]) -> Result<()> {
         let differs = |change: &Change| -> Option<Failure> {
             let found = match self.look(&change.path) {
@@ -272,8 +258,8 @@ impl<'a> Worktree<'a> {
     }
 }
 
-/// What the writer met was not what was looked at before, and everything was taken back: to the worker that is a conflict of versions. Other failures stay.
-#[must_use]
+/// What the writer met was not what was looked at before, and everything was taken back: to the worker that
+/// is a conflict of versions. Other failures stay.
 pub fn as_version_conflict(failure: Failure) -> Failure {
     if failure.code() != Code::DeliveryConflict {
         return failure;

@@ -1,8 +1,10 @@
-//! The live tree by descriptors: everything happens relative to a directory that was opened beneath the top without following a link.
+//! The live tree by descriptors: everything happens relative to a directory that was opened beneath the top
+//! without following a link.
 //!
-//! A path is never handed to the kernel as a whole from anywhere else, so a directory that is replaced by a link meanwhile cannot lead
-//! a write out of the tree. Names are changed by `renameat2` with a flag that never overwrites. Where a file system knows no such
-//! flag, linking (which never overwrites either) takes its place.
+//! A path is never handed to the kernel as a whole from anywhere else, so a directory that is replaced by a
+//! link meanwhile cannot lead a write out of the tree. Names are changed by `renameat2` with a flag that
+//! never overwrites. Where a file system knows no such flag, linking (which never overwrites either) takes
+//! its place.
 
 use crate::domain::receipt::Inode;
 use crate::domain::repo_path::RepoPath;
@@ -32,7 +34,6 @@ pub struct Top {
 #[derive(Debug)]
 pub struct Folder {
     file: File,
-    /// Which one it is.
     pub inode: Inode,
 }
 
@@ -45,29 +46,22 @@ pub enum Barred {
     Link(RepoPath),
     /// This component is no directory.
     NotFolder(RepoPath),
-    /// The system says no.
     Error(io::Error),
 }
 
 /// What lies under a name, without looking into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Which object.
     pub inode: Inode,
-    /// Its type.
     pub kind: FileType,
-    /// Its 12 permission bits.
     pub permissions: u32,
-    /// Number of names.
     pub links: u64,
-    /// Its owner.
     pub owner: (u32, u32),
 }
 
 /// An object that stays in being, whatever becomes of its names.
 #[derive(Debug)]
 pub struct Held {
-    /// Which one it is.
     pub inode: Inode,
     _open: OwnedFd,
 }
@@ -226,8 +220,9 @@ impl Folder {
         fault::reach("moved")
     }
 
-    /// Gives whatever lies under a name a name that only we use, and that is free. Unlike [`Folder::move_to`] this is one step everywhere: a
-    /// save to `name` in the middle of it could not be told from what was there before.
+    /// Gives whatever lies under a name a name that only we use, and that is free. Unlike [`Folder::move_to`]
+    /// this is one step everywhere: a save to `name` in the middle of it could not be told from what was
+    /// there before.
     pub fn take_away(&self, name: &[u8], other: &Folder, ours: &[u8]) -> io::Result<()> {
         fault::reach("take")?;
         match rename(self, name, other, ours, RenameFlags::NOREPLACE) {
@@ -242,7 +237,8 @@ impl Folder {
         fault::reach("taken")
     }
 
-    /// Keeps the object under a name in being, so that its inode number names no other one meanwhile. `None` where there is none.
+    /// Keeps the object under a name in being, so that its inode number names no other one meanwhile. `None`
+    /// where there is none.
     pub fn hold(&self, name: &[u8]) -> io::Result<Option<Held>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.file, name, flags, Mode::empty()) {
@@ -252,7 +248,8 @@ impl Folder {
         }
     }
 
-    /// A move to a free name in two steps. A directory has one name only; it can be moved onto nothing but an empty directory.
+    /// A move to a free name in two steps. A directory has one name only; it can be moved onto nothing but an
+    /// empty directory.
     fn link_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
         if self.entry(name)?.is_some_and(|e| e.kind == FileType::Directory) {
             return Ok(rustix::fs::renameat(&self.file, name, &other.file, other_name)?);
@@ -262,7 +259,6 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// The names in it.
     pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.file)? {
@@ -291,8 +287,6 @@ impl Folder {
 }
 
 impl Entry {
-    /// From the system's answer.
-    #[must_use]
     pub fn of(stat: &rustix::fs::Stat) -> Self {
         Self {
             inode: Inode { dev: stat.st_dev, ino: stat.st_ino },
@@ -329,7 +323,8 @@ pub(super) mod fault {
 
 #[cfg(test)]
 pub(crate) mod fault {
-    //! Lets a file operation fail, or the process "die" (a panic that only the test catches), at a chosen place.
+    //! Lets a file operation fail, or the process "die" (a panic that only the test catches), at a chosen
+    //! place.
 
     use std::cell::{Cell, RefCell};
 
@@ -368,7 +363,6 @@ pub(crate) mod fault {
         PLAIN.set(on);
     }
 
-    /// Called at every place.
     pub(crate) fn hook(hook: Option<Hook>) {
         HOOK.with(|h| *h.borrow_mut() = hook);
     }

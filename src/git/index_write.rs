@@ -1,8 +1,10 @@
-//! The user's index, changed under git's own lock: some entries go from one known state to another, all others stay as they are.
+//! The user's index, changed under git's own lock: some entries go from one known state to another, all
+//! others stay as they are.
 //!
-//! `index.lock` is taken the way git takes it, so no git of the user's can come in between; but it is a second name of a file of ours
-//! beside it. A lock that a crash left is ours exactly if it is the same file as that one: then, and only then, recovery removes it.
-//! The new index is made from a copy in a private folder, written to the lock file, synced, and takes the index's name in one step.
+//! `index.lock` is taken the way git takes it, so no git of the user's can come in between; but it is a
+//! second name of a file of ours beside it. A lock that a crash left is ours exactly if it is the same file
+//! as that one: then, and only then, recovery removes it. The new index is made from a copy in a private
+//! folder, written to the lock file, synced, and takes the index's name in one step.
 
 use super::command::Git;
 use super::fsops::fault;
@@ -28,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PREFIX: &str = "tender-index-";
 
 /// A name for [`IndexPlan::lock`] that no other delivery uses.
-#[must_use]
 pub fn lock_name(unique: &str) -> String {
     format!("{PREFIX}{unique}")
 }
@@ -41,7 +42,8 @@ pub struct IndexWriter<'a> {
     top: &'a Path,
 }
 
-/// The held lock. It stays until [`Locked::set`] or [`IndexWriter::clear_stale`]: nothing is put in order behind the ledger's back.
+/// The held lock. It stays until [`Locked::set`] or [`IndexWriter::clear_stale`]: nothing is put in order
+/// behind the ledger's back.
 #[derive(Debug)]
 #[must_use = "the index stays locked"]
 pub struct Locked<'w, 'a> {
@@ -64,8 +66,8 @@ impl<'a> IndexWriter<'a> {
         Ok(Self { repository: Repository::at(environment, &plan.git_dir, top, None)?, plan, top })
     }
 
-    /// Takes git's lock, and waits for whoever has it; `store.busy` where that takes too long. The caller holds the delivery lock, so
-    /// whatever another delivery has left here belongs to nobody any more.
+    /// Takes git's lock, and waits for whoever has it; `store.busy` where that takes too long. The caller
+    /// holds the delivery lock, so whatever another delivery has left here belongs to nobody any more.
     pub fn lock(&self) -> Result<Locked<'_, 'a>> {
         for name in self.names_of_ours()? {
             self.clear(&self.plan.git_dir.join(name))?;
@@ -95,7 +97,8 @@ impl<'a> IndexWriter<'a> {
         }
     }
 
-    /// Removes what is ours and not in use: the lock, if it is ours, our name of it, and the folder of the copy.
+    /// Removes what is ours and not in use: the lock, if it is ours, our name of it, and the folder of the
+    /// copy.
     pub fn clear_stale(&self) -> Result<()> {
         self.clear(&self.work())?;
         self.clear(&self.ours())
@@ -128,7 +131,8 @@ impl<'a> IndexWriter<'a> {
         }
     }
 
-    /// Brings the entries to one side and frees the lock. Gives the paths whose entry is neither side any more: they stay as they are.
+    /// Brings the entries to one side and frees the lock. Gives the paths whose entry is neither side any
+    /// more: they stay as they are.
     pub fn bring(&self, towards: Towards) -> Result<Vec<RepoPath>> {
         let locked = self.lock()?;
         let (steps, others) = locked.due(towards)?;
@@ -137,7 +141,8 @@ impl<'a> IndexWriter<'a> {
         done.map(|()| others)
     }
 
-    /// Frees the lock where a crash left it. Gives the paths whose entry is not that side's: they stay as they are.
+    /// Frees the lock where a crash left it. Gives the paths whose entry is not that side's: they stay as
+    /// they are.
     pub fn leave(&self, side: Towards) -> Result<Vec<RepoPath>> {
         self.clear_stale()?;
         let (steps, others) = self.compare(side)?;
@@ -195,7 +200,8 @@ impl<'a> IndexWriter<'a> {
 }
 
 impl Locked<'_, '_> {
-    /// The steps that have not been taken in a direction, and the paths whose entry is neither of its two states.
+    /// The steps that have not been taken in a direction, and the paths whose entry is neither of its two
+    /// states.
     pub fn due(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
         self.writer.compare(towards)
     }
@@ -284,8 +290,9 @@ impl IndexWriter<'_> {
         index_info(self.repository.format(), &steps.iter().map(entry).collect::<Vec<_>>())
     }
 
-    /// Notes the size and times of the new files, as `git add` would have: else every tool that trusts them sees changes.
-    /// Where the change brings other attributes, git might start a filter that they select; then the user's next `git status` does it.
+    /// Notes the size and times of the new files, as `git add` would have: else every tool that trusts them
+    /// sees changes. Where the change brings other attributes, git might start a filter that they select;
+    /// then the user's next `git status` does it.
     fn refresh(&self, git: Git, steps: &[IndexStep]) -> Result<()> {
         if steps.iter().any(|step| step.path.file_name() == b".gitattributes") {
             return Ok(());
@@ -306,7 +313,8 @@ impl IndexWriter<'_> {
     }
 }
 
-/// A file where the index has a directory, or the other way round: git would drop those entries for the new one, and they are the user's.
+/// A file where the index has a directory, or the other way round: git would drop those entries for the new
+/// one, and they are the user's.
 fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
     let gone: BTreeSet<&[u8]> =
         steps.iter().filter(|step| blob(&step.after).is_none()).map(|step| step.path.as_bytes()).collect();

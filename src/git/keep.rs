@@ -1,7 +1,8 @@
-//! The two refs of a task: its base, where that is a capture of live work, and its last state, as commits in the repository's own
-//! objects, so that git's gc keeps them and fsck finds them whole.
+//! The two refs of a task: its base, where that is a capture of live work, and its last state, as commits in
+//! the repository's own objects, so that git's gc keeps them and fsck finds them whole.
 //!
-//! Objects come in as one pack that is marked as kept until the ref points at it; so a gc that runs at the same moment takes nothing away.
+//! Objects come in as one pack that is marked as kept until the ref points at it; so a gc that runs at the
+//! same moment takes nothing away.
 
 use super::objects::Quarantine;
 use super::repository::Repository;
@@ -14,7 +15,6 @@ use crate::error::{Code, Failure, Result};
 pub enum Kept {
     /// What the task started from.
     Base,
-    /// Its last captured state.
     Last,
 }
 
@@ -28,13 +28,12 @@ impl Kept {
 }
 
 /// The name of a task's ref.
-#[must_use]
 pub fn task_ref(task: &str, kept: Kept) -> String {
     format!("refs/tender/tasks/{}/{}", ref_component(task), kept.name())
 }
 
-/// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it; gives the commit.
-/// The same tree with the same parent gives the same commit.
+/// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it; gives
+/// the commit. The same tree with the same parent gives the same commit.
 pub fn copy_into_repository(
     repository: &Repository,
     quarantine: &Quarantine,
@@ -48,7 +47,8 @@ pub fn copy_into_repository(
     Ok(commit)
 }
 
-/// Copies a commit from the quarantine into the repository, with all that it needs, and points the task's ref at it.
+/// Copies a commit from the quarantine into the repository, with all that it needs, and points the task's ref
+/// at it.
 pub fn bring_in(
     repository: &Repository,
     quarantine: &Quarantine,

@@ -1,9 +1,9 @@
-//! Is somebody writing into this file? Asked by a read lease: the kernel refuses it while any descriptor (or, on most file
-//! systems, any shared mapping) has the file open for writing.
+//! Is somebody writing into this file? Asked by a read lease: the kernel refuses it while any descriptor (or,
+//! on most file systems, any shared mapping) has the file open for writing.
 //!
-//! This is the one file with `unsafe` code: `F_SETLEASE` has no safe wrapper. The calls pass integers only. The signal that the
-//! kernel sends to a lease holder when somebody wants to write is set to one that is ignored by default: SIGIO, the
-//! usual one, would end the process.
+//! This is the one file with `unsafe` code: `F_SETLEASE` has no safe wrapper. The calls pass integers only.
+//! The signal that the kernel sends to a lease holder when somebody wants to write is set to one that is
+//! ignored by default: SIGIO, the usual one, would end the process.
 
 #![expect(unsafe_code, reason = "fcntl(F_SETLEASE) has no safe wrapper; only integers are passed")]
 
@@ -14,7 +14,6 @@ use std::os::fd::AsRawFd;
 /// `F_SETSIG` of `asm-generic/fcntl.h`; the libc crate does not name it.
 const F_SETSIG: i32 = 10;
 
-/// What asking brought.
 #[derive(Debug)]
 pub enum Asked {
     /// Nobody writes; nobody can begin to while the lease is held.
@@ -22,7 +21,7 @@ pub enum Asked {
     /// Somebody has it open for writing.
     Writing,
     /// It cannot be asked here (another owner, a file system without leases).
-    CannotAsk(io::Error),
+    CannotAsk,
 }
 
 /// A read lease. Dropping it lets writers in again.
@@ -33,25 +32,23 @@ pub struct Lease {
 }
 
 /// Asks for a lease on a file that is open for reading only.
-#[must_use]
 pub fn ask(file: &File) -> Asked {
     let file = match file.try_clone() {
         Ok(file) => file,
-        Err(e) => return Asked::CannotAsk(e),
+        Err(_) => return Asked::CannotAsk,
     };
-    if let Err(e) = control(&file, F_SETSIG, libc::SIGURG) {
-        return Asked::CannotAsk(e);
+    if control(&file, F_SETSIG, libc::SIGURG).is_err() {
+        return Asked::CannotAsk;
     }
     match control(&file, libc::F_SETLEASE, libc::F_RDLCK) {
         Ok(_) => Asked::Held(Lease { file }),
         Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Asked::Writing,
-        Err(e) => Asked::CannotAsk(e),
+        Err(_) => Asked::CannotAsk,
     }
 }
 
 impl Lease {
     /// True while no writer waits for the lease to end. To be asked after the bytes were read.
-    #[must_use]
     pub fn undisturbed(&self) -> bool {
         control(&self.file, libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
     }
@@ -64,7 +61,8 @@ impl Drop for Lease {
 }
 
 fn control(file: &File, command: i32, argument: i32) -> io::Result<i32> {
-    // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands take an integer, no pointer.
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands take an integer,
+    // no pointer.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
         -1 => Err(io::Error::last_os_error()),
         answer => Ok(answer),

@@ -1,4 +1,5 @@
-//! What a candidate may be, whatever way it came: inside the scope, no submodule changed, no link out of the tree.
+//! What a candidate may be, whatever way it came: inside the scope, no submodule changed, no link out of the
+//! tree.
 
 use super::objects::Objects;
 use super::tree::{self, TreeDifference, TreeFile};
@@ -27,7 +28,6 @@ impl std::fmt::Debug for Limits<'_> {
 
 impl Limits<'_> {
     /// The refusal of a path outside the scope.
-    #[must_use]
     pub fn outside(&self, path: &RepoPath) -> Option<Failure> {
         if (self.allowed)(path) {
             return None;
@@ -48,7 +48,6 @@ impl Limits<'_> {
     }
 
     /// The refusal of too many bytes.
-    #[must_use]
     pub fn too_much(&self, path: &RepoPath, bytes: u64) -> Option<Failure> {
         let limit = self.artifact_bytes?;
         (bytes > limit).then(|| {
@@ -66,7 +65,6 @@ impl Limits<'_> {
 }
 
 /// A refusal that rests on a rule, not on the scope's patterns.
-#[must_use]
 pub fn refusal(path: &str, rule: &str) -> Failure {
     Failure::new(Code::ScopeViolation, format!("{path} is refused: {rule}"))
         .subject(path)

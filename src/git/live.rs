@@ -1,9 +1,9 @@
 //! Facts of the touched paths in the live tree, and the bytes that a delivery will write there.
 //!
-//! Only the paths of the patch are looked at, and each by its content: the stat cache, `assume-unchanged` and `skip-worktree` prove nothing.
-//! Everything is found from an open descriptor of the top, without following a link. What counts as equal is git's own answer, by the
-//! attributes of the tree that the change was made for; what is written follows the attributes of the tree that it leads to.
-//! Nothing here changes anything.
+//! Only the paths of the patch are looked at, and each by its content: the stat cache, `assume-unchanged` and
+//! `skip-worktree` prove nothing. Everything is found from an open descriptor of the top, without following a
+//! link. What counts as equal is git's own answer, by the attributes of the tree that the change was made
+//! for; what is written follows the attributes of the tree that it leads to. Nothing here changes anything.
 
 mod content;
 mod endings;
@@ -31,13 +31,11 @@ use std::path::Path;
 /// What a comparison rests on.
 #[derive(Debug)]
 pub struct Terms<'a> {
-    /// The repository.
     pub repository: &'a Repository,
     /// Where blobs of the candidate lie.
     pub quarantine: Option<&'a Quarantine>,
     /// The top of the live tree.
     pub top: &'a Path,
-    /// The change.
     pub changes: &'a [Change],
     /// The tree whose attributes count for what is there: the base (for `undo`: the candidate).
     pub before_tree: &'a ObjectId,
@@ -63,7 +61,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// From the repository's configuration.
     pub fn read(repository: &Repository) -> Result<Self> {
         let config = repository.configuration()?;
         Ok(Self {
@@ -132,7 +129,6 @@ impl Former {
 }
 
 /// The bytes of one preimage in a stored blob.
-#[must_use]
 pub fn part(all: &[u8], kept: &Kept) -> Option<Vec<u8>> {
     let start = usize::try_from(kept.offset).ok()?;
     let end = start.checked_add(usize::try_from(kept.length).ok()?)?;
@@ -151,7 +147,6 @@ fn sha256_of(raw: &Raw) -> Option<Sha256> {
 pub struct LiveBytes {
     /// The bytes on disk; for a link its target.
     pub bytes: Vec<u8>,
-    /// Their digest.
     pub sha256: Sha256,
 }
 
@@ -175,7 +170,8 @@ pub struct Materials {
     pub(super) bodies: Vec<Option<Body>>,
 }
 
-/// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file cannot be read.
+/// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file
+/// cannot be read.
 pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
     refuse_link_files(terms)?;
     let top = Top::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
@@ -244,7 +240,8 @@ pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materia
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
 
-/// Stores what the survey found at these paths in the quarantine, as git would with the attributes of a tree; `None` where nothing lies that git could store.
+/// Stores what the survey found at these paths in the quarantine, as git would with the attributes of a tree;
+/// `None` where nothing lies that git could store.
 pub fn store(
     terms: &Terms<'_>,
     survey: &Survey,

@@ -1,6 +1,8 @@
-//! The live tree as a starting point: its uncommitted work as a tree, and what a task's worktree will lack of it.
+//! The live tree as a starting point: its uncommitted work as a tree, and what a task's worktree will lack of
+//! it.
 //!
-//! The user's index is copied, never written; objects go to the quarantine. The user's own filters run, as with `git add`.
+//! The user's index is copied, never written; objects go to the quarantine. The user's own filters run, as
+//! with `git add`.
 
 use super::command::Git;
 use super::convert::Conversions;
@@ -169,7 +171,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// The user may be saving just now: a file that is cut short or gone while git reads it is listed and read anew.
+    /// The user may be saving just now: a file that is cut short or gone while git reads it is listed and
+    /// read anew.
     fn add_patiently(&self) -> Result<()> {
         for _ in 0..PATIENCE {
             match self.add() {

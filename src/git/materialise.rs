@@ -1,8 +1,8 @@
 //! Brings a directory from the files that it holds to the files of a tree, touching only the difference.
 //!
-//! Nothing of the tree runs and nothing is followed: files are created exclusively, beneath descriptors. What was written is
-//! remembered with the stamp of each file ([`Held`]), and the last write lies in an earlier tick of the clock than anything that comes
-//! later, so a later change always shows in the stamp.
+//! Nothing of the tree runs and nothing is followed: files are created exclusively, beneath descriptors. What
+//! was written is remembered with the stamp of each file ([`Held`]), and the last write lies in an earlier
+//! tick of the clock than anything that comes later, so a later change always shows in the stamp.
 
 use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
 use super::convert::{Conversions, Drivers};
@@ -28,7 +28,6 @@ const WORTH_THREADS: usize = 256;
 pub struct HeldFile {
     /// Its mode in the tree.
     pub mode: Mode,
-    /// Its object.
     pub id: ObjectId,
     /// What the conversion to checkout bytes depended on; empty where there was none.
     pub conversion: String,
@@ -63,7 +62,6 @@ impl<'de> Deserialize<'de> for Held {
 /// Whether what is written may be written again by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permissions {
-    /// By the user's umask.
     Writable,
     /// Files without any write bit; directories stay writable.
     ReadOnly,
@@ -81,7 +79,6 @@ pub struct AttributeTrees<'a> {
 /// Files with attributes of their own.
 #[derive(Debug, Clone, Copy)]
 pub struct Apart<'a> {
-    /// The files.
     pub paths: &'a BTreeSet<&'a RepoPath>,
     /// The tree whose attributes count for them.
     pub tree: &'a ObjectId,
@@ -89,7 +86,6 @@ pub struct Apart<'a> {
 
 impl<'a> AttributeTrees<'a> {
     /// One tree for every file.
-    #[must_use]
     pub fn all_of(tree: &'a ObjectId) -> Self {
         Self { tree, apart: None }
     }
@@ -104,7 +100,6 @@ impl<'a> AttributeTrees<'a> {
 pub enum What {
     /// Other content, metadata or type.
     Changed,
-    /// It is gone.
     Removed,
     /// It was not written by us.
     Added,
@@ -112,8 +107,8 @@ pub enum What {
 
 /// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see [`altered`]).
 ///
-/// `progress` hears of files written and files to write. A path that is in the way is an error that names it, and so is a
-/// failing driver; the directory then holds a part.
+/// `progress` hears of files written and files to write. A path that is in the way is an error that names it,
+/// and so is a failing driver; the directory then holds a part.
 #[expect(clippy::too_many_arguments, reason = "each is one independent fact of the job")]
 pub fn bring(
     conversions: &Conversions,
@@ -172,8 +167,9 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
     Ok(())
 }
 
-/// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may be. `.git` at the top is not
-/// looked at. Any other spelling of it is no path that a tree could hold, so it can only be something that was added.
+/// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may
+/// be. `.git` at the top is not looked at. Any other spelling of it is no path that a tree could hold, so it
+/// can only be something that was added.
 pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -223,7 +219,6 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
 }
 
 /// True where a pattern covers all that can be beneath a directory, so that nobody need go in.
-#[must_use]
 pub fn covers(scope: &Scope, folder: &RepoPath) -> bool {
     let Ok(name) = std::str::from_utf8(folder.as_bytes()) else { return false };
     scope.patterns().iter().any(|p| p.strip_suffix("/**").or_else(|| p.strip_suffix('/')) == Some(name))
@@ -421,7 +416,8 @@ mod tests {
         assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\r\ny\r\n");
         assert_eq!(std::fs::read_link(bench.dir.join("link")).expect("reads"), Path::new("../nowhere"));
         assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
-        // A file becomes a directory and a directory a file; the attributes change the bytes of an unchanged blob.
+        // A file becomes a directory and a directory a file; the attributes change the bytes of an unchanged
+        // blob.
         std::fs::remove_dir_all(home.top().join("a")).expect("removed");
         home.remove("link");
         home.write("a", b"file now\n");

@@ -1,7 +1,9 @@
-//! A candidate carried over to another base: three-way, path by path, in memory, and only for the paths that it changes.
+//! A candidate carried over to another base: three-way, path by path, in memory, and only for the paths that
+//! it changes.
 //!
-//! Renames are not guessed: a change lands in the file that it was made for or nowhere. Lines are merged as git merges them; a file that
-//! its owners declared unmergeable (`-merge`, `binary`, a merge driver of their own) is a conflict where both sides changed it.
+//! Renames are not guessed: a change lands in the file that it was made for or nowhere. Lines are merged as
+//! git merges them; a file that its owners declared unmergeable (`-merge`, `binary`, a merge driver of their
+//! own) is a conflict where both sides changed it.
 
 use super::command::Git;
 use super::convert::Conversions;
@@ -20,9 +22,7 @@ use std::path::Path;
 /// How the sides are called in conflict markers.
 #[derive(Debug, Clone, Copy)]
 pub struct Labels<'a> {
-    /// The new base.
     pub theirs: &'a str,
-    /// The candidate.
     pub ours: &'a str,
 }
 
@@ -47,7 +47,6 @@ pub struct Outcome {
 /// A path where both sides changed the same thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
-    /// The path.
     pub path: RepoPath,
     /// What the new base has there.
     pub theirs: Option<(Mode, ObjectId)>,
@@ -55,7 +54,8 @@ pub struct MergeConflict {
     pub marked: bool,
 }
 
-/// Merges lines as git does; `None` where one of the versions is no text. `folder` is a private place for what git reads.
+/// Merges lines as git does; `None` where one of the versions is no text. `folder` is a private place for
+/// what git reads.
 pub fn lines(
     repository: &Repository,
     folder: &Path,
@@ -115,7 +115,8 @@ pub fn carry_over(
     Ok(Outcome { tree: index.write_tree()?, conflicts })
 }
 
-/// The paths that the candidate deletes and the new base still has unchanged: what is in conflict stays and makes no room.
+/// The paths that the candidate deletes and the new base still has unchanged: what is in conflict stays and
+/// makes no room.
 fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result<BTreeSet<&'c RepoPath>> {
     let mut gone = BTreeSet::new();
     for change in changes.iter().filter(|change| change.new.is_none()) {
@@ -194,7 +195,8 @@ impl Work<'_> {
         Ok(Carried::Entry(Some((*mode, id))))
     }
 
-    /// True where the new base has a directory at the path, or a file where one of its directories has to be, that the candidate does not remove.
+    /// True where the new base has a directory at the path, or a file where one of its directories has to be,
+    /// that the candidate does not remove.
     fn is_in_the_way(&self, path: &RepoPath) -> Result<bool> {
         for above in path.ancestors() {
             if tree::entry(&self.objects, self.onto, &above)?.is_some() && !self.deleted.contains(&above) {

@@ -1,16 +1,19 @@
 //! Everything that reads or writes git data or a working tree.
 //!
-//! - Running git and reading objects: `command` (the only way to start it), `repository`, `config`, `objects`, `tree`, `private_index`, `user_index`.
-//! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`, `live_base`, `keep`.
+//! - Running git and reading objects: `command` (the only way to start it), `repository`, `config`,
+//!   `objects`, `tree`, `private_index`, `user_index`.
+//! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`,
+//!   `live_base`, `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
-//! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a remote),
-//!   `address` (which parts of a remote's address are secret).
-//! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` and `attributes` for what git does to bytes on
-//!   the way.
+//! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a
+//!   remote), `address` (which parts of a remote's address are secret).
+//! - From a tree to files: `materialise`, `slot`, and `convert` with `drivers` and `attributes` for what git
+//!   does to bytes on the way.
 //! - A worker's own edit of its worktree, byte for byte: `edit`.
 //! - What lies around a task: `tripwire` looks at it.
-//! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`, `fsops` and `lease` are their tools:
-//!   everything by descriptors, no link followed. `index_write` changes entries of the user's index, for `apply` alone.
+//! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`,
+//!   `fsops` and `lease` are their tools: everything by descriptors, no link followed. `index_write` changes
+//!   entries of the user's index, for `apply` alone.
 
 pub mod address;
 pub mod advance;
@@ -47,6 +50,6 @@ pub mod tripwire;
 pub mod user_index;
 pub mod worktree;
 
-pub use command::{Environment, Git, Output};
+pub use command::{Environment, Git};
 pub use objects::{Objects, Quarantine};
 pub use repository::{Caller, Repository};

@@ -1,7 +1,8 @@
 //! Reading git objects, behind one small interface with two implementations.
 //!
-//! libgit2 answers in process and is used wherever it can: SHA-1 objects in a plain object directory. A kept `git cat-file
-//! --batch` answers for everything else (SHA-256, a partial clone that must fetch, alternates that libgit2 does not follow).
+//! libgit2 answers in process and is used wherever it can: SHA-1 objects in a plain object directory. A kept
+//! `git cat-file --batch` answers for everything else (SHA-256, a partial clone that must fetch, alternates
+//! that libgit2 does not follow).
 
 use super::command::Conversation;
 use super::repository::Repository;
@@ -14,7 +15,6 @@ use std::path::PathBuf;
 /// Where a task's own objects lie until a delivery brings them into the repository.
 #[derive(Debug, Clone)]
 pub struct Quarantine {
-    /// The task's object directory.
     pub objects: PathBuf,
     /// The repository's, seen as an alternate.
     pub repository_objects: PathBuf,
@@ -27,7 +27,6 @@ pub struct TreeEntry {
     pub name: Vec<u8>,
     /// `None` for a subtree.
     pub mode: Option<Mode>,
-    /// The object.
     pub id: ObjectId,
 }
 
@@ -64,8 +63,6 @@ impl Objects {
         Ok(Self { fast, slow: RefCell::new(None), start, format })
     }
 
-    /// The repository's hash function.
-    #[must_use]
     pub fn format(&self) -> ObjectFormat {
         self.format
     }
@@ -153,7 +150,8 @@ fn check_kind(id: &ObjectId, wanted: &str, found: &str, bytes: Vec<u8>) -> Resul
         .expected(wanted, found))
 }
 
-/// Entries of a raw tree: `mode SP name NUL id` each. `None` where it is cut or has a mode that git does not write.
+/// Entries of a raw tree: `mode SP name NUL id` each. `None` where it is cut or has a mode that git does not
+/// write.
 fn parse_tree(mut raw: &[u8], id_len: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !raw.is_empty() {

@@ -1,10 +1,11 @@
-//! A candidate from a patch that somebody brings: a git patch, a mailbox, or a plain unified diff, applied to the base tree and to
-//! nothing else.
+//! A candidate from a patch that somebody brings: a git patch, a mailbox, or a plain unified diff, applied to
+//! the base tree and to nothing else.
 //!
-//! What holds: the patch was made for this very base. The ids on its `index` lines are those of the base, and every hunk stands at the
-//! very line that it names. Git applies it on a private index, this module applies it on its own, and both must come to the same
-//! tree; so a text that two readers understand differently is refused. Sections are taken in the order of the text: where a path comes
-//! up again, in the next mail or in the same text, the earlier sections make the state that the later ones are held against.
+//! What holds: the patch was made for this very base. The ids on its `index` lines are those of the base, and
+//! every hunk stands at the very line that it names. Git applies it on a private index, this module applies
+//! it on its own, and both must come to the same tree; so a text that two readers understand differently is
+//! refused. Sections are taken in the order of the text: where a path comes up again, in the next mail or in
+//! the same text, the earlier sections make the state that the later ones are held against.
 //!
 //! A patch that is sound but changes nothing gives a capture without changes, as an untouched worktree does.
 
@@ -25,8 +26,8 @@ use view::TreeView;
 
 /// Applies a patch to the base tree. The objects that it makes go to the quarantine.
 ///
-/// Refusals: `patch.invalid` (it cannot be read, or does not apply exactly), `version.conflict` (it was made for another base),
-/// `scope.violation` (a path, link or mode that is not allowed), `budget.exhausted`.
+/// Refusals: `patch.invalid` (it cannot be read, or does not apply exactly), `version.conflict` (it was made
+/// for another base), `scope.violation` (a path, link or mode that is not allowed), `budget.exhausted`.
 pub fn take(
     repository: &Repository,
     quarantine: &Quarantine,

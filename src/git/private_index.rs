@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// One change of an index: `None` removes the path.
 pub type Entry = (RepoPath, Option<(Mode, ObjectId)>);
 
-/// Changes in the form of `update-index -z --index-info`; removals come first, so that a file can become a directory.
-#[must_use]
+/// Changes in the form of `update-index -z --index-info`; removals come first, so that a file can become a
+/// directory.
 pub fn index_info(format: ObjectFormat, entries: &[Entry]) -> Vec<u8> {
     let zero = "0".repeat(format.hex_len());
     let mut input = Vec::new();
@@ -47,8 +47,8 @@ impl<'a> PrivateIndex<'a> {
         Ok(index)
     }
 
-    /// Likewise, in a git directory of our own, where neither configuration nor attributes of the user, the system or the
-    /// repository are seen: what git writes or accepts there depends on the objects alone.
+    /// Likewise, in a git directory of our own, where neither configuration nor attributes of the user, the
+    /// system or the repository are seen: what git writes or accepts there depends on the objects alone.
     pub fn isolated(repository: &'a Repository, quarantine: &'a Quarantine, tree: &ObjectId) -> Result<Self> {
         let mut index = Self::empty(repository, quarantine)?;
         let room = index.folder.path().join("git");
@@ -83,13 +83,11 @@ impl<'a> PrivateIndex<'a> {
     }
 
     /// A call on it. The work tree is an empty directory.
-    #[must_use]
     pub fn git(&self) -> Git {
         self.git_on(&self.folder.path().join("empty"))
     }
 
     /// A call on it with a work tree.
-    #[must_use]
     pub fn git_on(&self, work_tree: &Path) -> Git {
         let git = match &self.room {
             None => self.repository.git(),
@@ -111,7 +109,6 @@ impl<'a> PrivateIndex<'a> {
     }
 
     /// A private directory for files that belong to this work.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -125,7 +122,6 @@ impl<'a> PrivateIndex<'a> {
         self.folder.path().join("index")
     }
 
-    /// Changes entries.
     pub fn update(&self, entries: &[Entry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
@@ -142,7 +138,6 @@ impl<'a> PrivateIndex<'a> {
     }
 
     /// Conversions on the same repository and quarantine.
-    #[must_use]
     pub fn conversions(&self) -> Conversions<'a> {
         Conversions { repository: self.repository, quarantine: Some(self.quarantine) }
     }

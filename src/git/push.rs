@@ -1,5 +1,6 @@
-//! Pushing and asking: what git is told, and what its answers mean. Nothing is run here: a push has a time limit and a tree of processes
-//! (ssh, helpers) that has to end with it, so that the calls are handed to whoever supervises them.
+//! Pushing and asking: what git is told, and what its answers mean. Nothing is run here: a push has a time
+//! limit and a tree of processes (ssh, helpers) that has to end with it, so that the calls are handed to
+//! whoever supervises them.
 
 use super::address;
 use super::command::{Call, Git};
@@ -63,7 +64,8 @@ impl Target {
         }
     }
 
-    /// The remote of an earlier plan. Where its address held a secret, that is taken from the configuration again.
+    /// The remote of an earlier plan. Where its address held a secret, that is taken from the configuration
+    /// again.
     pub fn again(repository: &Repository, recorded: &Remote) -> Result<Self> {
         match Self::find(repository, Some(&recorded.name)) {
             Ok(found) if found.remote == *recorded => Ok(found),
@@ -87,8 +89,9 @@ impl Target {
         Self { remote, url, alias: format!("tender-{number:016x}:/") }
     }
 
-    /// A call to which the address is known by its alias. An address from git has been rewritten by `url.*.insteadOf` already, and handed
-    /// to it again as it is it would be once more: what is pushed to would not be what is recorded.
+    /// A call to which the address is known by its alias. An address from git has been rewritten by
+    /// `url.*.insteadOf` already, and handed to it again as it is it would be once more: what is pushed to
+    /// would not be what is recorded.
     fn git(&self, git: Git) -> Git {
         ["insteadOf", "pushInsteadOf"].into_iter().fold(git, |git, rule| {
             git.setting_from(&format!("url.{}.{rule}", self.url), "GIT_TENDER_ADDRESS", &self.alias)
@@ -96,14 +99,12 @@ impl Target {
     }
 
     /// What must not be seen in any output.
-    #[must_use]
     pub fn secrets(&self) -> Vec<Vec<u8>> {
         address::secrets(&self.url)
     }
 }
 
 /// The push: one ref, only from the recorded value, nothing beside it.
-#[must_use]
 pub fn push(repository: &Repository, target: &Target, publication: &Publication, options: &[String]) -> Call {
     let reference = publication.reference();
     let new = publication.new.as_ref().map_or("", ObjectId::as_str);
@@ -123,13 +124,11 @@ pub fn push(repository: &Repository, target: &Target, publication: &Publication,
 }
 
 /// The question what the ref names now.
-#[must_use]
 pub fn ask(repository: &Repository, target: &Target, reference: &str) -> Call {
     target.git(repository.git()).args(["ls-remote", "--"]).arg(&target.alias).arg(reference).into_call()
 }
 
 /// Brings what the ref names now into the quarantine; no ref and no FETCH_HEAD is written.
-#[must_use]
 pub fn fetch(repository: &Repository, quarantine: &Quarantine, target: &Target, reference: &str) -> Call {
     let options = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"];
     let git = target.git(repository.git()).objects(quarantine).arg("fetch").args(options);
@@ -159,7 +158,6 @@ pub enum Said {
 }
 
 /// Reads the answer of `git push --porcelain`.
-#[must_use]
 pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> Said {
     let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
     let line = stdout.lines().find_map(|line| {
@@ -183,13 +181,15 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
     }
 }
 
-/// True where git itself gave up before it sent anything. The words of the server, which it passes on, come only once something was.
+/// True where git itself gave up before it sent anything. The words of the server, which it passes on, come
+/// only once something was.
 fn cannot(stderr: &str) -> bool {
     let mut before = stderr.lines().take_while(|line| !line.starts_with("remote:"));
     before.any(|line| line.starts_with("fatal: the receiving end does not support "))
 }
 
-/// True where the door was not opened, so that nothing was sent: git's own words or ssh's, never those of the server's hooks.
+/// True where the door was not opened, so that nothing was sent: git's own words or ssh's, never those of the
+/// server's hooks.
 fn turned_away(stderr: &str) -> bool {
     const WORDS: [&str; 6] = [
         "Authentication failed for",
@@ -205,7 +205,6 @@ fn turned_away(stderr: &str) -> bool {
 }
 
 /// What was said on standard error, without what git says of itself.
-#[must_use]
 pub fn spoken(stderr: &str) -> String {
     const OWN: [&str; 3] = ["hint:", "To ", "error: failed to push some refs"];
     let kept = stderr.lines().filter(|line| !OWN.iter().any(|own| line.starts_with(own)));

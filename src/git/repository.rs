@@ -1,7 +1,8 @@
 //! Which repository a call means, and what is known of it without reading its content.
 //!
 //! `-C` wins over `GIT_DIR`, `GIT_DIR` over the current folder. Inside a task's worktree the way back is the
-//! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten that one.
+//! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten
+//! that one.
 
 use super::command::{Environment, Git, absolute};
 use super::config::Config;
@@ -130,7 +131,6 @@ impl Repository {
     }
 
     /// A git call on this repository.
-    #[must_use]
     pub fn git(&self) -> Git {
         Git::new(&self.environment, Some(&self.git_dir))
     }
@@ -141,19 +141,16 @@ impl Repository {
     }
 
     /// The environment that git gets.
-    #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
     /// The git directory of the working tree that was meant (a linked worktree has its own).
-    #[must_use]
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
 
     /// The git directory that all worktrees share.
-    #[must_use]
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
     }
@@ -177,19 +174,15 @@ impl Repository {
     }
 
     /// The task whose worktree the call came from.
-    #[must_use]
     pub fn task(&self) -> Option<&str> {
         self.task.as_deref()
     }
 
-    /// How objects are named.
-    #[must_use]
     pub fn format(&self) -> ObjectFormat {
         self.format
     }
 
     /// The id of the empty tree.
-    #[must_use]
     pub fn empty_tree(&self) -> &'static str {
         match self.format {
             ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -198,7 +191,6 @@ impl Repository {
     }
 
     /// Where the repository's own objects lie.
-    #[must_use]
     pub fn objects_dir(&self) -> PathBuf {
         self.common_dir.join("objects")
     }
@@ -243,7 +235,8 @@ fn is_bare(environment: &Environment, git_dir: &Path) -> bool {
     answer.is_ok_and(|output| output.line() == "true")
 }
 
-/// The working tree that belongs to a git directory by its place, without asking git (which would take the current folder).
+/// The working tree that belongs to a git directory by its place, without asking git (which would take the
+/// current folder).
 fn top_of(git_dir: &Path) -> Option<PathBuf> {
     if let Ok(link) = std::fs::read(git_dir.join("gitdir")) {
         let link = PathBuf::from(OsStr::from_bytes(link.trim_ascii_end()));

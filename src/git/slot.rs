@@ -1,11 +1,12 @@
 //! Slots: kept directories that each hold exactly one verifier's view of one tree.
 //!
-//! A slot is brought from what it holds to what is needed by the difference, so a run on a large repository costs what
-//! changed. It is ours alone while its lock is held. From the moment it is taken it counts as dirty, until it is given
-//! back in order; a dirty slot, or one from before the machine's last start, is emptied before it is used again.
+//! A slot is brought from what it holds to what is needed by the difference, so a run on a large repository
+//! costs what changed. It is ours alone while its lock is held. From the moment it is taken it counts as
+//! dirty, until it is given back in order; a dirty slot, or one from before the machine's last start, is
+//! emptied before it is used again.
 //!
-//! What a verifier left in its scratch serves the same owner's next run. Another owner finds it removed: a candidate's
-//! build could have planted in it what judges the next candidate.
+//! What a verifier left in its scratch serves the same owner's next run. Another owner finds it removed: a
+//! candidate's build could have planted in it what judges the next candidate.
 
 use super::beneath::{Dir, kind, remove_content, walk};
 use super::command::{Environment, Git};
@@ -38,7 +39,6 @@ pub struct Places<'a> {
 /// How a slot is filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'a> {
-    /// The repository's conversions.
     pub conversions: &'a Conversions<'a>,
     /// The trees whose attributes count.
     pub attributes: AttributeTrees<'a>,
@@ -49,11 +49,9 @@ pub struct Filling<'a> {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct State {
-    /// Whose scratch it is.
     owner: String,
     /// The start of the machine in which it was written.
     boot: String,
-    /// What it holds.
     held: Held,
     /// The listing that the index of its git directory has.
     index: Option<Sha256>,
@@ -78,8 +76,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Takes a free slot of a verifier, one of the same owner's where there is one. Where all are in use it waits for
-    /// the first, at most as long as for any lock.
+    /// Takes a free slot of a verifier, one of the same owner's where there is one. Where all are in use it
+    /// waits for the first, at most as long as for any lock.
     pub fn take(places: &Places<'_>, verifier: &str, owner: &str, format: ObjectFormat) -> Result<Self> {
         create_private_dir(places.slots)?;
         let name = |n: usize| format!("{verifier}-{n}");
@@ -137,12 +135,12 @@ impl Slot {
     }
 
     /// The directory that holds the view.
-    #[must_use]
     pub fn tree(&self) -> PathBuf {
         self.folder.join("tree")
     }
 
-    /// Brings the slot to these files (sorted by path bytes), read-only, with a git directory that lists them.
+    /// Brings the slot to these files (sorted by path bytes), read-only, with a git directory that lists
+    /// them.
     pub fn show(
         &mut self,
         environment: &Environment,
@@ -195,7 +193,6 @@ impl Slot {
     }
 
     /// What the setup was last made from; `None` where there is none, or where it was removed since.
-    #[must_use]
     pub fn setup(&self) -> Option<Sha256> {
         self.state.setup
     }
@@ -205,7 +202,8 @@ impl Slot {
         self.state.setup = made_from;
     }
 
-    /// A run of this candidate begins. True where the runs of another one may have left something in the scratch.
+    /// A run of this candidate begins. True where the runs of another one may have left something in the
+    /// scratch.
     pub fn serves(&mut self, tree: &ObjectId) -> bool {
         self.state.makers.insert(tree.to_string());
         self.state.makers.len() > 1
@@ -254,8 +252,8 @@ impl Slot {
         })
     }
 
-    /// A git directory with an index and nothing else, for tools that ask git which files there are. It is made beside
-    /// the store, where no verifier was, and copied each time.
+    /// A git directory with an index and nothing else, for tools that ask git which files there are. It is
+    /// made beside the store, where no verifier was, and copied each time.
     fn make_git_directory(&mut self, environment: &Environment, files: &[TreeFile]) -> Result<()> {
         let listing: Vec<(&RepoPath, &str, &ObjectId)> =
             files.iter().map(|file| (&file.path, file.mode.as_str(), &file.id)).collect();
@@ -364,7 +362,7 @@ mod tests {
             let files = tree::files(&repository.objects(None).expect("opens"), tree).expect("lists");
             let conversions = Conversions { repository: &repository, quarantine: None };
             let attributes = AttributeTrees::all_of(tree);
-            let filling = Filling { conversions: &conversions, attributes, drivers: &Drivers::None };
+            let filling = Filling { conversions: &conversions, attributes, drivers: &Drivers::Named(&[]) };
             slot.show(repository.environment(), &filling, &files, &|_, _| {}).expect("shows");
         }
     }

@@ -10,22 +10,16 @@ use crate::error::Result;
 /// One file, link or gitlink of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Where it is.
     pub path: RepoPath,
-    /// What it is.
     pub mode: Mode,
-    /// Its content.
     pub id: ObjectId,
 }
 
 /// A path that differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeDifference {
-    /// The path.
     pub path: RepoPath,
-    /// In the first tree.
     pub old: Option<(Mode, ObjectId)>,
-    /// In the second tree.
     pub new: Option<(Mode, ObjectId)>,
 }
 

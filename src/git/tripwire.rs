@@ -1,7 +1,9 @@
-//! Looking at what lies around a task: shared configuration, hooks, `info/`, branches, the stash, HEAD and index of the live tree.
+//! Looking at what lies around a task: shared configuration, hooks, `info/`, branches, the stash, HEAD and
+//! index of the live tree.
 //!
-//! Nothing is written, and nothing of it is run. The cost grows with the number of branches and hooks, not with that of files: a file that is as it was
-//! when it was looked at before is not read by git again, and an index that was not written is not read at all.
+//! Nothing is written, and nothing of it is run. The cost grows with the number of branches and hooks, not
+//! with that of files: a file that is as it was when it was looked at before is not read by git again, and an
+//! index that was not written is not read at all.
 
 use super::address::shown;
 use super::objects::Quarantine;
@@ -25,13 +27,13 @@ pub struct Place<'a> {
     pub home: &'a Repository,
     /// Where the base's objects may lie.
     pub quarantine: &'a Quarantine,
-    /// The task's base.
     pub base: &'a ObjectId,
 }
 
 /// Longest part of a hook or an `info/` file that is digested, in bytes; its length counts in any case.
 const MOST_DIGESTED: u64 = 1 << 20;
-/// How many files of a directory are looked at, by name: somebody may have named a huge one as that of the hooks.
+/// How many files of a directory are looked at, by name: somebody may have named a huge one as that of the
+/// hooks.
 const MOST_FILES: usize = 500;
 
 /// Looks. What is told by `before` to be the same is taken from there.
@@ -100,7 +102,8 @@ fn keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BTreeMap<
     Ok(values.into_iter().map(|(key, value)| (key, Sha256::of(&value))).collect())
 }
 
-/// The directory that the user's own git takes hooks from. Ours are switched off on the command line, which does not count here.
+/// The directory that the user's own git takes hooks from. Ours are switched off on the command line, which
+/// does not count here.
 fn hooks_at(home: &Repository) -> Result<PathBuf> {
     let said = home
         .git()

@@ -8,8 +8,8 @@ use crate::domain::repo_path::RepoPath;
 use crate::domain::task::IndexDifference;
 use crate::error::{Failure, Result};
 
-/// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by path bytes. Entries that are only intended to be added do
-/// not count as entries.
+/// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by
+/// path bytes. Entries that are only intended to be added do not count as entries.
 pub fn differences(
     repository: &Repository,
     quarantine: &Quarantine,

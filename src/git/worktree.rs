@@ -1,8 +1,9 @@
 //! Task worktrees: where they lie, how one is made and removed.
 //!
-//! They lie outside the repository, beside each other, with a `.repository` file that names the git directory they belong to: the way back
-//! that a worker cannot bend. `git worktree add` registers one without a checkout, and our own writer fills it, so nothing of the tree runs.
-//! A marker in the task's directory lasts from before the first byte to after the last: what a crash left half-made is known and cleared.
+//! They lie outside the repository, beside each other, with a `.repository` file that names the git directory
+//! they belong to: the way back that a worker cannot bend. `git worktree add` registers one without a
+//! checkout, and our own writer fills it, so nothing of the tree runs. A marker in the task's directory lasts
+//! from before the first byte to after the last: what a crash left half-made is known and cleared.
 
 use super::beneath::{Dir, remove_content};
 use super::command::{Git, absolute};
@@ -26,7 +27,8 @@ const MARKER: &str = "making-worktree";
 /// How often a worktree is registered anew that somebody's gc got in the way of.
 const RETRIES: usize = 10;
 
-/// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would make.
+/// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would
+/// make.
 pub fn worktree_root(repository: &Repository) -> Result<PathBuf> {
     let (folder, name) = wanted_root(repository)?;
     for number in 1u32.. {
@@ -41,7 +43,6 @@ pub fn worktree_root(repository: &Repository) -> Result<PathBuf> {
     Err(Failure::internal("no name for the worktree folder is free"))
 }
 
-/// Likewise, and makes it.
 pub fn make_root(repository: &Repository) -> Result<PathBuf> {
     for _ in 0..100 {
         let root = worktree_root(repository)?;
@@ -116,7 +117,8 @@ fn is_usable(root: &Path, common_dir: &Path) -> Result<bool> {
             if root.symlink_metadata().is_err() {
                 return Ok(true);
             }
-            // A crash may have left it without its note; someone's folder with other things in it is left alone.
+            // A crash may have left it without its note; someone's folder with other things in it is left
+            // alone.
             let entries = std::fs::read_dir(root);
             Ok(entries.is_ok_and(|mut all| {
                 all.all(|e| e.is_ok_and(|e| e.file_name().as_bytes().starts_with(b".new-")))
@@ -129,24 +131,25 @@ fn is_usable(root: &Path, common_dir: &Path) -> Result<bool> {
 /// What a worktree is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'a> {
-    /// The repository.
     pub repository: &'a Repository,
     /// The task's quarantine; it lies in the task's directory.
     pub quarantine: &'a Quarantine,
-    /// The task.
     pub task: &'a str,
     /// Where the worktree goes: the root and the task's id.
     pub path: &'a Path,
     /// The commit that its HEAD is detached at; `None` in a repository without any.
     pub base_commit: Option<&'a ObjectId>,
-    /// What it holds. Where that is not the commit's tree, it is copied into the repository under the task's `base` ref.
+    /// What it holds. Where that is not the commit's tree, it is copied into the repository under the task's
+    /// `base` ref.
     pub tree: &'a ObjectId,
 }
 
-/// Makes a task's worktree and gives what it holds. `lock` is taken around the changes of git's worktree registry.
+/// Makes a task's worktree and gives what it holds. `lock` is taken around the changes of git's worktree
+/// registry.
 ///
-/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that it is half made stays until
-/// [`made`]: whoever is cut off before the ledger names the worktree finds its own again.
+/// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that
+/// it is half made stays until [`made`]: whoever is cut off before the ledger names the worktree finds its
+/// own again.
 pub fn create<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
@@ -247,7 +250,8 @@ fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<Pat
             .run()
     };
     let mut output = add()?;
-    // Git's gc removes the folder of its records while it is empty, also from under whoever makes the first one.
+    // Git's gc removes the folder of its records while it is empty, also from under whoever makes the first
+    // one.
     for _ in 0..RETRIES {
         if output.success() || !output.stderr.contains("could not create directory of") {
             break;
@@ -260,7 +264,8 @@ fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<Pat
     admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
 }
 
-/// The commit that a worktree's HEAD is at, by git's own record of it; `None` where there is no record or no commit.
+/// The commit that a worktree's HEAD is at, by git's own record of it; `None` where there is no record or no
+/// commit.
 pub fn head(repository: &Repository, path: &Path) -> Result<Option<ObjectId>> {
     let Some(admin) = admin_of(repository, path)? else { return Ok(None) };
     let git = Git::new(repository.environment(), Some(&admin)).work_tree(path);
@@ -288,12 +293,15 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
     Ok(None)
 }
 
-/// Removes a task's worktree and git's record of it. Nothing is followed, another file system stays, and a failure keeps the rest.
+/// Removes a task's worktree and git's record of it. Nothing is followed, another file system stays, and a
+/// failure keeps the rest.
 ///
-/// The folder loses its name before it loses its first file: a half removed tree under the old name would look, after a crash, like work that
-/// was never captured. What a crash left under the other name is removed the next time.
+/// The folder loses its name before it loses its first file: a half removed tree under the old name would
+/// look, after a crash, like work that was never captured. What a crash left under the other name is removed
+/// the next time.
 ///
-/// The caller has shown that it is ours and sealed; the main worktree and one that someone locked are refused here all the same.
+/// The caller has shown that it is ours and sealed; the main worktree and one that someone locked are refused
+/// here all the same.
 pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result<G>) -> Result<()> {
     let refused = |why: &str| {
         Failure::new(Code::StateInvalid, format!("{} is not removed: {why}", path.display()))

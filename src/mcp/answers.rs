@@ -1,4 +1,5 @@
-//! The gate's values as the protocol's: a tool, the answer to a call, what a worker is told when it connects. Pure.
+//! The gate's values as the protocol's: a tool, the answer to a call, what a worker is told when it connects.
+//! Pure.
 
 use crate::error::{Failure, error_object};
 use crate::ops::gate::Answer;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 const ACTION: &str = "git-tender/action";
 
 /// A tool as the protocol lists it.
-#[must_use]
 pub fn tool(spec: &Spec) -> Tool {
     let hints = ToolAnnotations::from_raw(
         Some(spec.title.to_owned()),
@@ -28,7 +28,6 @@ pub fn tool(spec: &Spec) -> Tool {
 }
 
 /// The answer to a call: the same object for programs and, as text, for models.
-#[must_use]
 pub fn result(answer: Answer) -> CallToolResult {
     let failed = answer.result.is_err();
     let mut body = answer.result.unwrap_or_else(|failure| error_object(&failure));
@@ -49,14 +48,12 @@ pub fn result(answer: Answer) -> CallToolResult {
 }
 
 /// The answer to a call that broke off.
-#[must_use]
 pub fn broken_off(failure: &Failure) -> Answer {
     Answer { result: Err(failure.clone()), warning: None, action: None }
 }
 
-/// What a worker reads when it connects. `brief` is the text of the task's brief report, without anything that a worker or a program has said in it.
-/// It is told of no tool that it may not call.
-#[must_use]
+/// What a worker reads when it connects. `brief` is the text of the task's brief report, without anything
+/// that a worker or a program has said in it. It is told of no tool that it may not call.
 pub fn instructions(brief: &str, tools: &[Spec]) -> String {
     let has = |name: &str| tools.iter().any(|tool| tool.name == name);
     let read = match has("read_file") && has("apply_patch") {
@@ -78,8 +75,8 @@ fn object(schema: &Value) -> Map<String, Value> {
     schema.as_object().cloned().unwrap_or_else(|| Map::from_iter([("type".to_owned(), json!("object"))]))
 }
 
-/// A tool's result or a failure; the gate may put a warning beside either. There are clients that hold failures to this schema as well, and throw away what
-/// does not fit.
+/// A tool's result or a failure; the gate may put a warning beside either. There are clients that hold
+/// failures to this schema as well, and throw away what does not fit.
 fn answer_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {

@@ -1,5 +1,6 @@
-//! A worker's question put to the user through the client, where the client says that it can. Nothing depends on it: a client that cannot, does not want
-//! to, or never comes back leaves the question as it is, recorded and open.
+//! A worker's question put to the user through the client, where the client says that it can. Nothing depends
+//! on it: a client that cannot, does not want to, or never comes back leaves the question as it is, recorded
+//! and open.
 
 use super::messages::Called;
 use crate::domain::inquiry::Hint;
@@ -23,7 +24,6 @@ const REQUEST_INPUT: &str = "request_input";
 const ANSWER: &str = "answer";
 
 /// The id of a question that was just recorded.
-#[must_use]
 pub fn recorded(called: &Called, answer: &Answer) -> Option<String> {
     let result = answer.result.as_ref().ok().filter(|_| called.name == REQUEST_INPUT)?;
     result["id"].as_str().map(str::to_owned)

@@ -1,8 +1,9 @@
 //! The input as lines: one message a line, none longer than a limit.
 //!
-//! A line above the limit is skipped without being kept. Its client still waits for an answer, so the id of the request is looked for in the little that is
-//! kept of it: its beginning, and its end (some clients write the id last). Both looks are exact for a line that is JSON; for any other they may
-//! find an id that nobody waits for, which harms nobody.
+//! A line above the limit is skipped without being kept. Its client still waits for an answer, so the id of
+//! the request is looked for in the little that is kept of it: its beginning, and its end (some clients write
+//! the id last). Both looks are exact for a line that is JSON; for any other they may find an id that nobody
+//! waits for, which harms nobody.
 
 use serde_json::Value;
 use std::io::Read;
@@ -13,11 +14,9 @@ pub const LONGEST: usize = 8 << 20;
 
 /// How much of a line that is too long is looked at, at its beginning.
 const HEAD: usize = 64 << 10;
-/// Likewise at its end.
 const TAIL: usize = 512;
 const PIECE: usize = 64 << 10;
 
-/// What was read.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     /// A line without its newline; the last one of the input may have had none.
@@ -26,7 +25,6 @@ pub enum Line {
     TooLong(Option<Value>),
 }
 
-/// Takes an input apart.
 #[derive(Debug)]
 pub struct Splitter {
     limit: usize,
@@ -43,7 +41,6 @@ struct Skipped {
 
 impl Splitter {
     /// With the most bytes that a line may have.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, line: Vec::new(), skipped: None }
     }
@@ -93,7 +90,8 @@ impl Splitter {
     }
 }
 
-/// Reads an input on a thread of its own, as far ahead as one line. The channel closes at its end; an input that cannot be read has ended.
+/// Reads an input on a thread of its own, as far ahead as one line. The channel closes at its end; an input
+/// that cannot be read has ended.
 pub fn read(mut input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
     let (give, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -151,7 +149,8 @@ fn id_at_start(head: &[u8]) -> Option<Value> {
     None
 }
 
-/// The id as the last member of the outermost object: in JSON nothing else can look like it there, since quotes within a string are escaped.
+/// The id as the last member of the outermost object: in JSON nothing else can look like it there, since
+/// quotes within a string are escaped.
 fn id_at_end(tail: &[u8]) -> Option<Value> {
     let members = tail.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let key = b"\"id\"";

@@ -1,7 +1,8 @@
 //! One line of the client as a message of the protocol, or the answer to what is none.
 //!
-//! A call keeps its name and arguments beside the typed request, as they came: what a worker may call with which arguments is the gate's
-//! business, which writes each refusal down, and never a matter of what the protocol's types can hold.
+//! A call keeps its name and arguments beside the typed request, as they came: what a worker may call with
+//! which arguments is the gate's business, which writes each refusal down, and never a matter of what the
+//! protocol's types can hold.
 
 use super::lines::{LONGEST, id_of};
 use crate::domain::document::Node;
@@ -10,7 +11,6 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Error numbers of JSON-RPC.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 
@@ -23,7 +23,6 @@ pub struct Called {
     pub arguments: Value,
 }
 
-/// What a line says.
 #[derive(Debug)]
 pub enum Heard {
     /// A message; the id that a request waits for an answer under.
@@ -34,8 +33,6 @@ pub enum Heard {
     Nothing,
 }
 
-/// Reads one line.
-#[must_use]
 pub fn hear(line: &[u8]) -> Heard {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
     if line.is_empty() {
@@ -76,13 +73,12 @@ pub fn hear(line: &[u8]) -> Heard {
 }
 
 /// The answer to a line that was too long.
-#[must_use]
 pub fn too_long(id: Option<Value>) -> Value {
     refusal(id, INVALID_REQUEST, &format!("a line is longer than {LONGEST} bytes and was skipped"))
 }
 
-/// The answer to a second request under an id that is still waited for. It must not look like the answer to the first one.
-#[must_use]
+/// The answer to a second request under an id that is still waited for. It must not look like the answer to
+/// the first one.
 pub fn twice(id: &RequestId) -> Value {
     refusal(None, INVALID_REQUEST, &format!("the request {id} has not been answered yet; take another id"))
 }

@@ -1,12 +1,16 @@
 //! A task's tools over the Model Context Protocol: `git tender mcp`.
 //!
-//! One server is one worker of one task. It owns a connection (lines of JSON-RPC), and the gate's door; everything that a tool may or may not do is the gate's.
+//! One server is one worker of one task. It owns a connection (lines of JSON-RPC), and the gate's door;
+//! everything that a tool may or may not do is the gate's.
 //!
-//! Two threads matter. The caller's runs the calls, one after the other, and owns the door: it may block for as long as a verifier runs. The other
-//! has the protocol's runtime: it hears a cancellation, answers a ping or lists tools meanwhile. What holds:
-//! - calls run in the order of their arrival; one that is called off while it waits never runs, and is refused in the ledger like any other;
+//! Two threads matter. The caller's runs the calls, one after the other, and owns the door: it may block for
+//! as long as a verifier runs. The other has the protocol's runtime: it hears a cancellation, answers a ping
+//! or lists tools meanwhile. What holds:
+//! - calls run in the order of their arrival; one that is called off while it waits never runs, and is
+//!   refused in the ledger like any other;
 //! - at the end of the input every call that came is still run and answered;
-//! - once nobody reads any more, or a signal came, the running call is told to stop, and those that wait never run;
+//! - once nobody reads any more, or a signal came, the running call is told to stop, and those that wait
+//!   never run;
 //! - nothing is written to the output but messages of the protocol.
 
 mod answers;
@@ -32,18 +36,16 @@ use wire::InputEnd;
 /// The two ends of a connection.
 #[derive(Debug)]
 pub struct Channel {
-    /// Where messages are read.
     pub input: File,
-    /// Where messages are written.
     pub output: File,
 }
 
-/// How a server ended.
 #[derive(Debug)]
 pub struct End {
     /// The exit code of the process: 0 where the client has gone, 128 and the number of a signal.
     pub code: u8,
-    /// What went wrong once the protocol had begun. The output is the protocol's, so it can only be told elsewhere.
+    /// What went wrong once the protocol had begun. The output is the protocol's, so it can only be told
+    /// elsewhere.
     pub failure: Option<Failure>,
 }
 
@@ -81,7 +83,8 @@ async fn speak(server: Server, channel: Channel, stop: Stop, input_ended: InputE
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),
-        // Who connects and goes again without a word does no harm; nor does one whose handshake was refused: it was told why.
+        // Who connects and goes again without a word does no harm; nor does one whose handshake was refused:
+        // it was told why.
         Err(
             ServerInitializeError::ConnectionClosed(_)
             | ServerInitializeError::TransportError { .. }
@@ -91,7 +94,8 @@ async fn speak(server: Server, channel: Channel, stop: Stop, input_ended: InputE
     }
 }
 
-/// The worker's side: job after job, until the protocol's side has ended. Gives the failure where a call broke off by our fault.
+/// The worker's side: job after job, until the protocol's side has ended. Gives the failure where a call
+/// broke off by our fault.
 fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Shelf) -> Option<Failure> {
     let mut broken = None;
     for job in jobs {

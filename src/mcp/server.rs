@@ -1,7 +1,8 @@
 //! The protocol's side: what a client may ask for, handed to the one worker, and the answers handed back.
 //!
-//! Calls are put in the worker's line when their request is first looked at. The runtime has one thread and starts its tasks in the order in which they were made, so
-//! that is the order of arrival. Nothing here waits for a call but the request it belongs to.
+//! Calls are put in the worker's line when their request is first looked at. The runtime has one thread and
+//! starts its tasks in the order in which they were made, so that is the order of arrival. Nothing here waits
+//! for a call but the request it belongs to.
 
 use super::messages::Called;
 use super::wire::InputEnd;
@@ -32,7 +33,6 @@ pub enum Job {
 
 /// One call on its way to the gate.
 pub struct Call {
-    /// Name and arguments.
     pub called: Arc<Called>,
     /// Whether the client has called it off.
     pub is_off: Box<dyn Fn() -> bool + Send + Sync>,
@@ -42,14 +42,10 @@ pub struct Call {
     pub reply: oneshot::Sender<Answer>,
 }
 
-/// A step of progress.
 #[derive(Debug)]
 pub struct Step {
-    /// How much is done.
     pub done: u64,
-    /// Of how much.
     pub total: u64,
-    /// What is being done.
     pub what: String,
 }
 
@@ -93,7 +89,6 @@ pub struct Server {
 
 impl Server {
     /// Hands its calls to `jobs`; says `instructions` to who connects.
-    #[must_use]
     pub fn new(
         jobs: std::sync::mpsc::Sender<Job>,
         shelf: Shelf,
@@ -109,7 +104,8 @@ impl Server {
         Self { jobs, shelf, config, input_ended }
     }
 
-    /// Puts a question that was just recorded to the user, as long as the client wants the answer to its call and can still say something.
+    /// Puts a question that was just recorded to the user, as long as the client wants the answer to its call
+    /// and can still say something.
     async fn elicit(&self, called: &Called, answer: &mut Answer, context: &RequestContext<RoleServer>) {
         let Some(id) = elicit::recorded(called, answer) else { return };
         let hint = tokio::select! {
@@ -144,7 +140,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // An amendment may have been answered since. While a call runs nobody can look, and the last list has to do.
+        // An amendment may have been answered since. While a call runs nobody can look, and the last list has
+        // to do.
         if self.shelf.is_idle() {
             let (tell, looked) = oneshot::channel();
             self.give(Job::List(tell))?;
@@ -177,7 +174,8 @@ impl ServerHandler for Server {
     }
 }
 
-/// Tells the client once a call has shown that there are other tools by now. Without a handshake nobody wants to be told.
+/// Tells the client once a call has shown that there are other tools by now. Without a handshake nobody wants
+/// to be told.
 fn tell_of_other_tools(client: Peer<RoleServer>, changed: oneshot::Receiver<bool>) {
     tokio::spawn(async move {
         if changed.await == Ok(true) && client.peer_info().is_some() {
@@ -186,7 +184,8 @@ fn tell_of_other_tools(client: Peer<RoleServer>, changed: oneshot::Receiver<bool
     });
 }
 
-/// Waits for the answer and passes on the progress until then. A client that does not take it in holds up nothing but the reports.
+/// Waits for the answer and passes on the progress until then. A client that does not take it in holds up
+/// nothing but the reports.
 async fn accompanied(
     mut answer: oneshot::Receiver<Answer>,
     mut steps: mpsc::Receiver<Step>,

@@ -1,8 +1,9 @@
 //! When a server has to end before its input does: the client has gone, or a signal came.
 //!
-//! One thread waits for both, another one for whatever the reason is, and bounds how long the end may take. They live until the process ends; nothing has to
-//! wake them. The first signal asks, a second one of the same process ends it at once. The ledger and the worktree can take an end at any moment, like
-//! that of a crash, and a work that does not listen must neither keep anybody nor hold the task's lock for nobody.
+//! One thread waits for both, another one for whatever the reason is, and bounds how long the end may take.
+//! They live until the process ends; nothing has to wake them. The first signal asks, a second one of the
+//! same process ends it at once. The ledger and the worktree can take an end at any moment, like that of a
+//! crash, and a work that does not listen must neither keep anybody nor hold the task's lock for nobody.
 
 use crate::error::{Failure, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,7 +24,6 @@ const LONGEST_END: Duration = Duration::from_secs(10);
 pub enum Reason {
     /// Nobody reads what it says any more.
     Gone,
-    /// This signal came.
     Signal(u8),
     /// It cannot go on by its own fault.
     Fault,
@@ -46,8 +46,6 @@ impl Reason {
 pub struct Stop(watch::Sender<Option<Reason>>);
 
 impl Stop {
-    /// Not yet.
-    #[must_use]
     pub fn new() -> Self {
         Self(watch::Sender::new(None))
     }
@@ -64,7 +62,6 @@ impl Stop {
     }
 
     /// The reason, once it has to end.
-    #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         *self.0.borrow()
     }
@@ -94,7 +91,8 @@ impl Stop {
         std::thread::spawn(move || asks.wait(&wake, &output, &number));
         std::thread::spawn(move || {
             let reason = runtime.block_on(bounds.asked());
-            // A client that reads nothing keeps whoever writes to it from ever coming to an end, and not every tool listens while it works.
+            // A client that reads nothing keeps whoever writes to it from ever coming to an end, and not
+            // every tool listens while it works.
             std::thread::sleep(LONGEST_END);
             std::process::exit(reason.exit_code());
         });
@@ -120,7 +118,8 @@ impl Stop {
     }
 }
 
-/// The first one is noted and wakes the thread, the next one ends the process. The actions run in the order in which they are registered.
+/// The first one is noted and wakes the thread, the next one ends the process. The actions run in the order
+/// in which they are registered.
 fn register(signal: i32, number: &Arc<AtomicUsize>, tell: &UnixStream) -> std::io::Result<()> {
     let known = usize::try_from(signal).unwrap_or_default();
     let again = Arc::new(AtomicBool::new(false));

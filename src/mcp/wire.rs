@@ -1,11 +1,13 @@
 //! The transport: lines in, lines out, and when the input counts as ended.
 //!
-//! What holds: the messages are handed on in the order of their arrival; every request is answered once, under its own id; at the end of the input nothing
-//! ends until every request that came has its answer written; a client that has gone, or a signal, ends it at once. Writing has a thread of its
-//! own, so that a client that does not read cannot keep the rest from listening.
+//! What holds: the messages are handed on in the order of their arrival; every request is answered once,
+//! under its own id; at the end of the input nothing ends until every request that came has its answer
+//! written; a client that has gone, or a signal, ends it at once. Writing has a thread of its own, so that a
+//! client that does not read cannot keep the rest from listening.
 //!
-//! What waits is bounded, by number and by bytes; the next request then has to wait, and the input behind it is left unread. A call that was called off counts until whoever handles it has
-//! let go of it ([`Slot`]): its arguments are kept for as long, since it is still refused in the ledger.
+//! What waits is bounded, by number and by bytes; the next request then has to wait, and the input behind it
+//! is left unread. A call that was called off counts until whoever handles it has let go of it ([`Slot`]):
+//! its arguments are kept for as long, since it is still refused in the ledger.
 
 use super::lines::Line;
 use super::messages::{self, Heard};
@@ -19,10 +21,12 @@ use std::io::Write;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// As many requests may wait for their answers; then the next one waits until one has its own, and what is behind it is left unread.
+/// As many requests may wait for their answers; then the next one waits until one has its own, and what is
+/// behind it is left unread.
 const MOST_WAITING: usize = 1024;
 
-/// Likewise once their lines have so many bytes together. What is kept of a line in memory is a multiple of it.
+/// Likewise once their lines have so many bytes together. What is kept of a line in memory is a multiple of
+/// it.
 const MOST_BYTES: usize = 16 << 20;
 
 type Written = oneshot::Receiver<std::io::Result<()>>;
@@ -39,7 +43,8 @@ pub struct Wire {
     opened: bool,
     /// An answer of our own that is being written.
     refusal: Option<Written>,
-    /// A request that was read, and for which there may be no room yet, with the length of its line. Whoever receives may give up waiting and come again.
+    /// A request that was read, and for which there may be no room yet, with the length of its line. Whoever
+    /// receives may give up waiting and come again.
     next_request: Option<(Box<RxJsonRpcMessage<RoleServer>>, RequestId, usize)>,
 }
 
@@ -138,7 +143,8 @@ impl Wire {
     }
 }
 
-/// Whether a request begins a session: the handshake, or since 2026-07-28 any but a probe that says all about itself.
+/// Whether a request begins a session: the handshake, or since 2026-07-28 any but a probe that says all about
+/// itself.
 fn opens(request: &ClientRequest) -> bool {
     use rmcp::model::{GetMeta, ProtocolVersion};
     match request {
@@ -186,7 +192,8 @@ impl Transport<RoleServer> for Wire {
     }
 }
 
-/// Says when nothing more will be heard: whoever waits for the client to say something waits in vain from then on.
+/// Says when nothing more will be heard: whoever waits for the client to say something waits in vain from
+/// then on.
 #[derive(Debug, Clone, Default)]
 pub struct InputEnd(Arc<watch::Sender<bool>>);
 
@@ -195,7 +202,6 @@ impl InputEnd {
         self.0.send_replace(true);
     }
 
-    /// Waits for it.
     pub async fn told(&self) {
         let _ = self.0.subscribe().wait_for(|ended| *ended).await;
     }
@@ -208,7 +214,6 @@ struct Waiting(Arc<watch::Sender<Requests>>);
 #[derive(Debug, Default)]
 struct Requests {
     known: HashMap<RequestId, Request>,
-    /// Of all their lines.
     bytes: usize,
     /// How many there have been, so that one is told from a later one with its id.
     made: u64,
@@ -224,7 +229,8 @@ struct Request {
     is_off: bool,
 }
 
-/// A call's place among the requests that wait. It goes with the call, and is given back once that is dropped and no answer can come.
+/// A call's place among the requests that wait. It goes with the call, and is given back once that is dropped
+/// and no answer can come.
 #[derive(Debug)]
 struct Slot {
     waiting: Waiting,
@@ -269,7 +275,6 @@ impl Waiting {
         Slot { waiting: self.clone(), id: id.clone(), number }
     }
 
-    /// It has its answer.
     fn remove(&self, id: &RequestId) {
         self.0.send_if_modified(|requests| requests.remove(id));
     }
@@ -353,7 +358,6 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Mutex;
 
-    /// What was written.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 

@@ -1,7 +1,8 @@
-//! Amendments: a worker's wish for another contract, checked and recorded; and what follows once a person agrees to it.
+//! Amendments: a worker's wish for another contract, checked and recorded; and what follows once a person
+//! agrees to it.
 //!
-//! The new version is held to everything that `open` holds a contract to: the policy of the base commit and the parent's limits. The base, the
-//! worktree and the live tree stay what they are.
+//! The new version is held to everything that `open` holds a contract to: the policy of the base commit and
+//! the parent's limits. The base, the worktree and the live tree stay what they are.
 
 use super::session::{TaskWrite, load, redacted};
 use super::{budget, open, publish, verify};
@@ -52,11 +53,11 @@ fn document(task: &TaskWrite<'_>) -> Result<Vec<u8>> {
 #[derive(Debug)]
 pub struct Version {
     document: Vec<u8>,
-    /// The task under it.
     pub opened: Opened,
 }
 
-/// Works out the version that a wish leads to, within the policy and the parent's limits. Nothing is changed yet.
+/// Works out the version that a wish leads to, within the policy and the parent's limits. Nothing is changed
+/// yet.
 pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let session = task.session;
     let old = task.view.opened()?.clone();
@@ -96,14 +97,14 @@ fn parts_stay_within(task: &TaskWrite<'_>, contract: &Contract, limits: &Budget)
 /// What an accepted amendment came to.
 #[derive(Debug)]
 pub struct Accepted {
-    /// For the ledger.
     pub record: Record,
     /// What else to know, as sentences.
     pub notes: Vec<String>,
 }
 
-/// Takes the last candidate over to the new version, where it is within that one's limits, with its digests taken anew: evidence whose requirement
-/// changed does not count any more. From here on the view has the new version.
+/// Takes the last candidate over to the new version, where it is within that one's limits, with its digests
+/// taken anew: evidence whose requirement changed does not count any more. From here on the view has the new
+/// version.
 pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Version) -> Result<Accepted> {
     task.session.blobs().put(&version.document)?;
     let opened = version.opened;

@@ -1,5 +1,6 @@
-//! `answer`: what only a person can say. A question of the worker's gets its text; a wish for another contract is agreed to or refused; and where
-//! an effect can be looked at by nobody any more, a person says whether it took place. The ledger keeps that it was said, and by whom.
+//! `answer`: what only a person can say. A question of the worker's gets its text; a wish for another
+//! contract is agreed to or refused; and where an effect can be looked at by nobody any more, a person says
+//! whether it took place. The ledger keeps that it was said, and by whom.
 
 use super::session::{TaskWrite, redacted, unconfirmed};
 use super::{Session, amend, hooks, recover};
@@ -16,17 +17,15 @@ use serde_json::{Value, json};
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
     schema: &'static str,
-    /// The task.
     pub task_id: String,
-    /// Its state afterwards.
     pub state: TaskState,
     /// `question`, `amendment` or `decision`.
     pub kind: &'static str,
     /// The action that was answered to.
     pub action: String,
-    /// What was answered.
     pub answer: String,
-    /// Of a decision `succeeded` or `safe_to_retry`, of an amendment `amended` or `refused`, of a question `answered`.
+    /// Of a decision `succeeded` or `safe_to_retry`, of an amendment `amended` or `refused`, of a question
+    /// `answered`.
     pub outcome: &'static str,
     /// The contract that is in force now.
     pub contract: Seal,
@@ -106,7 +105,6 @@ impl Asks {
     }
 }
 
-/// What is meant.
 fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
     let view = &task.view;
     let is_decision = |one: &&Unfinished| recover::is_live(&one.tool) && one.state.is_unknown();
@@ -222,7 +220,8 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         task.finish(action, &Record::Answered(Reply { to, text: text.to_owned() }))?;
         return Ok(("refused", Vec::new()));
     }
-    // As long as it is not known what became of a delivery, nobody can say what the next version would be for.
+    // As long as it is not known what became of a delivery, nobody can say what the next version would be
+    // for.
     let known = recover::before_writing(task.session, &task.view.id);
     let version = match known.and_then(|()| amend::version(task, &wish.value)) {
         Ok(version) => version,
@@ -241,8 +240,6 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
 }
 
 impl Answered {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let answer = plain(&self.answer, SHOWN);
         let outcome = self.outcome.replace('_', " ");

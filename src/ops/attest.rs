@@ -9,12 +9,9 @@ use crate::domain::verdict::Verdict;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 
-/// What the person says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// It holds.
     Pass,
-    /// It does not.
     Fail,
 }
 

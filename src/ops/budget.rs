@@ -1,8 +1,9 @@
-//! Budgets in force: where a task stands within its family, who is refused once one is spent, and the meter of a run.
+//! Budgets in force: where a task stands within its family, who is refused once one is spent, and the meter
+//! of a run.
 //!
-//! The meter reserves what a run may use slice by slice, each in one transaction with the look at the whole family, and stops the run
-//! where there is no further slice. So runs of several sub-tasks side by side cannot use the same rest twice, and what a crash cuts off is
-//! known to a slice.
+//! The meter reserves what a run may use slice by slice, each in one transaction with the look at the whole
+//! family, and stops the run where there is no further slice. So runs of several sub-tasks side by side
+//! cannot use the same rest twice, and what a crash cuts off is known to a slice.
 
 use super::session::{RunningAction, TaskWrite, load, milliseconds};
 use super::{Session, report};
@@ -65,7 +66,8 @@ pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
     task.view.spent().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?))
 }
 
-/// The same for a call that was charged on arrival: whoever has asked for more since then takes nothing of it away.
+/// The same for a call that was charged on arrival: whoever has asked for more since then takes nothing of it
+/// away.
 pub fn require_left_for_charged(task: &TaskWrite<'_>) -> Result<()> {
     match task.view.repeated() {
         Some(repeated) => Err(repeated),
@@ -91,12 +93,12 @@ fn is_a_person(session: &Session) -> bool {
 }
 
 /// The most bytes that the task's next candidate may have.
-#[must_use]
 pub fn artifact_bytes(view: &TaskView) -> u64 {
     view.standing.as_ref().map_or(0, Standing::artifact_bytes)
 }
 
-/// Whether a candidate still fits beside those of the family, within the transaction that records it: others may have captured meanwhile.
+/// Whether a candidate still fits beside those of the family, within the transaction that records it: others
+/// may have captured meanwhile.
 pub fn still_fits(ledger: &Ledger, task: &str, record: &Record) -> Result<()> {
     let (Record::Captured { candidate, .. }, Some(mut view)) = (record, load(ledger, task)?) else {
         return Ok(());
@@ -128,15 +130,14 @@ pub fn explain(view: &TaskView, rows: &mut [Row]) {
 /// How far a run may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// Within what is left.
     Left,
     /// A person has it run although the budget is spent: it is charged, and not stopped.
     None,
 }
 
 impl Bound {
-    /// For runs that begin now. Only a person goes beyond what is left; for anybody else the budget may have been spent since it was asked.
-    #[must_use]
+    /// For runs that begin now. Only a person goes beyond what is left; for anybody else the budget may have
+    /// been spent since it was asked.
     pub fn of(task: &TaskWrite<'_>) -> Self {
         let is_spent = task.view.spent_for_runs().is_some();
         if is_spent && is_a_person(task.session) { Self::None } else { Self::Left }
@@ -165,7 +166,8 @@ enum Answer {
     Spent(String),
 }
 
-/// Dispatches a run with its first slice and measures it from then on; `None`, and nothing is written, where there is nothing left for it. Waits while others have reserved all that is left.
+/// Dispatches a run with its first slice and measures it from then on; `None`, and nothing is written, where
+/// there is nothing left for it. Waits while others have reserved all that is left.
 pub fn begin<'a>(
     task: &'a TaskWrite<'a>,
     action: &'a mut RunningAction,
@@ -251,8 +253,8 @@ fn reserved_by(why: &str, holders: &[String]) -> Failure {
 }
 
 impl Meter<'_> {
-    /// What the run took so far. Ending it takes the harness time too, which is not charged beyond what was reserved.
-    #[must_use]
+    /// What the run took so far. Ending it takes the harness time too, which is not charged beyond what was
+    /// reserved.
     pub fn cost(&self) -> Cost {
         let elapsed = milliseconds(self.started.elapsed());
         let milliseconds = match self.bound {
@@ -263,7 +265,6 @@ impl Meter<'_> {
     }
 
     /// How long the run may take, as far as that is known when it begins.
-    #[must_use]
     pub fn most(&self) -> Option<Duration> {
         let left = self.task.view.standing.as_ref()?.left().milliseconds;
         (self.bound == Bound::Left).then_some(Duration::from_millis(left))
@@ -292,7 +293,8 @@ impl Meter<'_> {
         }
     }
 
-    /// Others may give back what they hold: then it is not spent, and whoever reads it has to know why this run was ended.
+    /// Others may give back what they hold: then it is not spent, and whoever reads it has to know why this
+    /// run was ended.
     fn with_others(&self, why: String, mut holders: Vec<String>) -> String {
         holders.retain(|holder| *holder != self.task.view.id);
         if holders.is_empty() { why } else { format!("{why}, with what runs of {} hold", holders.join(", ")) }

@@ -1,7 +1,8 @@
 //! `cancel`: an end without a delivery. The worktree stays until `gc`.
 //!
-//! A command that is at work on the task is asked to stop, ends all that it has started, records that, and lets the task go; then it is
-//! cancelled. What is a part of the task ends with it. Two tasks' locks are never held at once here: the parent's is given back first.
+//! A command that is at work on the task is asked to stop, ends all that it has started, records that, and
+//! lets the task go; then it is cancelled. What is a part of the task ends with it. Two tasks' locks are
+//! never held at once here: the parent's is given back first.
 
 use super::session::TaskWrite;
 use super::{Session, budget, hooks};
@@ -15,7 +16,6 @@ use serde_json::json;
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
     schema: &'static str,
-    /// The task.
     pub task_id: String,
     state: &'static str,
     /// Its worktree, with whatever is in it.
@@ -87,8 +87,6 @@ fn effects(view: &TaskView) -> Vec<String> {
 }
 
 impl Cancelled {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out =
             format!("task {} is cancelled; its worktree {} stays until gc\n", self.task_id, self.worktree);

@@ -1,4 +1,5 @@
-//! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it writes nothing.
+//! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
+//! writes nothing.
 
 use super::journal::{Facts, LedgerJournal};
 use super::live::{self, Written, explained, home};
@@ -13,19 +14,14 @@ use crate::domain::verdict::Row;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 
-/// How to deliver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Whether to write.
     pub write: Write,
-    /// Where to.
     pub place: Place,
 }
 
-/// Whether to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Write {
-    /// Write.
     #[default]
     Yes,
     /// Only say what would be written.
@@ -54,8 +50,8 @@ impl From<bool> for Place {
     }
 }
 
-/// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over to what is there first,
-/// runs the verifiers that this made stale, and delivers exactly what they saw.
+/// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over
+/// to what is there first, runs the verifiers that this made stale, and delivers exactly what they saw.
 pub fn merge(
     session: &Session,
     named: Option<&str>,

@@ -1,5 +1,5 @@
-//! `demo`: the whole pipeline on a throw-away repository, with one delivery and one refusal. Nothing is staged: each step is the
-//! operation that the command of that name runs.
+//! `demo`: the whole pipeline on a throw-away repository, with one delivery and one refusal. Nothing is
+//! staged: each step is the operation that the command of that name runs.
 
 use super::session::{Machine, Nobody};
 use super::{Session, deliver, open, report, submit, verify};
@@ -19,7 +19,6 @@ const MANIFEST: &str = "protocol = 1\nid = \"greeting\"\ntitle = \"The greeting 
 #[derive(Debug, Serialize)]
 pub struct Demo {
     schema: &'static str,
-    /// The throw-away repository.
     pub repository: String,
     /// One a step: the command and what came of it.
     pub steps: Vec<Step>,
@@ -30,13 +29,11 @@ pub struct Demo {
 pub struct Step {
     /// The command that does the same.
     pub command: String,
-    /// What came of it.
     pub outcome: String,
 }
 
 impl Demo {
     /// The closing lines; the steps were told as they happened.
-    #[must_use]
     pub fn text(&self) -> String {
         format!(
             "The repository lies in {}\nLook around: git -C {} tender status\n",

@@ -1,4 +1,5 @@
-//! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes from trying it.
+//! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes
+//! from trying it.
 
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Git, Repository};
@@ -15,18 +16,15 @@ pub struct Diagnosis {
     schema: &'static str,
     /// True where nothing that a task needs is missing.
     pub ok: bool,
-    /// One a question.
     pub checks: Vec<Check>,
 }
 
 /// One question and its answer.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// A stable id.
     pub id: &'static str,
     /// Whether it is as needed.
     pub ok: bool,
-    /// What was found.
     pub text: String,
     /// How to get it; empty where nothing is missing.
     pub remedy: String,
@@ -134,8 +132,6 @@ fn ledger(layout: &Layout) -> std::result::Result<String, (String, &'static str)
 }
 
 impl Diagnosis {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let line = |check: &Check| {
             let mark = if check.ok { "ok     " } else { "missing" };

@@ -1,5 +1,6 @@
-//! A worker's `apply_patch`, as an action: decided first, then written by the careful writer with every step of it in the ledger, then read
-//! again. Cut off anywhere, recovery finds the steps and brings it to its end or back.
+//! A worker's `apply_patch`, as an action: decided first, then written by the careful writer with every step
+//! of it in the ledger, then read again. Cut off anywhere, recovery finds the steps and brings it to its end
+//! or back.
 //!
 //! It needs its own task's lock and no other: nobody but the task has anything in that worktree.
 
@@ -37,7 +38,6 @@ pub struct Allowed<'a> {
 
 impl<'a> Allowed<'a> {
     /// What a call works on.
-    #[must_use]
     pub fn ground(self, repository: &'a Repository, worktree: &'a Path) -> Ground<'a> {
         Ground { repository, worktree, may_read: self.read, may_write: self.write, known: self.known }
     }
@@ -49,26 +49,16 @@ impl std::fmt::Debug for Allowed<'_> {
     }
 }
 
-/// Why a patch was not applied; the action still has to be ended, which [`Unapplied::end`] does.
+/// Why a patch was not applied; the action still has to be ended.
 #[derive(Debug)]
 pub enum Unapplied {
-    /// Nothing was changed.
     Unchanged(Failure),
     /// It cannot be said; recovery has to look.
     Unknown(Failure),
 }
 
-impl Unapplied {
-    /// Ends the action as it has to be. Gives the failure back with a reference to the action.
-    pub fn end(self, action: &mut RunningAction, ledger: &mut Ledger) -> Failure {
-        match self {
-            Self::Unchanged(failure) => action.fail(ledger, failure),
-            Self::Unknown(failure) => action.lose(ledger, failure),
-        }
-    }
-}
-
-/// Applies a patch in a task's worktree, under an action that was dispatched. All of it or nothing; what comes back was read again.
+/// Applies a patch in a task's worktree, under an action that was dispatched. All of it or nothing; what
+/// comes back was read again.
 pub fn apply(
     session: &Session,
     (ledger, action): (&mut Ledger, &RunningAction),
@@ -102,7 +92,8 @@ pub fn apply(
     Ok(Applied { changes: ready.changes })
 }
 
-/// It was written, and then could not be found as it was written: whatever the reason, nobody may take it for refused.
+/// It was written, and then could not be found as it was written: whatever the reason, nobody may take it for
+/// refused.
 fn unconfirmed(why: &Failure) -> Failure {
     let text = format!("the patch was written, but it is not known what is there now: {}", why.message());
     Failure::new(Code::OutcomeUnknown, text)
@@ -112,7 +103,6 @@ fn unconfirmed(why: &Failure) -> Failure {
 }
 
 /// The blobs that whoever made the changes knows of from then on.
-#[must_use]
 pub fn seen(changes: &[Change]) -> Vec<Seen> {
     let seen = |change: &Change| Seen {
         path: change.path.clone(),
@@ -134,7 +124,8 @@ fn called(unfinished: &Unfinished, worker: String) -> Record {
     }))
 }
 
-/// Brings an edit that was cut off to its end, or back. Gives the outcome as `recover` names it, and the paths that were edited meanwhile.
+/// Brings an edit that was cut off to its end, or back. Gives the outcome as `recover` names it, and the
+/// paths that were edited meanwhile.
 pub fn resume(
     session: &Session,
     ledger: &mut Ledger,

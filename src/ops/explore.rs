@@ -1,7 +1,9 @@
-//! Findings: what a worker notes while it works, checked here and recorded by the gate; and the end of an `explore`, whose delivery is its report.
+//! Findings: what a worker notes while it works, checked here and recorded by the gate; and the end of an
+//! `explore`, whose delivery is its report.
 //!
-//! A reference is looked up when the note is made: a file that is there and may be read, lines that it has, an action or a stored file of this
-//! task's own. One that is not is refused, so that nothing in a report refers to nothing.
+//! A reference is looked up when the note is made: a file that is there and may be read, lines that it has,
+//! an action or a stored file of this task's own. One that is not is refused, so that nothing in a report
+//! refers to nothing.
 
 use super::deliver::{Options, Write};
 use super::session::{RunningAction, TaskWrite, fresh_id, redacted};
@@ -60,7 +62,8 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
         Err(failure) if failure.code() == Code::Io => return Err(failure),
         whole => whole,
     };
-    // The scope may name a file, and the reference a line of it: then only what stands before the line may be read.
+    // The scope may name a file, and the reference a line of it: then only what stands before the line may be
+    // read.
     if let Some((path, lines)) = reference.rsplit_once(':')
         && let Some(lines) = Lines::read(lines)
     {
@@ -95,7 +98,8 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
     Ok(Some(Reference::File { blob: place.blob(&bytes)?, path, lines }))
 }
 
-/// The bytes of a file as the worker has it, else as the base has it; in an exploration always those of the base.
+/// The bytes of a file as the worker has it, else as the base has it; in an exploration always those of the
+/// base.
 fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
     // An exploration changes nothing: what it finds is there in what it started from.
     let explores = task.view.opened()?.contract.kind == Kind::Explore;
@@ -134,7 +138,6 @@ pub fn require_something(task: &TaskWrite<'_>, rows: &[Row]) -> Result<()> {
 }
 
 /// True for tasks whose delivery is their report.
-#[must_use]
 pub fn is_meant(task: &TaskWrite<'_>) -> bool {
     task.view.opened.as_ref().is_some_and(|opened| opened.value.contract.kind == Kind::Explore)
 }

@@ -1,10 +1,12 @@
 //! The gate: the one door through which everything goes that a worker does.
 //!
-//! The order is fixed. A call is written down as planned and charged on arrival, in one transaction over the family's budget; then its tool
-//! has to be allowed, its arguments have to fit, its targets are looked at where they really are, the guards of the repository are heard, and
-//! the budget has to have had something left. Only then it is authorized and dispatched, and runs; its result is written before
-//! anybody hears it. Whatever ends earlier is denied, with the reason in the ledger. Calls on one task run one after the other, since each
-//! holds the task's lock from arrival to end; so neither a burst nor several servers can use the same rest twice.
+//! The order is fixed. A call is written down as planned and charged on arrival, in one transaction over the
+//! family's budget; then its tool has to be allowed, its arguments have to fit, its targets are looked at
+//! where they really are, the guards of the repository are heard, and the budget has to have had something
+//! left. Only then it is authorized and dispatched, and runs; its result is written before anybody hears it.
+//! Whatever ends earlier is denied, with the reason in the ledger. Calls on one task run one after the other,
+//! since each holds the task's lock from arrival to end; so neither a burst nor several servers can use the
+//! same rest twice.
 
 mod authorize;
 mod checks;
@@ -32,8 +34,9 @@ use std::time::Instant;
 /// The most bytes that are shown of a name that is no tool's, or of what an answer's content came from.
 const LONGEST_NAME: usize = 64;
 const LONGEST_ORIGIN: usize = 1024;
-/// How many calls in a row of one connection are written down although they cost nothing. Whoever goes on after that gets the same refusal
-/// without a row: a ledger that anybody can make grow for nothing would be no better record. The next call that costs something is written again.
+/// How many calls in a row of one connection are written down although they cost nothing. Whoever goes on
+/// after that gets the same refusal without a row: a ledger that anybody can make grow for nothing would be
+/// no better record. The next call that costs something is written again.
 const MOST_UNPAID: u32 = 100;
 
 /// One worker of one task: a connection, from its first call to its last.
@@ -42,7 +45,8 @@ pub struct Door<'s> {
     session: &'s Session,
     task: String,
     worker: String,
-    /// What was read of the task so far, so that a call costs its own rows and not those of all calls before it.
+    /// What was read of the task so far, so that a call costs its own rows and not those of all calls before
+    /// it.
     known: TaskView,
     /// Calls since the last one that was charged.
     unpaid: u32,
@@ -76,12 +80,6 @@ impl<'s> Door<'s> {
         Ok(Self { session, task: view.id.clone(), worker: fresh_id("w"), known: view, unpaid: 0 })
     }
 
-    /// The task's id.
-    #[must_use]
-    pub fn task(&self) -> &str {
-        &self.task
-    }
-
     /// The tools that the task's contract allows.
     pub fn tools(&self) -> Result<Vec<Spec>> {
         let mut view = self.known.clone();
@@ -109,7 +107,8 @@ impl<'s> Door<'s> {
         }
     }
 
-    /// Keeps what the user said to the worker's question through its client. It is no answer, costs nothing and stops nothing.
+    /// Keeps what the user said to the worker's question through its client. It is no answer, costs nothing
+    /// and stops nothing.
     pub fn hint(&mut self, hint: &Hint, line: &Line<'_>) -> Result<Option<HintObject>> {
         let mut task = self.session.write_until(self.known.clone(), line.wants_to_stop)?;
         let kept = inquiry::hint(&mut task, hint);
@@ -117,7 +116,8 @@ impl<'s> Door<'s> {
         kept
     }
 
-    /// The lock was not free in time: what could not even be looked at is written down and charged as well, planned and denied at once.
+    /// The lock was not free in time: what could not even be looked at is written down and charged as well,
+    /// planned and denied at once.
     fn turned_away(&mut self, tool: &str, arguments: &Value, failure: Failure) -> Answer {
         let written = (|| {
             let mut ledger = Ledger::create(&self.session.layout)?;
@@ -176,8 +176,9 @@ impl<'s> Door<'s> {
         }
     }
 
-    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes when nothing is left costs nothing;
-    /// what it lacked then is what it is refused for, whatever a person adds while it is looked at.
+    /// Written down and charged before anything is decided: a call that is denied costs too. One that comes
+    /// when nothing is left costs nothing; what it lacked then is what it is refused for, whatever a person
+    /// adds while it is looked at.
     fn arrive(&mut self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<Option<Spent>> {
         let worker = self.worker.clone();
         let TaskWrite { ledger, view, .. } = task;
@@ -191,7 +192,8 @@ impl<'s> Door<'s> {
         Ok(lacking)
     }
 
-    /// The refusal of a worker that has been refused over and over since nothing is left, and that goes on although it still is so.
+    /// The refusal of a worker that has been refused over and over since nothing is left, and that goes on
+    /// although it still is so.
     fn refused_as_before(&self, task: &TaskWrite<'_>) -> Option<Failure> {
         let standing = task.view.standing.as_ref().filter(|_| self.unpaid >= MOST_UNPAID)?;
         let lacking = standing.without_call()?;
@@ -206,7 +208,8 @@ impl<'s> Door<'s> {
         }
     }
 
-    /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold anything.
+    /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold
+    /// anything.
     fn shown<'a>(&self, tool: &'a str) -> Cow<'a, str> {
         if specs().iter().any(|spec| spec.name == tool) {
             return Cow::Borrowed(tool);
@@ -224,7 +227,8 @@ impl<'s> Door<'s> {
         line: &Line<'_>,
     ) -> Result<Value> {
         let event = hooks::Event { tool, action: action.id(), arguments };
-        // A task that was stopped for repeating itself is like one that has ended: nothing else is asked any more.
+        // A task that was stopped for repeating itself is like one that has ended: nothing else is asked any
+        // more.
         let stopped = task.view.repeated();
         let admitted = stopped
             .map_or(Ok(()), Err)
@@ -265,7 +269,8 @@ impl<'s> Door<'s> {
     }
 }
 
-/// What a call took beyond what its own runs are charged with. They are this task's, whose lock is held, and have ended in the ledger.
+/// What a call took beyond what its own runs are charged with. They are this task's, whose lock is held, and
+/// have ended in the ledger.
 fn own_cost(task: &mut TaskWrite<'_>, started: Instant, before: Cost) -> Cost {
     let elapsed = milliseconds(started.elapsed());
     // Where the rows cannot be read, all of it is this call's.
@@ -305,7 +310,8 @@ fn without_call(ledger: &Ledger, view: &mut TaskView) -> Result<Option<Spent>> {
     Ok(view.standing.as_ref().and_then(Standing::without_call))
 }
 
-/// What was charged on arrival is this call's; what a run would lack now, or that the task was stopped, refuses it all the same.
+/// What was charged on arrival is this call's; what a run would lack now, or that the task was stopped,
+/// refuses it all the same.
 fn require_budget(task: &TaskWrite<'_>, lacking: Option<&Spent>) -> Result<()> {
     match lacking {
         Some(lacking) => Err(budget::exhausted(task, lacking)?),
@@ -331,7 +337,8 @@ fn for_a_worker(view: &TaskView, failure: Failure) -> Failure {
     )
 }
 
-/// False for refusals that follow from the task's state: the call that brought the task there has had its answer.
+/// False for refusals that follow from the task's state: the call that brought the task there has had its
+/// answer.
 fn counts(result: &Result<Value>) -> bool {
     let of_the_state = |failure: &Failure| {
         matches!(

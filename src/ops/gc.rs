@@ -1,5 +1,5 @@
-//! `gc`: removes what ended tasks left, where the ledger proves that it is ours and that nothing would be lost. Whatever is in doubt stays,
-//! with the reason.
+//! `gc`: removes what ended tasks left, where the ledger proves that it is ours and that nothing would be
+//! lost. Whatever is in doubt stays, with the reason.
 
 use super::session::{TaskWrite, load};
 use super::{Session, submit};
@@ -18,7 +18,6 @@ pub struct Collection {
     schema: &'static str,
     /// Tasks whose worktree and private files were removed.
     pub removed: Vec<String>,
-    /// Tasks whose files stay.
     pub kept: Vec<KeptTask>,
 }
 
@@ -26,13 +25,10 @@ pub struct Collection {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptTask {
-    /// The task.
     pub task_id: String,
-    /// Why.
     pub reason: String,
 }
 
-/// Goes through all tasks.
 pub fn gc(session: &Session) -> Result<Collection> {
     let mut collection = Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new() };
     let Some(ledger) = session.ledger()? else { return Ok(collection) };
@@ -70,7 +66,8 @@ fn collect(session: &Session, id: &str) -> Result<()> {
     })
 }
 
-/// The content has to be what was captured last, or what the task started from; ignored files outside of scratch count too.
+/// The content has to be what was captured last, or what the task started from; ignored files outside of
+/// scratch count too.
 fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let session = task.session;
     let opened = task.view.opened()?;
@@ -127,8 +124,6 @@ fn remove_private(folder: &Path) -> Result<()> {
 }
 
 impl Collection {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let removed = self.removed.iter().map(|id| format!("removed {id}\n"));
         let kept = self.kept.iter().map(|kept| format!("kept {}: {}\n", kept.task_id, kept.reason));

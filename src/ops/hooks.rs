@@ -1,9 +1,10 @@
 //! Hooks: the programs of the repository's owners that guard a worker's calls or hear of them.
 //!
-//! What runs is what the base commit has beneath `.tender/`, in a private folder that is filled anew each time; or what lies in the user's own
-//! layer, from there. Nothing of the worktree's is ever started: a program there is refused, and no search path leads into it. So no
-//! candidate decides what guards it. A guard that says no, does not answer, or cannot be started blocks the call. An observer
-//! hears durations and counts, never contents, and whatever becomes of it changes nothing.
+//! What runs is what the base commit has beneath `.tender/`, in a private folder that is filled anew each
+//! time; or what lies in the user's own layer, from there. Nothing of the worktree's is ever started: a
+//! program there is refused, and no search path leads into it. So no candidate decides what guards it. A
+//! guard that says no, does not answer, or cannot be started blocks the call. An observer hears durations and
+//! counts, never contents, and whatever becomes of it changes nothing.
 
 use super::session::{Session, TaskWrite, load, milliseconds, secrets};
 use crate::domain::hook::{Hook, Kind, Layer, Moment};
@@ -32,29 +33,25 @@ const OUTPUT: u64 = 16 * 1024;
 /// How many lines of a guard's complaint a failure has, and how long each may be.
 const SHOWN: (usize, usize) = (5, 300);
 
-/// A worker's call.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// The action.
     pub action: &'a str,
     /// Its arguments; guards alone see them.
     pub arguments: &'a Value,
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     /// What it failed with; `None` where it did not.
     pub code: Option<Code>,
-    /// How long it took.
     pub duration: Duration,
     /// The length of its answer, in bytes.
     pub bytes: u64,
 }
 
-/// Before a worker's call, which was charged on its arrival, is carried out. The failure is `permission.denied` and names the guard that blocked it.
+/// Before a worker's call, which was charged on its arrival, is carried out. The failure is
+/// `permission.denied` and names the guard that blocked it.
 pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
     let opened = task.view.opened()?;
     let told = json!({
@@ -184,7 +181,7 @@ impl<'a> Stage<'a> {
         command.grace = GRACE;
         command.output_cap = OUTPUT;
         command.secrets = secrets(self.session);
-        process::run_watched(&self.session.machine.program, &command, &|_| wanted())
+        process::run(&self.session.machine.program, &command, &|_| wanted())
     }
 
     /// The fixed environment, with no search path into the worktree.

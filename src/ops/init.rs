@@ -1,4 +1,5 @@
-//! `init`: a `.tender/` for this repository, with verifiers for the tools found in it. What exists is never overwritten.
+//! `init`: a `.tender/` for this repository, with verifiers for the tools found in it. What exists is never
+//! overwritten.
 
 use super::Session;
 use crate::domain::policy::DEFAULT_PROTECTED;
@@ -8,7 +9,6 @@ use crate::verifier::shipped;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Where it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// Into the repository, for its owners to commit.
@@ -23,7 +23,6 @@ pub struct Initialised {
     schema: &'static str,
     /// `committed` or `private`.
     pub layer: &'static str,
-    /// The folder.
     pub dir: String,
     /// Files that were written, as paths from the top of the repository or of the git directory.
     pub written: Vec<String>,
@@ -112,8 +111,6 @@ fn config(top: &Path) -> Result<String> {
 }
 
 impl Initialised {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("{} ({})\n", self.dir, self.layer);
         for name in &self.written {

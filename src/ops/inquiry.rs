@@ -1,5 +1,6 @@
-//! Questions of a worker to a person: checked here, recorded by the gate as what the call brought. The answer is `answer`'s; what comes back through the
-//! worker's own client is kept beside the question, and ends nothing.
+//! Questions of a worker to a person: checked here, recorded by the gate as what the call brought. The answer
+//! is `answer`'s; what comes back through the worker's own client is kept beside the question, and ends
+//! nothing.
 
 use super::session::{TaskWrite, redacted};
 use crate::domain::inquiry::{Hint, HintObject, LONGEST_ANSWER, Question};
@@ -15,7 +16,8 @@ pub fn ask(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
     Question::new(&redacted(task.session, question))
 }
 
-/// Records what came back for a question through the worker's client. `None` where the question is answered by now, or was never asked.
+/// Records what came back for a question through the worker's client. `None` where the question is answered
+/// by now, or was never asked.
 pub fn hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObject>> {
     task.require_active()?;
     if !task.view.inquiries.open_questions().any(|asked| asked.action == hint.to) {

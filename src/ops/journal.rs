@@ -1,5 +1,5 @@
-//! Where the steps of a write are written down: those of a delivery end its action, those of a change of a worktree are notes of the action that it
-//! belongs to.
+//! Where the steps of a write are written down: those of a delivery end its action, those of a change of a
+//! worktree are notes of the action that it belongs to.
 
 use super::session::RunningAction;
 use crate::domain::digest::ObjectId;
@@ -11,7 +11,6 @@ use crate::store::Ledger;
 /// Writes the steps of a delivery to the ledger.
 #[derive(Debug)]
 pub struct LedgerJournal<'a> {
-    /// The ledger.
     pub ledger: &'a mut Ledger,
     /// The action that the steps belong to.
     pub action: &'a mut RunningAction,
@@ -69,7 +68,8 @@ impl Journal for LedgerJournal<'_> {
 }
 
 impl LedgerJournal<'_> {
-    /// Ends the action after a failed write: without effect where everything was taken back, unknown otherwise.
+    /// Ends the action after a failed write: without effect where everything was taken back, unknown
+    /// otherwise.
     pub fn failed(&mut self, failure: Failure) -> Failure {
         if self.open {
             self.action.lose(self.ledger, failure)

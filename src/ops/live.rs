@@ -1,4 +1,5 @@
-//! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write to it.
+//! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write
+//! to it.
 
 use super::Session;
 use super::journal::LedgerJournal;
@@ -64,14 +65,12 @@ impl IndexAtBase {
     }
 
     /// The state of a path.
-    #[must_use]
     pub fn of(&self, path: &RepoPath) -> IndexState {
         self.0.get(path).cloned().unwrap_or(IndexState::Absent)
     }
 }
 
 /// Whether the index changes with the files.
-#[must_use]
 pub fn index_rule(opened: &Opened) -> IndexRule {
     match opened.effective.delivery {
         DeliveryMode::Staged => IndexRule::Follows,
@@ -82,11 +81,9 @@ pub fn index_rule(opened: &Opened) -> IndexRule {
 /// A write to the live tree: from one tree of a candidate to the other.
 #[derive(Debug)]
 pub struct Write<'a> {
-    /// The session.
     pub session: &'a Session,
     /// The task, as it was opened.
     pub opened: &'a Opened,
-    /// Its candidate.
     pub candidate: &'a Candidate,
     /// What changes, from what lies there to what will.
     pub changes: &'a [Change],
@@ -102,12 +99,10 @@ pub struct Write<'a> {
     pub outcome: Outcome,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub enum Written {
     /// Nothing was written; this is what would be.
     Preview(Vec<(RepoPath, Outcome)>),
-    /// Everything was written.
     Receipt(Receipt),
 }
 
@@ -152,7 +147,6 @@ impl Write<'_> {
 }
 
 /// A conflict gets the command that solves it, where it has none of its own.
-#[must_use]
 pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
     if failure.code() != Code::DeliveryConflict || failure.has_remedy() {
         return failure;
@@ -182,10 +176,8 @@ pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
 /// What can be done about a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Carry the change over.
     Rebase,
     /// The same, where the index follows.
     Stage,
-    /// Only look.
     Look,
 }

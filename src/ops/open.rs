@@ -20,13 +20,9 @@ use serde_json::json;
 /// What `start` makes a contract from.
 #[derive(Debug)]
 pub struct Wish<'a> {
-    /// The goal.
     pub goal: &'a str,
-    /// Paths that may change.
     pub scope: &'a [String],
-    /// Verifiers that must pass.
     pub verify: &'a [String],
-    /// What it starts from.
     pub base: &'a str,
 }
 
@@ -232,7 +228,6 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
 
 /// What the base commit says of a contract.
 pub struct Terms {
-    /// What is in force.
     pub effective: Effective,
     /// Filter drivers that run while a slot is filled.
     pub filters: Vec<String>,
@@ -243,8 +238,8 @@ pub struct Terms {
     verifiers: Verifiers,
 }
 
-/// Policy and verifiers are read from the base commit; every manifest that the contract or the policy names has to be readable there, so that nothing is
-/// refused for that once the work is done.
+/// Policy and verifiers are read from the base commit; every manifest that the contract or the policy names
+/// has to be readable there, so that nothing is refused for that once the work is done.
 pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
     repair_can_be_shown(contract)?;
     let config = configuration(session, base)?;
@@ -383,8 +378,8 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     let quarantine = session.quarantine(&id);
     create_private_dir(&quarantine.objects)?;
     if opened.base.live {
-        // A delivery that is under way is not the user's work, nor are its temporary files. Whoever holds this lock waits for no task that is
-        // not open yet, so the order of the two locks does no harm.
+        // A delivery that is under way is not the user's work, nor are its temporary files. Whoever holds
+        // this lock waits for no task that is not open yet, so the order of the two locks does no harm.
         let delivery = LockGuard::acquire(&session.layout.delivery_lock())?;
         recover::before_capturing(session, &delivery)?;
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;

@@ -1,8 +1,10 @@
-//! Deliveries that move a ref: `branch` and `push`, their reversal, and what becomes of one whose answer was lost.
+//! Deliveries that move a ref: `branch` and `push`, their reversal, and what becomes of one whose answer was
+//! lost.
 //!
-//! The plan is in the ledger before anything happens, with all that a retry or recovery needs. A ref moves only from what we delivered
-//! there last. An answer that did not come is never taken for a refusal: the ref is looked at, and where nobody can be asked the action
-//! stays unknown, and nothing is sent again until somebody knows.
+//! The plan is in the ledger before anything happens, with all that a retry or recovery needs. A ref moves
+//! only from what we delivered there last. An answer that did not come is never taken for a refusal: the ref
+//! is looked at, and where nobody can be asked the action stays unknown, and nothing is sent again until
+//! somebody knows.
 
 mod remote;
 
@@ -29,7 +31,8 @@ use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use remote::Asked;
 
-/// What has to be known before a task is opened that will move a ref: who commits, and that there is a remote.
+/// What has to be known before a task is opened that will move a ref: who commits, and that there is a
+/// remote.
 pub fn before_opening(repository: &Repository, contract: &Contract) -> Result<Option<Identity>> {
     if !contract.delivery.publishes() {
         return Ok(None);
@@ -59,9 +62,9 @@ enum Moved {
     Done(Vec<String>),
     /// It was refused, so that nothing changed.
     Refused(Failure),
-    /// The answer was lost, and the ref was looked at: it has not arrived. What was sent may still be under way.
+    /// The answer was lost, and the ref was looked at: it has not arrived. What was sent may still be under
+    /// way.
     Nothing(Failure),
-    /// Nobody can say.
     Unknown(Failure),
 }
 
@@ -94,7 +97,8 @@ pub fn deliver(
     Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
 }
 
-/// Reverses what a receipt says was published: the ref goes back to what it named before, or away. `action` is dispatched.
+/// Reverses what a receipt says was published: the ref goes back to what it named before, or away. `action`
+/// is dispatched.
 pub fn undo(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
@@ -122,7 +126,8 @@ pub fn undo(
     Ok(DeliveryObject::new(&id, TaskState::Undone, mode, &receipt))
 }
 
-/// Everything that can be known and refused before anything is moved. The commit is made in the quarantine, but for a dry run.
+/// Everything that can be known and refused before anything is moved. The commit is made in the quarantine,
+/// but for a dry run.
 fn plan(
     task: &TaskWrite<'_>,
     clearance: &Clearance,
@@ -161,8 +166,8 @@ fn plan(
     })
 }
 
-/// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and made anew; an earlier attempt
-/// that arrived after all is ours.
+/// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and
+/// made anew; an earlier attempt that arrived after all is ours.
 fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()> {
     let key = publication.key();
     let former = delivered_last(&task.ledger, &key)?;
@@ -383,12 +388,12 @@ fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failu
 }
 
 /// The plan in an action's rows; `None` where it moves no ref, or did not come so far.
-#[must_use]
 pub fn planned(entries: &[Entry]) -> Option<Box<Publishing>> {
     entries.iter().rev().find_map(Publishing::of)
 }
 
-/// Looks what became of an unfinished action that moves a ref, and ends it where that can be told. The failure: it cannot.
+/// Looks what became of an unfinished action that moves a ref, and ends it where that can be told. The
+/// failure: it cannot.
 pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Failure>)> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;

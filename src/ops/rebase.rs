@@ -1,7 +1,9 @@
-//! `rebase`: the candidate carried over to HEAD, with the live bytes of the paths that are in its way; inside the task's worktree only.
+//! `rebase`: the candidate carried over to HEAD, with the live bytes of the paths that are in its way; inside
+//! the task's worktree only.
 //!
-//! Everything is computed first, in the quarantine; then the ledger gets the whole of it; then the worktree moves, which can be cut off
-//! anywhere and is completed by recovery. Evidence is made anew, since it was made for other bytes.
+//! Everything is computed first, in the quarantine; then the ledger gets the whole of it; then the worktree
+//! moves, which can be cut off anywhere and is completed by recovery. Evidence is made anew, since it was
+//! made for other bytes.
 
 use super::journal::Moving;
 use super::session::{RunningAction, TaskWrite};
@@ -30,8 +32,8 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Carries the last candidate over to HEAD and gives it; where both sides changed the same thing, the failure names it and the
-/// worktree has it with conflict markers.
+/// Carries the last candidate over to HEAD and gives it; where both sides changed the same thing, the failure
+/// names it and the worktree has it with conflict markers.
 pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject> {
     let mut task = session.write_live(named)?;
     task.require_active()?;
@@ -79,7 +81,8 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     }
 }
 
-/// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot. True: to its end.
+/// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot.
+/// True: to its end.
 pub fn resume(
     session: &Session,
     ledger: &mut Ledger,
@@ -135,7 +138,8 @@ fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
     .remedy("Capture it first.", ["git", "tender", "submit", &task.view.id]))
 }
 
-/// The base that the task gets: HEAD, and what the live tree has at the paths where the candidate would not fit otherwise.
+/// The base that the task gets: HEAD, and what the live tree has at the paths where the candidate would not
+/// fit otherwise.
 struct NewBase {
     state: BaseState,
     /// Paths whose live bytes are in it.
@@ -165,7 +169,8 @@ fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> R
     Ok(NewBase { state, live })
 }
 
-/// What the live tree has at the touched paths, where it is neither what HEAD has nor what the candidate brings.
+/// What the live tree has at the touched paths, where it is neither what HEAD has nor what the candidate
+/// brings.
 fn live_entries(
     task: &TaskWrite<'_>,
     home: &Repository,
@@ -197,7 +202,8 @@ fn live_entries(
         let brought = change.new.as_ref().map(FileState::object);
         let old = change.old.as_ref().map(FileState::object);
         let at_head = tree::entry(&objects, head, &change.path)?;
-        // Where HEAD still has the preimage and the live tree has the change already, delivering it again is no conflict.
+        // Where HEAD still has the preimage and the live tree has the change already, delivering it again is
+        // no conflict.
         if lies != at_head && !(lies == brought && at_head == old) {
             wanted.insert(&change.path);
         }
@@ -269,10 +275,12 @@ fn merged(
     Ok(Planned { rebased, conflicts: outcome.conflicts })
 }
 
-/// Where the candidate's versions lie that no conflict markers could show: a worker decides, then removes the folder.
+/// Where the candidate's versions lie that no conflict markers could show: a worker decides, then removes the
+/// folder.
 pub const SET_ASIDE: &str = ".tender-conflicts";
 
-/// Adds what markers cannot show: the candidate's version, under its path in a folder of its own; for a deletion, a sentence.
+/// Adds what markers cannot show: the candidate's version, under its path in a folder of its own; for a
+/// deletion, a sentence.
 fn set_aside(index: &PrivateIndex<'_>, outcome: &merge::Outcome, candidate: &Candidate) -> Result<ObjectId> {
     let mut entries: Vec<Entry> = Vec::new();
     for conflict in outcome.conflicts.iter().filter(|conflict| !conflict.marked || conflict.theirs.is_none())

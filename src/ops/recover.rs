@@ -1,7 +1,8 @@
-//! Recovery: what a crash left unfinished is looked at and brought to an end, forward or back, and the ledger says which.
+//! Recovery: what a crash left unfinished is looked at and brought to an end, forward or back, and the ledger
+//! says which.
 //!
-//! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any more. Every command that
-//! writes does this first; `recover` does it on demand and checks the whole chain.
+//! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any
+//! more. Every command that writes does this first; `recover` does it on demand and checks the whole chain.
 
 use super::journal::{Facts, LedgerJournal};
 use super::session::{RunningAction, load};
@@ -29,24 +30,19 @@ pub struct Recovery {
 /// An action that was unfinished.
 #[derive(Debug, Serialize)]
 pub struct Reconciled {
-    /// Its id.
     pub action: String,
-    /// Its task.
     pub task: Option<String>,
-    /// Its command.
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision` where a person has to, `failed` where it could not be settled, or `busy`
-    /// where it is still running.
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision`
+    /// where a person has to, `failed` where it could not be settled, or `busy` where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<crate::domain::repo_path::RepoPath>,
-    /// What else to know.
     pub notes: Vec<String>,
 }
 
 impl Reconciled {
     /// Of an action that changed nothing, until something else is found. `last` is its last row.
-    #[must_use]
     pub fn new(last: &Entry) -> Self {
         Self {
             action: last.action.clone(),
@@ -59,7 +55,8 @@ impl Reconciled {
     }
 }
 
-/// Brings everything unfinished to its end. Where that fails for one action the others are settled all the same, and the failure lists all.
+/// Brings everything unfinished to its end. Where that fails for one action the others are settled all the
+/// same, and the failure lists all.
 pub fn recover(session: &Session) -> Result<Recovery> {
     let mut recovery = Recovery { schema: "git-tender/recovery/v1", rows: 0, actions: Vec::new() };
     let Some(ledger) = session.ledger()? else { return Ok(recovery) };
@@ -113,7 +110,8 @@ pub fn choices(failure: &Failure) -> Vec<String> {
     std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
 }
 
-/// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an effect of that task.
+/// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an
+/// effect of that task.
 pub fn before_writing(session: &Session, task: &str) -> Result<()> {
     as_far_as_known(session, task)?.map_or(Ok(()), Err)
 }
@@ -158,7 +156,8 @@ pub fn before_delivering(session: &Session, task: &str, _delivery: &LockGuard) -
     Ok(())
 }
 
-/// Before the live tree is taken as a base: what a crashed delivery left in it is no work of the user's. Other actions are left alone.
+/// Before the live tree is taken as a base: what a crashed delivery left in it is no work of the user's.
+/// Other actions are left alone.
 pub fn before_capturing(session: &Session, _delivery: &LockGuard) -> Result<()> {
     let Some(ledger) = session.ledger()? else { return Ok(()) };
     for (action, of, tool) in ledger.unfinished()?.into_iter().filter(|(.., tool)| is_live(tool)) {
@@ -168,7 +167,8 @@ pub fn before_capturing(session: &Session, _delivery: &LockGuard) -> Result<()> 
     Ok(())
 }
 
-/// Reconciles one unfinished action if it is nobody's: a delivery of whichever task, anything else of the own task only.
+/// Reconciles one unfinished action if it is nobody's: a delivery of whichever task, anything else of the own
+/// task only.
 fn settle(
     session: &Session,
     own: &str,
@@ -200,7 +200,8 @@ pub fn is_live(tool: &str) -> bool {
     matches!(tool, "deliver" | "undo")
 }
 
-/// The caller holds the locks of the action. `None` where whoever had them before has ended it meanwhile: the list of the unfinished was read without them.
+/// The caller holds the locks of the action. `None` where whoever had them before has ended it meanwhile: the
+/// list of the unfinished was read without them.
 fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> {
     let mut ledger = Ledger::create(&session.layout)?;
     let entries = ledger.action(action)?;
@@ -259,14 +260,16 @@ fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> {
     Ok(Some(reconciled))
 }
 
-/// True where another branch is checked out than the task was opened on: nobody has agreed to a change of that one, so that nothing goes on there.
+/// True where another branch is checked out than the task was opened on: nobody has agreed to a change of
+/// that one, so that nothing goes on there.
 fn is_elsewhere(session: &Session, ledger: &Ledger, task: Option<&str>) -> Result<bool> {
     let Some(view) = task.map(|task| load(ledger, task)).transpose()?.flatten() else { return Ok(false) };
     let opened = view.opened()?;
     Ok(super::live::home(session, opened)?.branch()? != opened.home.branch)
 }
 
-/// For whoever must not write: refuses (`outcome.unknown`) where a delivery is unfinished, so that nobody knows what the live tree holds.
+/// For whoever must not write: refuses (`outcome.unknown`) where a delivery is unfinished, so that nobody
+/// knows what the live tree holds.
 pub fn refuse_unfinished(session: &Session) -> Result<()> {
     let Some(ledger) = session.ledger()? else { return Ok(()) };
     // What moves a ref writes no tree, and is asked about where it is asked for.
@@ -304,7 +307,8 @@ fn whether_delivered(tool: &str, unfinished: &Unfinished) -> Decision {
     )
 }
 
-/// Ends an effect that nobody can find out about, on a person's word. The caller has made sure that it is a person's.
+/// Ends an effect that nobody can find out about, on a person's word. The caller has made sure that it is a
+/// person's.
 pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: Word) -> Result<()> {
     let entries = ledger.action(action)?;
     let last = entries.last().ok_or_else(|| Failure::internal("an action without rows"))?;
@@ -337,7 +341,8 @@ fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)
             Record::InPlace => reached = Reached::InPlace,
             Record::TakingBack => reached = Reached::TakingBack,
             Record::TakenBack { later } => reached = Reached::TakenBack(later),
-            // The last note of a change of the worktree; of anything else it is the end of the action, which is not unfinished then.
+            // The last note of a change of the worktree; of anything else it is the end of the action, which
+            // is not unfinished then.
             Record::Done { .. } => reached = Reached::Done,
             _ => {}
         }
@@ -395,8 +400,6 @@ fn finish(
 }
 
 impl Recovery {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("the ledger is whole: {} rows\n", self.rows);
         if self.actions.is_empty() {

@@ -1,8 +1,9 @@
-//! The report and the views beside it: read from the ledger and the blobs alone, so that a copy of them gives the same bytes.
+//! The report and the views beside it: read from the ledger and the blobs alone, so that a copy of them gives
+//! the same bytes.
 
 mod brief;
 
-pub use brief::{Brief, brief, brief_of_view};
+pub use brief::{brief, brief_of_view};
 
 use super::session::load;
 use super::{Session, runs};
@@ -59,13 +60,11 @@ pub fn rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> 
 }
 
 /// The rows that an observation and the evidence give.
-#[must_use]
 pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
     verdict::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
 }
 
 /// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
-#[must_use]
 pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<verdict::Record> {
     let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
     ordered.sort_by_key(|e| e.seq);
@@ -73,7 +72,6 @@ pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<verdict::Record> {
 }
 
 /// The files of a stored listing.
-#[must_use]
 pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
     let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
     let other = match &stored.differs_from {
@@ -108,7 +106,8 @@ pub struct Status {
     schema: &'static str,
     /// One a task, in the order in which they were opened.
     pub tasks: Vec<StatusRow>,
-    /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of them.
+    /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<UnfinishedRow>,
 }
@@ -117,11 +116,8 @@ pub struct Status {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusRow {
-    /// The task.
     pub task_id: String,
-    /// Its state.
     pub state: TaskState,
-    /// Its worktree.
     pub worktree: String,
     /// What its worktree and private files take, in bytes.
     pub bytes: u64,
@@ -130,17 +126,12 @@ pub struct StatusRow {
 /// An action without an end.
 #[derive(Debug, Clone, Serialize)]
 pub struct UnfinishedRow {
-    /// Its id.
     pub action: String,
-    /// The task.
     pub task: Option<String>,
-    /// The command.
     pub tool: String,
 }
 
 impl UnfinishedRow {
-    /// As a line.
-    #[must_use]
     pub fn text(&self) -> String {
         let (tool, action) = (&self.tool, &self.action);
         let task = self.task.as_deref().unwrap_or("-");
@@ -208,25 +199,17 @@ pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::
     Ok(entries)
 }
 
-/// What a reference names.
 #[derive(Debug, Serialize)]
 #[serde(tag = "schema")]
 pub enum Shown {
-    /// An action's rows.
     #[serde(rename = "git-tender/action/v1")]
-    Action {
-        /// Its id.
-        action: String,
-        /// Its rows.
-        entries: Vec<crate::domain::entry::Entry>,
-    },
+    Action { action: String, entries: Vec<crate::domain::entry::Entry> },
     /// A stored blob: a record, a log, a patch.
     #[serde(rename = "git-tender/blob/v1")]
     Blob {
         /// `sha256:…`
         #[serde(rename = "ref")]
         reference: String,
-        /// Its length.
         bytes: usize,
         /// Its text, where it is UTF-8.
         text: Option<String>,
@@ -247,7 +230,6 @@ pub struct Diff {
     text: Option<String>,
     /// Its bytes in base64, where it is not.
     base64: Option<String>,
-    /// The raw bytes.
     #[serde(skip)]
     pub patch: Vec<u8>,
 }
@@ -293,7 +275,6 @@ pub fn show(session: &Session, reference: &str) -> Result<Shown> {
 /// A record of evidence with the logs that it names.
 #[derive(Debug)]
 pub struct Told {
-    /// The record.
     pub evidence: Evidence,
     /// Per log its name (`stdout` or `stderr`) and what the verifier wrote.
     pub logs: Vec<(&'static str, Vec<u8>)>,
@@ -330,7 +311,6 @@ fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
 
 impl Shown {
     /// The bytes of a blob; `None` for an action.
-    #[must_use]
     pub fn raw(&self) -> Option<Vec<u8>> {
         use base64::Engine;
         match self {
@@ -343,15 +323,12 @@ impl Shown {
     }
 
     /// An action's rows for people.
-    #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
     }
 }
 
 impl Status {
-    /// As text.
-    #[must_use]
     pub fn text(&self) -> String {
         use std::fmt::Write;
         let mut out = String::new();

@@ -1,4 +1,5 @@
-//! `resume`: a person adds to a task's budget, and it goes on. Within the policy: what the repository's owners have limited, nobody adds to.
+//! `resume`: a person adds to a task's budget, and it goes on. Within the policy: what the repository's
+//! owners have limited, nobody adds to.
 
 use super::Session;
 use super::open;
@@ -9,7 +10,8 @@ use crate::domain::task::Record;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 
-/// Asks the person, then adds. Refused (`permission.denied`) where no person can be reached, or where the policy leaves nothing to add.
+/// Asks the person, then adds. Refused (`permission.denied`) where no person can be reached, or where the
+/// policy leaves nothing to add.
 pub fn resume(session: &Session, named: Option<&str>, wishes: &[String]) -> Result<TaskObject> {
     let asked = parse(wishes)?;
     let mut task = session.write(named)?;

@@ -1,4 +1,5 @@
-//! An action on its way through its states: every row that it writes to the ledger goes through the one transition function.
+//! An action on its way through its states: every row that it writes to the ledger goes through the one
+//! transition function.
 
 use super::session::Session;
 use crate::domain::action::{ActionState, Actor};
@@ -70,8 +71,6 @@ impl RunningAction {
         }
     }
 
-    /// The action's id.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.template.action
     }
@@ -142,7 +141,6 @@ impl RunningAction {
         ledger.append(&[row]).map(|_| ())
     }
 
-    /// The effect took place.
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
         let (before, value) = (self.state, record.to_value()?);
         let mut row = self.advance(ActionState::Succeeded, value)?;
@@ -219,7 +217,8 @@ impl RunningAction {
         }
     }
 
-    /// A failure quotes what was given to whoever failed, and what programs said: secrets of that are not kept.
+    /// A failure quotes what was given to whoever failed, and what programs said: secrets of that are not
+    /// kept.
     fn fit_to_keep(&self, failure: Failure) -> Failure {
         let Ok(told) = serde_json::to_value(&failure) else { return failure };
         let kept = self.fit(&told);
@@ -240,7 +239,8 @@ impl RunningAction {
         }
     }
 
-    /// Recovery begins to look; from here on the action ends as succeeded, safe to retry, or a person's decision.
+    /// Recovery begins to look; from here on the action ends as succeeded, safe to retry, or a person's
+    /// decision.
     pub fn reconcile(&mut self, ledger: &mut Ledger) -> Result<()> {
         let steps = match self.state {
             Some(ActionState::Dispatched) => vec![ActionState::OutcomeUnknown, ActionState::Reconcile],
@@ -301,13 +301,11 @@ impl RunningAction {
 }
 
 /// An id that nobody else has: a letter and 16 random hex digits.
-#[must_use]
 pub fn fresh_id(prefix: &str) -> String {
     format!("{prefix}{}", random_hex(8))
 }
 
 /// `bytes` random bytes in hex, from the kernel.
-#[must_use]
 pub fn random_hex(bytes: usize) -> String {
     let mut buffer = vec![0u8; bytes];
     let mut filled = 0;

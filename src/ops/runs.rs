@@ -97,8 +97,9 @@ fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256, Opt
         .filter_map(|(name, digest, total)| Some((name, digest?, total)))
 }
 
-/// Of both streams the one that a tool's own words tell; what only looks like an error comes after, and standard error first.
-/// Where nothing was recognised, a stream that speaks of failure, and else standard output: standard error tells of progress, too.
+/// Of both streams the one that a tool's own words tell; what only looks like an error comes after, and
+/// standard error first. Where nothing was recognised, a stream that speaks of failure, and else standard
+/// output: standard error tells of progress, too.
 fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
     let found = logs.iter().rev().filter_map(|(bytes, log)| {
         let error = first_error::find(bytes)?;

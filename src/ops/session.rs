@@ -1,7 +1,7 @@
 //! What every operation works on: the repository that was meant, its store, and who asks.
 //!
-//! Also the two ways into a task: [`Session::view`] for looking, [`Session::write`] for changing, which takes the task's lock and
-//! reconciles first what a crash left unfinished.
+//! Also the two ways into a task: [`Session::view`] for looking, [`Session::write`] for changing, which takes
+//! the task's lock and reconciles first what a crash left unfinished.
 
 use crate::domain::action::Actor;
 use crate::domain::task::{Record, TaskView};
@@ -47,7 +47,8 @@ impl Person for Nobody {
 /// Progress of a long step: done and total.
 pub type Progress<'a> = &'a dyn Fn(u64, u64);
 
-/// Asked between steps, and many times a second while a program runs: true once whoever called wants no answer any more.
+/// Asked between steps, and many times a second while a program runs: true once whoever called wants no
+/// answer any more.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// What a process found out about itself and its machine.
@@ -55,11 +56,8 @@ pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 pub struct Machine {
     /// This program's file, to start the supervising helper.
     pub program: PathBuf,
-    /// The caller's environment.
     pub vars: Vec<(OsString, OsString)>,
-    /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// The user's cache directory.
     pub cache: Option<PathBuf>,
     /// What of the environment must be seen nowhere, once somebody has asked for it.
     secrets: OnceLock<Secrets>,
@@ -67,13 +65,11 @@ pub struct Machine {
 
 impl Machine {
     /// By what a process found out.
-    #[must_use]
     pub fn new(program: PathBuf, vars: Vec<(OsString, OsString)>) -> Self {
         Self { program, vars, home: None, cache: None, secrets: OnceLock::new() }
     }
 
     /// The values of all variables whose names look like secrets, made ready to be looked for.
-    #[must_use]
     pub fn secrets(&self) -> &Secrets {
         self.secrets.get_or_init(|| Secrets::new(&secret_values(&self.vars)))
     }
@@ -84,23 +80,19 @@ impl Machine {
 pub struct Session {
     /// The repository that was meant.
     pub repository: Repository,
-    /// Its store.
     pub layout: Layout,
-    /// Who asks.
     pub actor: Actor,
     /// The channel that it comes by: `cli` or `mcp`.
     pub origin: String,
-    /// The machine.
     pub machine: Machine,
     /// A way to a person.
     pub person: Box<dyn Person>,
 }
 
-/// A task that is being changed: its lock is held, its state is known, and its actions are written to the ledger.
+/// A task that is being changed: its lock is held, its state is known, and its actions are written to the
+/// ledger.
 pub struct TaskWrite<'s> {
-    /// The session.
     pub session: &'s Session,
-    /// The open ledger.
     pub ledger: Ledger,
     /// What is known of the task.
     pub view: TaskView,
@@ -111,20 +103,16 @@ pub struct TaskWrite<'s> {
 }
 
 impl Session {
-    /// The same repository for a worker's calls: whatever terminal or consent there is, nobody of it is a person.
-    #[must_use]
+    /// The same repository for a worker's calls: whatever terminal or consent there is, nobody of it is a
+    /// person.
     pub fn for_a_worker(self) -> Self {
         Self { actor: Actor::Agent, origin: "mcp".to_owned(), person: Box::new(Nobody), ..self }
     }
 
-    /// The store of blobs.
-    #[must_use]
     pub fn blobs(&self) -> Blobs {
         Blobs::new(&self.layout)
     }
 
-    /// A task's quarantine.
-    #[must_use]
     pub fn quarantine(&self, task: &str) -> Quarantine {
         Quarantine {
             objects: self.layout.task_objects(task),
@@ -137,7 +125,8 @@ impl Session {
         Ledger::open(&self.layout)
     }
 
-    /// The id of the task that is meant: the one named, the one whose worktree the call comes from, or the only one that has not ended.
+    /// The id of the task that is meant: the one named, the one whose worktree the call comes from, or the
+    /// only one that has not ended.
     pub fn task_id(&self, named: Option<&str>) -> Result<String> {
         if let Some(task) = named.or(self.repository.task()) {
             return Ok(task.to_owned());
@@ -207,8 +196,8 @@ impl Session {
         self.enter(view, claim, |id| super::recover::as_far_as_known(self, id).map(drop))
     }
 
-    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery is reconciled. One that
-    /// leaves the live tree alone gets by with its own lock.
+    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery
+    /// is reconciled. One that leaves the live tree alone gets by with its own lock.
     pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
         let (_, view) = self.find(named)?;
         if view.publishes() {
@@ -222,7 +211,8 @@ impl Session {
         Ok(task)
     }
 
-    /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the task's refs, or is made anew.
+    /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the
+    /// task's refs, or is made anew.
     fn restore_folder(&self, view: &TaskView) -> Result<()> {
         if view.collected { Ok(()) } else { create_private_dir(&self.layout.task_objects(&view.id)) }
     }
@@ -250,7 +240,6 @@ impl Session {
     }
 
     /// What we wrote into a task's worktree, as far as it is noted. Without the note every file is read.
-    #[must_use]
     pub fn held(&self, task: &str) -> Option<Held> {
         serde_json::from_slice(&std::fs::read(self.layout.task_held(task)).ok()?).ok()
     }
@@ -264,19 +253,16 @@ impl Session {
 }
 
 /// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
-#[must_use]
 pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
     secret_values(&session.machine.vars)
 }
 
 /// A text of a worker's without any value that must be seen nowhere.
-#[must_use]
 pub fn redacted(session: &Session, text: &str) -> String {
     session.machine.secrets().redact_text(text)
 }
 
 /// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
-#[must_use]
 pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIterator<Item = S>) -> Failure {
     Failure::new(Code::PermissionDenied, format!("{what}, and no person confirmed it")).subject(subject).remedy(
         "Run it in a terminal and type yes. Who works without one may set tender.approveWithoutTerminal in this repository's git configuration.",
@@ -290,7 +276,8 @@ impl TaskWrite<'_> {
         self.view.require_active()
     }
 
-    /// Refuses once somebody wants to cancel the task, and waits for this command to stop; or once whoever called wants no answer.
+    /// Refuses once somebody wants to cancel the task, and waits for this command to stop; or once whoever
+    /// called wants no answer.
     pub fn require_wanted(&self) -> Result<()> {
         if self.stop.is_some_and(|stop| stop()) {
             let text = format!(
@@ -310,7 +297,8 @@ impl TaskWrite<'_> {
         Ok(())
     }
 
-    /// Reads the task's rows that came since: what was written without this view, and what others of its family have used.
+    /// Reads the task's rows that came since: what was written without this view, and what others of its
+    /// family have used.
     pub fn refresh(&mut self) -> Result<()> {
         catch_up(&self.ledger, &mut self.view)?;
         super::budget::attach(&self.ledger, &mut self.view)
@@ -322,7 +310,8 @@ impl TaskWrite<'_> {
         RunningAction::new(session.actor, Some(id), tool, params, self.view.basis()).by(session)
     }
 
-    /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result goes to.
+    /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result
+    /// goes to.
     pub fn begin(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
         let mut action = self.action(tool, params);
         action.dispatch(&mut self.ledger)?;
@@ -345,7 +334,8 @@ impl TaskWrite<'_> {
         self.act_if(tool, params, |_, _, _| Ok(()), work)
     }
 
-    /// The same, with a last look (at the ledger, the task's id and the record) in the transaction that records it.
+    /// The same, with a last look (at the ledger, the task's id and the record) in the transaction that
+    /// records it.
     pub fn act_if<T>(
         &mut self,
         tool: &str,
@@ -377,7 +367,6 @@ impl std::fmt::Debug for TaskWrite<'_> {
 }
 
 /// A duration as the ledger counts it.
-#[must_use]
 pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

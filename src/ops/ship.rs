@@ -1,12 +1,11 @@
-//! `ship`: (open,) submit, verify and deliver in one go, until a step fails. Once something was verified the result is the report,
-//! whether or not it was delivered.
+//! `ship`: (open,) submit, verify and deliver in one go, until a step fails. Once something was verified the
+//! result is the report, whether or not it was delivered.
 
 use super::session::Progress;
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::report::Report;
 use crate::error::{Failure, Result};
 
-/// What is shipped.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
     /// A task, or the only open one.
@@ -15,10 +14,8 @@ pub enum Subject<'a> {
     Contract(&'a [u8]),
 }
 
-/// How far it came.
 #[derive(Debug)]
 pub struct Shipped {
-    /// The report.
     pub report: Report,
     /// Why it was not delivered, where the verification did not allow it.
     pub refused: Option<Failure>,

@@ -1,4 +1,5 @@
-//! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was made against and kept.
+//! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was
+//! made against and kept.
 
 use super::rebase::SET_ASIDE;
 use super::session::TaskWrite;
@@ -71,7 +72,8 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     Ok(candidate)
 }
 
-/// A rebase has set versions aside that no markers could show: as long as the folder is there, nobody has decided between them.
+/// A rebase has set versions aside that no markers could show: as long as the folder is there, nobody has
+/// decided between them.
 fn decided(task: &TaskWrite<'_>, opened: &Opened) -> Result<()> {
     let folder = Path::new(&opened.worktree).join(SET_ASIDE);
     if !task.view.set_aside || folder.symlink_metadata().is_err() {
@@ -205,7 +207,8 @@ pub fn worktree(task: &TaskWrite<'_>, limits: Limits<'_>) -> Result<Capture> {
     })
 }
 
-/// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens to its private files.
+/// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens
+/// to its private files.
 pub fn keep_last(
     session: &Session,
     task: &str,

@@ -1,5 +1,6 @@
-//! Tripwires around a task: what lay around it is looked at when it is opened, and again by `submit`, `verify` and `deliver`. A change
-//! is recorded once, and is a risk in the report. It refuses nothing, nor does it when it cannot be looked.
+//! Tripwires around a task: what lay around it is looked at when it is opened, and again by `submit`,
+//! `verify` and `deliver`. A change is recorded once, and is a risk in the report. It refuses nothing, nor
+//! does it when it cannot be looked.
 
 use super::Session;
 use super::live::home;

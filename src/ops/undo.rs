@@ -1,4 +1,5 @@
-//! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing is written.
+//! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing
+//! is written.
 
 use super::Session;
 use super::journal::{Facts, LedgerJournal};

@@ -1,4 +1,5 @@
-//! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for exactly these bytes.
+//! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for
+//! exactly these bytes.
 
 use super::budget::{self, Bound};
 use super::session::{Progress, RunningAction, TaskWrite};
@@ -22,18 +23,14 @@ use serde_json::json;
 pub struct Options<'a> {
     /// Only these verifiers; all where it is empty.
     pub only: &'a [String],
-    /// Whether to explain.
     pub explain: Explain,
-    /// Confinement.
     pub sandbox: Sandbox,
 }
 
 /// Whether to say why each requirement's evidence is fresh or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Explain {
-    /// Say it.
     Yes,
-    /// Rows only.
     No,
 }
 
@@ -46,7 +43,6 @@ impl From<bool> for Explain {
 /// Which confinement the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
-    /// What the contract says.
     AsContracted,
     /// None, where the contract lets that through.
     Without,
@@ -87,7 +83,8 @@ fn produce(
     complete(task, &candidate, &observation, options, progress)
 }
 
-/// The same where the candidate was captured under the lock that is held: what was looked at then is still so.
+/// The same where the candidate was captured under the lock that is held: what was looked at then is still
+/// so.
 pub fn produce_for_captured(
     task: &mut TaskWrite<'_>,
     candidate: &Candidate,
@@ -140,7 +137,6 @@ fn complete(
 }
 
 /// The object that `verify` and `attest` show.
-#[must_use]
 pub fn object(task: &str, candidate: u32, requirements: Vec<Row>, runs: Vec<Run>) -> VerificationObject {
     VerificationObject {
         schema: "git-tender/verification/v1".to_owned(),
@@ -153,13 +149,11 @@ pub fn object(task: &str, candidate: u32, requirements: Vec<Row>, runs: Vec<Run>
 }
 
 /// What keeps a delivery from being cleared by these rows: every required one that has not passed.
-#[must_use]
 pub fn refusal(task: &str, rows: &[Row]) -> Option<Failure> {
     Clearance::from_rows(Sha256::of(b""), rows).err().map(|failure| with_remedy(task, rows, failure))
 }
 
 /// Adds the command that comes next.
-#[must_use]
 pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
     let waiting = |row: &&Row| row.required && row.verdict == Verdict::NeedsConfirmation;
     let failing = |row: &&Row| row.required && matches!(row.verdict, Verdict::Failed | Verdict::Error);
@@ -288,8 +282,8 @@ fn with_subject<T>(
     work(&subject, &verifiers, &host)
 }
 
-/// One run of one verifier, as an action of the harness. Gives the digests of the records that it made; `None` where the budget leaves nothing
-/// for it.
+/// One run of one verifier, as an action of the harness. Gives the digests of the records that it made;
+/// `None` where the budget leaves nothing for it.
 fn run(
     task: &mut TaskWrite<'_>,
     candidate: &Candidate,

@@ -15,7 +15,6 @@ const FALLBACK_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Of the caller's `PATH` only the absolute entries stay: an empty or relative one would let the working
 /// directory, thus the candidate, decide what a command name means. `lang` and `tz` default to `C.UTF-8` and
 /// `UTC`.
-#[must_use]
 pub fn base_environment(
     caller_path: &OsStr,
     home: &Path,

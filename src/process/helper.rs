@@ -1,10 +1,10 @@
 //! The supervisor: this binary, started again by `launch`, one for each run.
 //!
-//! Its standard input is the socket to the launcher, its standard output and error are those of the program. It
-//! makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper, starts
-//! the program in a process group, and waits for the first of: the program ends, the time is up, the launcher wants it to end (it closes
-//! its sending direction), the launcher is gone. Then everything below it is ended (`supervise`) before it answers and exits itself. A later sandbox is
-//! entered here too.
+//! Its standard input is the socket to the launcher, its standard output and error are those of the program.
+//! It makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper,
+//! starts the program in a process group, and waits for the first of: the program ends, the time is up, the
+//! launcher wants it to end (it closes its sending direction), the launcher is gone. Then everything below it
+//! is ended (`supervise`) before it answers and exits itself. A later sandbox is entered here too.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -26,7 +26,8 @@ use super::wire::{Answer, Order};
 /// While nothing happens, orphans that ended are taken notice of this often.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the supervisor if the arguments (program name included) ask for it; `main` calls this before all else.
+/// Runs the supervisor if the arguments (program name included) ask for it; `main` calls this before all
+/// else.
 pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     (arguments.into_iter().nth(1)? == HELPER_ARGUMENT)
         .then(|| supervise().map_or(ExitCode::from(70), |()| ExitCode::SUCCESS))
@@ -162,7 +163,6 @@ pub fn find_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result
     Err(kind)
 }
 
-/// Why watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     MainEnded,
@@ -171,7 +171,6 @@ enum Cause {
     LauncherGone,
 }
 
-/// One program that runs.
 struct Run<'a> {
     tree: Tree,
     main: Pid,
@@ -272,7 +271,8 @@ impl<'a> Run<'a> {
             return (None, false);
         }
         let ready = |at: usize| descriptors.get(at).is_some_and(|one| !one.revents().is_empty());
-        // Nothing follows the order, so what is readable is an end of file. Of a launcher that is dead both directions are closed.
+        // Nothing follows the order, so what is readable is an end of file. Of a launcher that is dead both
+        // directions are closed.
         let gone = |one: &PollFd<'_>| one.revents().intersects(PollFlags::HUP | PollFlags::ERR);
         let cause =
             || if descriptors.first().is_some_and(gone) { Cause::LauncherGone } else { Cause::Unwanted };

@@ -1,8 +1,8 @@
 //! A private, empty `HOME` and `TMPDIR` for one run.
 //!
 //! Tools keep caches and settings in the home directory; what a verifier read there would be an input that
-//! nobody declared. So it gets an empty one, and what its manifest names in `read` is linked into it at the same
-//! place. The links lead to the real directories: without a sandbox a program could write through them.
+//! nobody declared. So it gets an empty one, and what its manifest names in `read` is linked into it at the
+//! same place. The links lead to the real directories: without a sandbox a program could write through them.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
@@ -24,8 +24,8 @@ impl PrivateHome {
     /// Absolute entries need no link. Entries that do not exist are passed over.
     ///
     /// # Errors
-    /// `config.invalid` for the home directory as a whole, for `..`, and for what is neither `~/…` nor absolute;
-    /// `io` if a directory or link cannot be made.
+    /// `config.invalid` for the home directory as a whole, for `..`, and for what is neither `~/…` nor
+    /// absolute; `io` if a directory or link cannot be made.
     pub fn create(under: &Path, real_home: &Path, read: &[String]) -> Result<Self> {
         let mut wanted = Vec::new();
         for entry in read {
@@ -57,21 +57,13 @@ impl PrivateHome {
     }
 
     /// The value for `HOME`.
-    #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
     }
 
     /// The value for `TMPDIR`.
-    #[must_use]
     pub fn tmp(&self) -> &Path {
         &self.tmp
-    }
-
-    /// The directory that holds both; nothing else is in it.
-    #[must_use]
-    pub fn root(&self) -> &Path {
-        self.root.path()
     }
 
     fn link(&self, real: &Path, below: &Path) -> Result<()> {
@@ -173,7 +165,7 @@ mod tests {
         assert_eq!(fs::read_link(home.home().join(".cargo")).expect("link"), real.join(".cargo"));
         assert_eq!(fs::read_link(home.home().join(".config/tool")).expect("link"), real.join(".config/tool"));
         assert_eq!(fs::read_dir(home.home()).expect("read").count(), 2);
-        for directory in [home.root(), home.home(), home.tmp(), &home.home().join(".config")] {
+        for directory in [home.root.path(), home.home(), home.tmp(), &home.home().join(".config")] {
             let mode = fs::metadata(directory).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", directory.display());
         }
@@ -185,7 +177,7 @@ mod tests {
         let home = place.create(&["~/.cargo"]).expect("made");
         fs::create_dir_all(home.tmp().join("cache/deep")).expect("directory");
         fs::set_permissions(home.tmp().join("cache"), fs::Permissions::from_mode(0o500)).expect("mode");
-        let root = home.root().to_path_buf();
+        let root = home.root.path().to_path_buf();
         drop(home);
         assert!(!root.exists());
         assert!(place.dir.path().join("real/.cargo/bin").exists());

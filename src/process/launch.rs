@@ -1,7 +1,7 @@
 //! The launcher: runs one program to its end and returns what it printed and how it ended.
 //!
-//! The program is started by a supervisor (`helper`), never from here. This side sends the order, reads the two
-//! output pipes while the program runs, and waits for the answer; it waits in `poll`, with a deadline for
+//! The program is started by a supervisor (`helper`), never from here. This side sends the order, reads the
+//! two output pipes while the program runs, and waits for the answer; it waits in `poll`, with a deadline for
 //! everything, so that neither a process that holds a pipe open nor a lost supervisor can block it.
 
 use std::ffi::{OsStr, OsString};
@@ -48,7 +48,6 @@ pub enum Sandbox {
 
 impl Sandbox {
     /// The stable name, as it stands in evidence and reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -62,21 +61,17 @@ impl Sandbox {
 pub struct Limits {
     /// Largest file that may be written, in bytes.
     pub file_size: Option<u64>,
-    /// Open descriptors.
     pub open_files: Option<u64>,
-    /// Address space in bytes.
     pub memory: Option<u64>,
     /// Processes; the system counts all of the user's, also those outside of the run.
     pub processes: Option<u64>,
 }
 
-/// One program to run.
 #[derive(Clone)]
 pub struct Command {
     /// The program and its arguments. A name without a slash is looked for in the `PATH` of `env`; one with a
     /// slash is relative to `cwd`.
     pub argv: Vec<OsString>,
-    /// Where it runs.
     pub cwd: PathBuf,
     /// The complete environment; nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
@@ -90,9 +85,7 @@ pub struct Command {
     pub output_cap: u64,
     /// Values that must not be seen in what is kept.
     pub secrets: Vec<Vec<u8>>,
-    /// Limits of the system.
     pub limits: Limits,
-    /// Confinement.
     pub sandbox: Sandbox,
 }
 
@@ -111,7 +104,6 @@ impl fmt::Debug for Command {
 
 impl Command {
     /// A command with an empty environment and input, ten minutes, two seconds of grace and 1 MiB of output.
-    #[must_use]
     pub fn new<I, S>(argv: I, cwd: impl Into<PathBuf>) -> Self
     where
         I: IntoIterator<Item = S>,
@@ -146,7 +138,6 @@ pub enum NotStarted {
     Other,
 }
 
-/// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum End {
@@ -158,9 +149,7 @@ pub enum End {
     TimedOut,
     /// It was ended because whoever watches it wanted that.
     Stopped,
-    /// It never ran.
     NotStarted {
-        /// The group of causes.
         kind: NotStarted,
         /// The cause in a sentence.
         message: String,
@@ -172,7 +161,6 @@ pub enum End {
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
     pub end: End,
     /// What it wrote to standard output.
     pub stdout: Captured,
@@ -180,8 +168,8 @@ pub struct Finished {
     pub stderr: Captured,
     /// From the start of the program to its end.
     pub duration: Duration,
-    /// Processes that were still alive after the main one had ended (or, where it was ended, after the grace) and
-    /// were killed; the main one is not counted.
+    /// Processes that were still alive after the main one had ended (or, where it was ended, after the grace)
+    /// and were killed; the main one is not counted.
     pub survivors_killed: u32,
     /// Processes that could not be killed; zero but for such as hang in the kernel.
     pub unkillable: u32,
@@ -193,22 +181,14 @@ pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
     std::process::Command::new(file)
 }
 
-/// Runs a program to its end; see [`run_watched`].
-///
-/// # Errors
-/// Likewise.
-pub fn run(helper_exe: &Path, command: &Command) -> Result<Finished> {
-    run_watched(helper_exe, command, &|_| true)
-}
-
-/// Runs a program to its end, or until `watch` says that it may not go on: then all of it is asked to end, given its grace, and killed.
-/// `helper_exe` is the absolute path of this binary.
+/// Runs a program to its end, or until `watch` says that it may not go on: then all of it is asked to end,
+/// given its grace, and killed. `helper_exe` is the absolute path of this binary.
 ///
 /// That the program failed, was killed or could not be started is no error here: see [`End`].
 ///
 /// # Errors
 /// `io` if the supervisor cannot be started or spoken to.
-pub fn run_watched(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Finished> {
+pub fn run(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Finished> {
     let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
     let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
     let mut starter = program(helper_exe);
@@ -377,7 +357,8 @@ impl<'a> Listener<'a> {
         (serde_json::from_slice(&self.line).ok(), self.stdout.finish(), self.stderr.finish())
     }
 
-    /// Tells the supervisor to end the run where it may not go on. Closing this direction of the socket is what tells it: that cannot get lost.
+    /// Tells the supervisor to end the run where it may not go on. Closing this direction of the socket is
+    /// what tells it: that cannot get lost.
     fn ask_the_watch(&mut self) {
         let Some(within) = self.end_within.filter(|_| self.socket_open) else { return };
         let printed = self.stdout.collector.total() + self.stderr.collector.total();

@@ -3,8 +3,8 @@
 //! What holds here:
 //! - `launch` is the only place that starts a program other than git, and it starts none directly: the binary
 //!   runs itself again as a supervisor (`helper`), which starts the program. So the supervisor, not the
-//!   harness, is the parent; it can become child subreaper for this one run and outlives a killed harness long
-//!   enough to end everything that the run left behind (`supervise`).
+//!   harness, is the parent; it can become child subreaper for this one run and outlives a killed harness
+//!   long enough to end everything that the run left behind (`supervise`).
 //! - A program sees exactly the environment, the working directory and the standard input that it was given;
 //!   every other descriptor is closed at exec. `environment` makes the fixed part, `home` the private `HOME`.
 //! - What a program prints goes through `redact`, then through the cap of `output`; the raw bytes are stored
@@ -19,11 +19,14 @@ pub mod launch;
 pub mod output;
 pub mod redact;
 mod supervise;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;
-pub use launch::{Command, End, Finished, Limits, NotStarted, Sandbox, Watch, run, run_watched};
-pub use output::Captured;
-pub use redact::{Secrets, looks_secret, secret_values};
+pub use launch::{Command, End, Finished, Sandbox, run};
+pub use redact::{Secrets, secret_values};

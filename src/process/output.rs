@@ -1,14 +1,13 @@
 //! What is kept of a stream: its head and its tail, up to a cap, after redaction.
 //!
 //! The first lines say what was started and the last ones say how it ended, so half of the cap goes to each.
-//! The gap is at line borders, where the lines are not longer than that allows, and never inside of a character; a line in between tells how much
-//! was left out. Memory never exceeds the cap plus one read.
+//! The gap is at line borders, where the lines are not longer than that allows, and never inside of a
+//! character; a line in between tells how much was left out. Memory never exceeds the cap plus one read.
 
 use std::collections::VecDeque;
 
 use super::redact::{Redactor, Secrets};
 
-/// One captured stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
     /// What was kept, redacted; the cap plus at most one marker line.
@@ -34,7 +33,6 @@ pub struct Collector {
 
 impl Collector {
     /// A collector that keeps at most `cap` bytes.
-    #[must_use]
     pub fn new(secrets: &Secrets, cap: u64) -> Self {
         let cap = usize::try_from(cap).unwrap_or(usize::MAX);
         let head_cap = cap.div_ceil(2);
@@ -58,13 +56,11 @@ impl Collector {
     }
 
     /// How many bytes were taken so far.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Ends the stream. `complete` is false if the reader gave up before its end.
-    #[must_use]
     pub fn finish(mut self, complete: bool) -> Captured {
         let rest = self.redactor.finish();
         self.keep(&rest);

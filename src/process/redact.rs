@@ -1,9 +1,10 @@
 //! Takes known secret values out of what is going to be stored or shown.
 //!
-//! A value is looked for as it is and in the forms that tools print it in: base64 (both alphabets, alone or as
-//! part of something longer), hexadecimal, percent-encoded, escaped for JSON and XML; a value of several lines
-//! also line by line, for each line of at least [`MIN_LINE`] bytes. Matches may overlap: every byte that any of
-//! them covers goes. It works on a stream, so a value that is split over two reads is found as well.
+//! A value is looked for as it is and in the forms that tools print it in: base64 (both alphabets, alone or
+//! as part of something longer), hexadecimal, percent-encoded, escaped for JSON and XML; a value of several
+//! lines also line by line, for each line of at least [`MIN_LINE`] bytes. Matches may overlap: every byte
+//! that any of them covers goes. It works on a stream, so a value that is split over two reads is found as
+//! well.
 //!
 //! Values shorter than [`MIN_VALUE`] bytes are ignored: they would tear holes into ordinary text and protect
 //! nothing. Not found are forms nobody announced (compressed, encrypted, base64 that is broken into lines).
@@ -45,7 +46,6 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// Compiles the values with all their forms.
-    #[must_use]
     pub fn new(values: &[Vec<u8>]) -> Self {
         let mut patterns: Vec<Vec<u8>> = values.iter().flat_map(|value| forms_of(value)).collect();
         patterns.sort();
@@ -59,13 +59,11 @@ impl Secrets {
     }
 
     /// A redactor for one stream.
-    #[must_use]
     pub fn stream(&self) -> Redactor {
         Redactor { secrets: self.clone(), carry: Vec::new(), covered: 0 }
     }
 
     /// Redacts a text that is there as a whole.
-    #[must_use]
     pub fn redact(&self, text: &[u8]) -> Vec<u8> {
         let mut stream = self.stream();
         let mut clean = stream.push(text);
@@ -74,7 +72,6 @@ impl Secrets {
     }
 
     /// Redacts a string that is there as a whole.
-    #[must_use]
     pub fn redact_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
     }
@@ -91,7 +88,6 @@ pub struct Redactor {
 
 impl Redactor {
     /// Takes the next bytes, returns those that are decided.
-    #[must_use]
     pub fn push(&mut self, raw: &[u8]) -> Vec<u8> {
         let Some(compiled) = self.secrets.0.clone() else { return raw.to_vec() };
         self.carry.extend_from_slice(raw);
@@ -100,7 +96,6 @@ impl Redactor {
     }
 
     /// The end of the stream: returns what was held back.
-    #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let Some(compiled) = self.secrets.0.clone() else { return Vec::new() };
         let decided = self.carry.len();
@@ -176,7 +171,8 @@ fn encodings_of(value: &[u8], forms: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// The value alone, padded, and its inner characters at each of the three places it can have in a longer text.
+/// The value alone, padded, and its inner characters at each of the three places it can have in a longer
+/// text.
 fn base64_forms(value: &[u8], forms: &mut Vec<Vec<u8>>) {
     for engine in [&STANDARD, &URL_SAFE] {
         let padded = engine.encode(value);
@@ -240,7 +236,6 @@ fn text_forms(text: &str, forms: &mut Vec<Vec<u8>>) {
 ///
 /// Names are taken apart at everything that is not a letter or digit, and where a capital follows a small
 /// letter: `GITHUB_TOKEN`, `npmAuth`, `DB_PWD` are found; `AUTHOR`, `KEYBOARD`, `PWD` are not.
-#[must_use]
 pub fn looks_secret(name: &str) -> bool {
     const PARTS: [&str; 22] = [
         "TOKEN",
@@ -278,7 +273,6 @@ pub fn looks_secret(name: &str) -> bool {
 }
 
 /// The values of all variables whose names look like secrets.
-#[must_use]
 pub fn secret_values(vars: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
     let secret = |(name, _): &&(OsString, OsString)| name.to_str().is_some_and(looks_secret);
     vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()

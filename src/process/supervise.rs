@@ -1,8 +1,9 @@
 //! The tree of processes below the supervisor: who is in it, and how all of it is ended.
 //!
-//! The supervisor is child subreaper: whatever loses its parent (a double fork, a new session) becomes its child.
-//! So "nothing survives" has an exact test: waiting for any child says that there is none. Until then the whole
-//! tree is looked up and killed again and again, because a process can fork between the look and the signal.
+//! The supervisor is child subreaper: whatever loses its parent (a double fork, a new session) becomes its
+//! child. So "nothing survives" has an exact test: waiting for any child says that there is none. Until then
+//! the whole tree is looked up and killed again and again, because a process can fork between the look and
+//! the signal.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
 /// How long killing may take before what is left counts as unkillable (a process in an uninterruptible wait).
 pub(super) const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long processes that are just ending may take once the main one has ended, before they count as survivors.
+/// How long processes that are just ending may take once the main one has ended, before they count as
+/// survivors.
 const SETTLE: Duration = Duration::from_millis(100);
 const SHORTEST_WAIT: Duration = Duration::from_micros(200);
 const LONGEST_WAIT: Duration = Duration::from_millis(5);
@@ -33,7 +35,6 @@ struct Process {
 pub(super) enum Children {
     /// There are none, and so no descendants.
     None,
-    /// Some are still there.
     Some,
 }
 
@@ -121,8 +122,8 @@ pub(super) fn alive_below_us() -> u32 {
 
 /// Kills what is left of a session whose supervisor is gone, with all descendants that can still be found.
 ///
-/// This is the last resort for a supervisor that was itself killed: a process that made its own session and lost
-/// its parent before cannot be found any more. Returns how many were there.
+/// This is the last resort for a supervisor that was itself killed: a process that made its own session and
+/// lost its parent before cannot be found any more. Returns how many were there.
 pub(super) fn kill_session(leader: Pid) -> u32 {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut seen = std::collections::HashSet::new();

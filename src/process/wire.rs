@@ -1,9 +1,9 @@
 //! What the launcher and the supervisor say to each other over their socket.
 //!
-//! Launcher to supervisor: one line of JSON ([`Order`]), then `stdin_len` bytes of standard input. Supervisor to
-//! launcher: one line of JSON ([`Answer`]) at the end. The launcher keeps its end open all the while: its end of
-//! file is how the supervisor learns that the launcher is dead. Both sides are always the same binary, so there
-//! is no version. Texts of the system are bytes and travel in base64.
+//! Launcher to supervisor: one line of JSON ([`Order`]), then `stdin_len` bytes of standard input. Supervisor
+//! to launcher: one line of JSON ([`Answer`]) at the end. The launcher keeps its end open all the while: its
+//! end of file is how the supervisor learns that the launcher is dead. Both sides are always the same binary,
+//! so there is no version. Texts of the system are bytes and travel in base64.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -52,7 +52,6 @@ pub(super) struct Order {
     pub(super) sandbox: Sandbox,
 }
 
-/// How it went.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Answer {

@@ -1,22 +1,19 @@
-//! What a coding agent's client is given: instructions, the entry for the server of tools, hooks. Text only; nobody's configuration is touched.
+//! What a coding agent's client is given: instructions, the entry for the server of tools, hooks. Text only;
+//! nobody's configuration is touched.
 //!
-//! The forms are those that the clients read: `AGENTS.md` and `~/.codex/config.toml` of Codex, `CLAUDE.md`, `.mcp.json` and `settings.json` of
-//! Claude Code, and for both the same shape of hooks.
+//! The forms are those that the clients read: `AGENTS.md` and `~/.codex/config.toml` of Codex, `CLAUDE.md`,
+//! `.mcp.json` and `settings.json` of Claude Code, and for both the same shape of hooks.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Whose client it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Client {
-    /// Codex.
     Codex,
-    /// Claude Code.
     Claude,
 }
 
-/// What is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Snippet {
@@ -33,9 +30,7 @@ pub enum Snippet {
 #[serde(rename_all = "camelCase")]
 pub struct AgentSnippet {
     schema: &'static str,
-    /// Which one it is.
     pub snippet: Snippet,
-    /// For whose client.
     pub target: Client,
     /// The task it is for; `null` where the server finds it itself.
     pub task_id: Option<String>,
@@ -43,7 +38,6 @@ pub struct AgentSnippet {
     pub format: &'static str,
     /// The files that the client reads it from.
     pub files: Vec<&'static str>,
-    /// The snippet itself.
     pub text: String,
     /// What a person has to know to use it.
     pub notes: Vec<String>,
@@ -51,7 +45,6 @@ pub struct AgentSnippet {
 
 impl AgentSnippet {
     /// What a person has to know, as text.
-    #[must_use]
     pub fn told(&self) -> String {
         let place = format!("for {}", self.files.join(" or "));
         std::iter::once(&place).chain(&self.notes).map(|line| format!("{line}\n")).collect()
@@ -61,8 +54,6 @@ impl AgentSnippet {
 /// A tool as a worker is told of it: name and purpose.
 pub type Described<'a> = (&'a str, &'a str);
 
-/// Makes a snippet.
-#[must_use]
 pub fn snippet(what: Snippet, target: Client, task: Option<&str>, tools: &[Described<'_>]) -> AgentSnippet {
     let (format, files, text, notes) = match what {
         Snippet::Instructions => instructions(target, task, tools),
@@ -160,7 +151,8 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// A basic string of TOML: what JSON escapes is escaped there in the same way, but for the one control character that JSON leaves alone.
+/// A basic string of TOML: what JSON escapes is escaped there in the same way, but for the one control
+/// character that JSON leaves alone.
 fn toml_text(text: &str) -> String {
     json!(text).to_string().replace('\u{7f}', "\\u007F")
 }

@@ -1,4 +1,5 @@
-//! Results as text. Pure: values in, text out. `--format json` needs nothing of this: there the values are what is shown.
+//! Results as text. Pure: values in, text out. `--format json` needs nothing of this: there the values are
+//! what is shown.
 
 pub mod agent;
 pub mod text;

@@ -1,4 +1,5 @@
-//! Results for people, in plain words. Styles are escape codes that the output strips where they are not wanted.
+//! Results for people, in plain words. Styles are escape codes that the output strips where they are not
+//! wanted.
 
 use crate::domain::call::Counts;
 use crate::domain::contract::Kind;
@@ -44,7 +45,6 @@ fn word(value: &impl Serialize) -> String {
 }
 
 /// A failure: what, where, expected and actual, and the next command.
-#[must_use]
 pub fn failure(failure: &Failure) -> String {
     let mut out = format!(
         "{} {}\n",
@@ -73,7 +73,6 @@ pub fn failure(failure: &Failure) -> String {
 }
 
 /// A failure below a report that has shown its rows already: only what and what next.
-#[must_use]
 pub fn refusal(refused: &Failure) -> String {
     let remedy = refused.next_step();
     failure(&Failure::new(refused.code(), refused.message()).remedy(remedy.text, remedy.command))
@@ -136,7 +135,6 @@ fn short(id: &str) -> String {
 }
 
 /// An argument vector as one line that a shell takes.
-#[must_use]
 pub fn shell_line(argv: &[String]) -> String {
     let plain =
         |arg: &str| !arg.is_empty() && arg.chars().all(|c| c.is_alphanumeric() || "-_./=:@,+%".contains(c));
@@ -147,8 +145,6 @@ pub fn shell_line(argv: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// An opened task.
-#[must_use]
 pub fn task(task: &TaskObject) -> String {
     let mut out = format!("task {} is {}\n", styled(BOLD, &task.task_id), word(&task.state));
     let base = short(task.base.commit.as_str());
@@ -205,8 +201,6 @@ fn path_list(paths: &[RepoPath]) -> String {
     if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
 }
 
-/// A captured candidate.
-#[must_use]
 pub fn candidate(candidate: &CandidateObject) -> String {
     let mut out = format!("candidate {} of task {}\n", candidate.candidate, styled(BOLD, &candidate.task_id));
     changes(&mut out, &candidate.changes);
@@ -233,7 +227,6 @@ fn changes(out: &mut String, changes: &[Change]) {
 }
 
 /// The rows of a verification.
-#[must_use]
 pub fn verification(verification: &VerificationObject) -> String {
     let mut out =
         format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
@@ -309,7 +302,6 @@ fn told(out: &mut String, run: &Run) {
 }
 
 /// A record of evidence: what ran and came out, then the logs, in words that cannot act on a terminal.
-#[must_use]
 pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
     let reason =
         record.reason.as_ref().map(|reason| format!(": {}", plain(reason, usize::MAX))).unwrap_or_default();
@@ -345,7 +337,6 @@ pub fn evidence(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
 }
 
 /// A delivery or its reversal.
-#[must_use]
 pub fn delivery(delivery: &DeliveryObject) -> String {
     let mut out = format!("task {} is {}\n", styled(BOLD, &delivery.task_id), word(&delivery.state));
     place(&mut out, delivery);
@@ -371,8 +362,6 @@ fn place(out: &mut String, delivery: &DeliveryObject) {
     let _ = writeln!(out, "  branch    {branch}{remote}{commit}");
 }
 
-/// A whole report.
-#[must_use]
 pub fn report(report: &Report) -> String {
     let mut out = format!(
         "task {}: {}\n",
@@ -474,7 +463,6 @@ fn state_style(state: TaskState) -> Style {
 }
 
 /// One line of the ledger.
-#[must_use]
 pub fn entry(entry: &Entry) -> String {
     let task = entry.task.as_deref().unwrap_or("-");
     format!(

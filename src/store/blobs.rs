@@ -1,4 +1,5 @@
-//! Content-addressed files: what is too large for a ledger row. Found by sha256, checked whenever they are read.
+//! Content-addressed files: what is too large for a ledger row. Found by sha256, checked whenever they are
+//! read.
 
 use super::layout::{Layout, create_private_dir, write_private};
 use crate::domain::digest::Sha256;
@@ -13,13 +14,11 @@ pub struct Blobs {
 
 impl Blobs {
     /// The store of a layout.
-    #[must_use]
     pub fn new(layout: &Layout) -> Self {
         Self { root: layout.blobs() }
     }
 
     /// Where a blob lies or would lie.
-    #[must_use]
     pub fn path(&self, digest: &Sha256) -> PathBuf {
         let hex = digest.to_string();
         self.root.join(&hex[..2]).join(&hex[2..])

@@ -1,8 +1,9 @@
 //! A task's lock with its holder's name in it, and the way to ask that holder to stop.
 //!
-//! Whoever takes a task's lock writes a fresh name into the lock's file. A request to stop is a file beside it that holds this name: so a request that
-//! was left over (its writer crashed, or the holder was done before it looked) means nobody, and never stops a later command. The
-//! holder looks at it between its steps, and many times a second while a program runs.
+//! Whoever takes a task's lock writes a fresh name into the lock's file. A request to stop is a file beside
+//! it that holds this name: so a request that was left over (its writer crashed, or the holder was done
+//! before it looked) means nobody, and never stops a later command. The holder looks at it between its steps,
+//! and many times a second while a program runs.
 
 use super::layout::{Layout, write_private};
 use super::lock::{LockGuard, PATIENCE};
@@ -14,7 +15,6 @@ use std::time::{Duration, Instant};
 /// How often who wants the lock looks whether the holder has gone.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// A task's held lock.
 #[derive(Debug)]
 #[must_use = "the lock is released when this is dropped"]
 pub struct Claim {
@@ -35,7 +35,8 @@ impl Claim {
         Ok(Self::of(layout, task, lock))
     }
 
-    /// Asks whoever holds the task's lock to stop, and takes it then. A holder that cannot stop is waited for, at most [`PATIENCE`].
+    /// Asks whoever holds the task's lock to stop, and takes it then. A holder that cannot stop is waited
+    /// for, at most [`PATIENCE`].
     pub fn acquire_stopping(layout: &Layout, task: &str) -> Result<Self> {
         let path = layout.task_lock(task);
         let end = Instant::now() + PATIENCE;
@@ -67,7 +68,6 @@ impl Claim {
     }
 
     /// True once somebody asked this holder to stop.
-    #[must_use]
     pub fn is_asked_to_stop(&self) -> bool {
         names(&self.request, &self.name)
     }

@@ -1,7 +1,7 @@
 //! Every path that we own, in one place.
 //!
-//! Under the repository's common git directory, so that all worktrees share it and nobody commits it. Everything is private to the user
-//! (0700 and 0600). A command that only looks creates none of it.
+//! Under the repository's common git directory, so that all worktrees share it and nobody commits it.
+//! Everything is private to the user (0700 and 0600). A command that only looks creates none of it.
 
 use crate::error::{Failure, Result};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -15,26 +15,17 @@ pub struct Layout {
 
 impl Layout {
     /// For a repository's common git directory.
-    #[must_use]
     pub fn new(common_dir: &Path) -> Self {
         Self { root: common_dir.join("tender") }
     }
 
     /// The directory that holds everything.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// True once a first writer has made it.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        self.ledger().exists()
-    }
-
-    /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the database. The folders alone say
-    /// nothing, since a first writer makes them before the ledger.
-    #[must_use]
+    /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the
+    /// database. The folders alone say nothing, since a first writer makes them before the ledger.
     pub fn remains(&self) -> Option<PathBuf> {
         let is_filled =
             |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut names| names.next().is_some());
@@ -42,86 +33,65 @@ impl Layout {
         [self.blobs(), self.root.join("tasks")].into_iter().find(is_filled).or(log)
     }
 
-    /// The ledger's database.
-    #[must_use]
     pub fn ledger(&self) -> PathBuf {
         self.root.join("ledger.db")
     }
 
     /// Content-addressed files: patches, logs, preimages, listings.
-    #[must_use]
     pub fn blobs(&self) -> PathBuf {
         self.root.join("blobs").join("sha256")
     }
 
-    /// A task's private files.
-    #[must_use]
     pub fn task(&self, id: &str) -> PathBuf {
         self.root.join("tasks").join(id)
     }
 
-    /// A task's quarantined objects.
-    #[must_use]
     pub fn task_objects(&self, id: &str) -> PathBuf {
         self.task(id).join("objects")
     }
 
-    /// A task's private index.
-    #[must_use]
-    pub fn task_index(&self, id: &str) -> PathBuf {
-        self.task(id).join("index")
-    }
-
     /// What a task's worktree held when we wrote it last: the stat cache of its capture.
-    #[must_use]
     pub fn task_held(&self, id: &str) -> PathBuf {
         self.task(id).join("held.json")
     }
 
     /// The lock around git's registry of worktrees.
-    #[must_use]
     pub fn worktrees_lock(&self) -> PathBuf {
         self.root.join("locks").join("worktrees")
     }
 
     /// The lock under which `start` finds a free task id.
-    #[must_use]
     pub fn start_lock(&self) -> PathBuf {
         self.root.join("locks").join("start")
     }
 
     /// What is known of slots.
-    #[must_use]
     pub fn slots(&self) -> PathBuf {
         self.root.join("slots")
     }
 
     /// The user's own configuration and verifiers, for a repository whose owners have none.
-    #[must_use]
     pub fn local(&self) -> PathBuf {
         self.root.join("local")
     }
 
     /// The lock under which the store is created.
-    #[must_use]
     pub fn lock(&self) -> PathBuf {
         self.root.join("lock")
     }
 
     /// The lock that a delivery to the live tree holds.
-    #[must_use]
     pub fn delivery_lock(&self) -> PathBuf {
         self.root.join("delivery.lock")
     }
 
-    /// The lock that a change of a task holds. Not inside the task's directory, so that it can be taken before that exists.
-    #[must_use]
+    /// The lock that a change of a task holds. Not inside the task's directory, so that it can be taken
+    /// before that exists.
     pub fn task_lock(&self, id: &str) -> PathBuf {
         self.root.join("locks").join(format!("{id}.lock"))
     }
 
     /// A request to stop, to whoever holds the task's lock; beside the lock, for the same reason.
-    #[must_use]
     pub fn stop_request(&self, id: &str) -> PathBuf {
         self.root.join("locks").join(format!("{id}.stop"))
     }
@@ -153,7 +123,8 @@ pub fn create_private_dir(path: &Path) -> Result<()> {
         .map_err(|e| Failure::io("create the directory", path, &e))
 }
 
-/// Writes a file of ours so that it is whole or absent after a crash: temporary file, sync, rename. Mode 0600.
+/// Writes a file of ours so that it is whole or absent after a crash: temporary file, sync, rename. Mode
+/// 0600.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with_mode(path, bytes, 0o600)
 }

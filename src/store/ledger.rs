@@ -1,8 +1,9 @@
 //! The ledger: append-only, hash-chained, in SQLite.
 //!
-//! A row is one step of one action. Its hash covers everything in it and the hash before it, so a changed, removed or inserted row
-//! shows. Rows are only ever appended, in one immediate transaction per call, each durable before the call returns
-//! (WAL with `synchronous=FULL`). The database is created under a lock: two first users must not race for the journal mode.
+//! A row is one step of one action. Its hash covers everything in it and the hash before it, so a changed,
+//! removed or inserted row shows. Rows are only ever appended, in one immediate transaction per call, each
+//! durable before the call returns (WAL with `synchronous=FULL`). The database is created under a lock: two
+//! first users must not race for the journal mode.
 
 use super::layout::Layout;
 use super::lock::LockGuard;
@@ -51,9 +52,7 @@ CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 't
 pub struct Draft {
     /// The task, where the action belongs to one.
     pub task: Option<String>,
-    /// Who asked.
     pub actor: Actor,
-    /// Id of the action.
     pub action: String,
     /// The tool's or the command's name.
     pub tool: String,
@@ -61,17 +60,14 @@ pub struct Draft {
     pub state: ActionState,
     /// Digest of the canonical arguments.
     pub params_sha256: Sha256,
-    /// What allows it.
     pub basis: Value,
     /// The channel it came by.
     pub origin: String,
-    /// What came of it.
     pub result: Value,
     /// Evidence key, so that a later task finds the row without reading all of them.
     pub key: Option<Sha256>,
 }
 
-/// An open ledger.
 #[derive(Debug)]
 pub struct Ledger {
     connection: Connection,
@@ -97,7 +93,8 @@ impl Ledger {
         Self::prepare((connection, None), path)
     }
 
-    /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the repository.
+    /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the
+    /// repository.
     pub fn open(layout: &Layout) -> Result<Option<Self>> {
         let path = layout.ledger();
         if !path.exists() {
@@ -147,7 +144,8 @@ impl Ledger {
         }
     }
 
-    /// Appends rows in one transaction, or as a part of the one that is under way. Each is durable when this, or that, returns.
+    /// Appends rows in one transaction, or as a part of the one that is under way. Each is durable when this,
+    /// or that, returns.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Vec<Entry>> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| damaged(&path, &e);
@@ -161,7 +159,8 @@ impl Ledger {
         Ok(entries)
     }
 
-    /// Looks and appends in one transaction: what `work` has read still holds when its rows are written. Nothing is written where it fails.
+    /// Looks and appends in one transaction: what `work` has read still holds when its rows are written.
+    /// Nothing is written where it fails.
     pub fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| damaged(&path, &e);
@@ -172,7 +171,8 @@ impl Ledger {
         done.and_then(|value| ended.map(|()| value))
     }
 
-    /// Every task that is a part of another one, with that one. The rows themselves say so; this only says where to look.
+    /// Every task that is a part of another one, with that one. The rows themselves say so; this only says
+    /// where to look.
     pub fn kin(&self) -> Result<Vec<(String, String)>> {
         self.pairs(
             "SELECT task, json_extract(result, '$.contract.parent') FROM ledger
@@ -187,7 +187,8 @@ impl Ledger {
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 
-    /// True where the record of a delivery or of its reversal names this object; what it says of HEAD is no part of what it delivered.
+    /// True where the record of a delivery or of its reversal names this object; what it says of HEAD is no
+    /// part of what it delivered.
     pub fn delivered_names(&self, id: &str) -> Result<bool> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         self.connection
@@ -225,8 +226,8 @@ impl Ledger {
         self.query("WHERE action = ?1 ORDER BY seq", params![action])
     }
 
-    /// Actions without an end: id, task and tool. An index that is kept with the rows, so that looking for them does not cost a
-    /// walk through the whole history.
+    /// Actions without an end: id, task and tool. An index that is kept with the rows, so that looking for
+    /// them does not cost a walk through the whole history.
     pub fn unfinished(&self) -> Result<Vec<(String, Option<String>, String)>> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         let mut statement = self
@@ -431,7 +432,6 @@ fn track(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
 }
 
 /// The present time as RFC 3339 in UTC, to the microsecond.
-#[must_use]
 pub fn now() -> String {
     format!("{:.6}", jiff::Timestamp::now())
 }

@@ -1,9 +1,11 @@
 //! Locks. A held lock is a value; dropping it, or the end of the process, releases it.
 //!
-//! Order, never the other way round: delivery, then task, then slot, then the store's creation lock. The ledger's own transactions come last.
+//! Order, never the other way round: delivery, then task, then slot, then the store's creation lock. The
+//! ledger's own transactions come last.
 //!
-//! Two tasks' locks are held at once only where the second one is tried and not waited for. A family of tasks shares its budget through the ledger
-//! alone: what a run may use is looked up and reserved in one transaction, whichever of the tasks' locks are held meanwhile.
+//! Two tasks' locks are held at once only where the second one is tried and not waited for. A family of tasks
+//! shares its budget through the ledger alone: what a run may use is looked up and reserved in one
+//! transaction, whichever of the tasks' locks are held meanwhile.
 
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FlockOperation, flock};
@@ -22,7 +24,8 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    /// Waits for the lock, at most [`PATIENCE`]; then `store.busy`. Makes the file, and its directory, where they are missing.
+    /// Waits for the lock, at most [`PATIENCE`]; then `store.busy`. Makes the file, and its directory, where
+    /// they are missing.
     pub fn acquire(path: &Path) -> Result<Self> {
         Self::acquire_within(path, PATIENCE)
     }
@@ -71,7 +74,6 @@ impl LockGuard {
     }
 
     /// The open file of the lock.
-    #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -1,7 +1,8 @@
 //! What git-tender keeps beside the repository: the ledger, blobs, locks and the places of everything else.
 //!
-//! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too large for it, found by digest.
-//! Together they are all that a report needs. `layout` names every path, `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop.
+//! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too
+//! large for it, found by digest. Together they are all that a report needs. `layout` names every path,
+//! `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop.
 
 pub mod blobs;
 pub mod claim;

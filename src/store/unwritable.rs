@@ -1,7 +1,8 @@
 //! Looking at a ledger where nothing can be written: read-only media, or somebody else's repository.
 //!
-//! SQLite wants to write beside a database in WAL mode even to read it. Where it cannot, the database is taken as one that nobody changes;
-//! rows that only its log holds would be missed then, so with such a log both are copied to where one can write.
+//! SQLite wants to write beside a database in WAL mode even to read it. Where it cannot, the database is
+//! taken as one that nobody changes; rows that only its log holds would be missed then, so with such a log
+//! both are copied to where one can write.
 
 use crate::error::{Failure, Result};
 use rusqlite::{Connection, OpenFlags};
@@ -12,7 +13,8 @@ use tempfile::TempDir;
 /// A connection that only reads, and the private folder of the copy that it reads, if it is one.
 pub(super) type Opened = (Connection, Option<TempDir>);
 
-/// Opens a database that cannot be written, nor anything beside it. `damaged` says what an error of SQLite means.
+/// Opens a database that cannot be written, nor anything beside it. `damaged` says what an error of SQLite
+/// means.
 pub(super) fn open(path: &Path, damaged: impl Fn(&rusqlite::Error) -> Failure) -> Result<Opened> {
     if holds_something(&super::layout::beside(path, "-wal")) {
         return copied(path, damaged);

@@ -1,10 +1,12 @@
-//! `apply_patch`: a change of files in the worktree, written down as a patch ([`super::patch_formats`]). All of it or nothing.
+//! `apply_patch`: a change of files in the worktree, written down as a patch ([`super::patch_formats`]). All
+//! of it or nothing.
 //!
-//! Here everything is decided, and nothing is written: the patch is read, every path of it is held to the scope and looked at without
-//! following a link, each file is compared with the version that the caller means, and the new bytes are computed. What comes out is an
-//! edit that [`crate::git::edit`] can write.
+//! Here everything is decided, and nothing is written: the patch is read, every path of it is held to the
+//! scope and looked at without following a link, each file is compared with the version that the caller
+//! means, and the new bytes are computed. What comes out is an edit that [`crate::git::edit`] can write.
 //!
-//! Which version is meant: the one named in `expected`; else the one that this worker last read or wrote; else whatever is there.
+//! Which version is meant: the one named in `expected`; else the one that this worker last read or wrote;
+//! else whatever is there.
 
 use super::patch_formats::{self, FilePatch, Kind};
 use super::place::refuse_too_long;
@@ -26,11 +28,12 @@ pub const NAME: &str = "apply_patch";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
-    /// The change: a unified diff, or Codex's `*** Begin Patch` form, or search/replace blocks. One form only. Every hunk must match exactly one
-    /// place of the file as it is now; all files are changed or none.
+    /// The change: a unified diff, or Codex's `*** Begin Patch` form, or search/replace blocks. One form
+    /// only. Every hunk must match exactly one place of the file as it is now; all files are changed or none.
     pub patch: String,
-    /// The version that each file must have, by path: the git blob id that `read_file` gave, of 7 hex digits at least; zeros
-    /// where nothing may be there. Without it, the version that was last read or written here.
+    /// The version that each file must have, by path: the git blob id that `read_file` gave, of 7 hex digits
+    /// at least; zeros where nothing may be there. Without it, the version that was last read or written
+    /// here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expected: BTreeMap<String, String>,
 }
@@ -64,7 +67,8 @@ pub struct Applied {
     pub changes: Vec<crate::domain::patch::Change>,
 }
 
-/// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are listed, in that order.
+/// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are
+/// listed, in that order.
 pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
     let Asked { files, expected, paths } = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
@@ -135,7 +139,8 @@ fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
     new.keys().filter_map(above).collect()
 }
 
-/// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there now.
+/// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there
+/// now.
 pub fn authorize(arguments: &Arguments, ground: Ground<'_>) -> Result<()> {
     let asked = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;

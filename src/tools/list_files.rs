@@ -1,4 +1,5 @@
-//! `list_files`: the files of the worktree or of one directory, in order, within bounds that the answer names.
+//! `list_files`: the files of the worktree or of one directory, in order, within bounds that the answer
+//! names.
 
 use super::place::{Place, refuse_too_long};
 use crate::domain::call::Origin;
@@ -99,7 +100,8 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
             Some(path) => path.join(name),
             None => RepoPath::new(name),
         };
-        // A name that no repository can hold (`.git` in any spelling) is not the worker's, with all beneath it.
+        // A name that no repository can hold (`.git` in any spelling) is not the worker's, with all beneath
+        // it.
         let Ok(found) = found else { return Ok(false) };
         if enough {
             return Ok(false);
@@ -120,7 +122,6 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
 }
 
 /// There is no such directory, or none with files that may be read.
-#[must_use]
 pub fn no_folder(path: Option<&RepoPath>) -> Failure {
     let shown = path.map(|path| display(path.as_bytes())).unwrap_or_default();
     Failure::new(Code::NotFound, format!("the worktree has no directory {shown} with files that may be read"))

@@ -1,8 +1,10 @@
-//! The tools of a worker: their names, arguments, answers, and what those do that only look at or change the worktree.
+//! The tools of a worker: their names, arguments, answers, and what those do that only look at or change the
+//! worktree.
 //!
-//! One file a tool. Nothing here decides whether a call may be made: that is the gate's (`ops::gate`), which parses a [`Call`], authorizes
-//! it on the real target ([`place`]), records it, and only then carries it out. Tools that are ledger operations (`note_finding`,
-//! `request_input`, `propose_amendment`, `task_status`, `run_check`, `finish`) have only their shapes here.
+//! One file a tool. Nothing here decides whether a call may be made: that is the gate's (`ops::gate`), which
+//! parses a [`Call`], authorizes it on the real target ([`place`]), records it, and only then carries it out.
+//! Tools that are ledger operations (`note_finding`, `request_input`, `propose_amendment`, `task_status`,
+//! `run_check`, `finish`) have only their shapes here.
 
 pub mod apply_patch;
 pub mod list_files;
@@ -49,7 +51,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Reads the arguments of a tool. An unknown field, a missing one or one of another type is `arguments.invalid`.
+    /// Reads the arguments of a tool. An unknown field, a missing one or one of another type is
+    /// `arguments.invalid`.
     pub fn parse(tool: &str, arguments: &Value) -> Result<Self> {
         Ok(match tool {
             "read_file" => Self::ReadFile(read(tool, arguments)?),

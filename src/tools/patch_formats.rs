@@ -1,17 +1,19 @@
-//! The forms in which workers write a change, read into one: which files, and for each the lines to find and what takes their place.
+//! The forms in which workers write a change, read into one: which files, and for each the lines to find and
+//! what takes their place.
 //!
-//! Three forms are told apart by the text itself, at the first line that belongs to one of them: a unified diff (`unified`), the
-//! envelope `*** Begin Patch` (`envelope`), and search/replace blocks (`blocks`). Prose and fences around them are left out; a second form
-//! in the same text is refused.
+//! Three forms are told apart by the text itself, at the first line that belongs to one of them: a unified
+//! diff (`unified`), the envelope `*** Begin Patch` (`envelope`), and search/replace blocks (`blocks`). Prose
+//! and fences around them are left out; a second form in the same text is refused.
 //!
-//! Where a hunk goes is decided by its lines, never by a guess (`matcher`): each is looked for in the file *as it was read*, not in what
-//! earlier hunks made of it, and must be found exactly once there. Line numbers choose nothing, except where a diff names
-//! exactly the blob that the file has now: then its positions are what they were, and a hunk goes there whose lines are there. The hunks of
-//! one section follow each other down the file, and no two hunks touch the same line. Several sections that change the text of one file are
+//! Where a hunk goes is decided by its lines, never by a guess (`matcher`): each is looked for in the file
+//! *as it was read*, not in what earlier hunks made of it, and must be found exactly once there. Line numbers
+//! choose nothing, except where a diff names exactly the blob that the file has now: then its positions are
+//! what they were, and a hunk goes there whose lines are there. The hunks of one section follow each other
+//! down the file, and no two hunks touch the same line. Several sections that change the text of one file are
 //! one change; anything else that names a path twice is refused.
 //!
-//! A blob that a diff names as the one it was made from has to be there, else it is a `version.conflict`; one that it names as its result has to
-//! come out, where the first one held or the file is new.
+//! A blob that a diff names as the one it was made from has to be there, else it is a `version.conflict`; one
+//! that it names as its result has to come out, where the first one held or the file is new.
 //!
 //! All of it is pure: bytes in, bytes out.
 
@@ -43,7 +45,6 @@ const LONGEST_NAME: usize = 4096;
 pub struct FilePatch {
     /// The file, as it is named now.
     pub path: RepoPath,
-    /// What happens to it.
     pub kind: Kind,
     /// The blob that the patch was made from, where it names one: lower-case hex, perhaps abbreviated.
     pub preimage: Option<String>,
@@ -55,16 +56,10 @@ pub struct FilePatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// It appears; what is there is never overwritten.
-    Add {
-        /// Its content.
-        text: String,
-        /// With the executable bit.
-        executable: bool,
-    },
-    /// It goes.
+    Add { text: String, executable: bool },
     Delete {
-        /// What the patch shows of it, in a form that shows it: all its lines. Nothing, where it is empty, or where the patch names its
-        /// blob.
+        /// What the patch shows of it, in a form that shows it: all its lines. Nothing, where it is empty, or
+        /// where the patch names its blob.
         shown: Option<Vec<Hunk>>,
     },
     /// Its lines, its name or its executable bit change.
@@ -113,7 +108,6 @@ struct Line {
     op: Op,
     /// Without the newline; a carriage return before it is still there.
     text: String,
-    /// A newline follows.
     ended: bool,
 }
 
@@ -185,7 +179,6 @@ impl Hunk {
 
 impl FilePatch {
     /// The new name, where it moves.
-    #[must_use]
     pub fn move_to(&self) -> Option<&RepoPath> {
         match &self.kind {
             Kind::Update { move_to, .. } => move_to.as_ref(),
@@ -194,7 +187,6 @@ impl FilePatch {
     }
 
     /// The executable bit, where the patch says it.
-    #[must_use]
     pub fn executable(&self) -> Option<bool> {
         match &self.kind {
             Kind::Add { executable, .. } => Some(*executable),
@@ -203,14 +195,16 @@ impl FilePatch {
         }
     }
 
-    /// What becomes of the file: its new bytes, or `None` where it goes. `present`: what is there now. `format` is how the repository names
-    /// blobs. Refused (`patch.invalid`) where a hunk does not match exactly once, and where nothing would change.
+    /// What becomes of the file: its new bytes, or `None` where it goes. `present`: what is there now.
+    /// `format` is how the repository names blobs. Refused (`patch.invalid`) where a hunk does not match
+    /// exactly once, and where nothing would change.
     pub fn apply(&self, present: Option<&[u8]>, format: ObjectFormat) -> Result<Option<Vec<u8>>> {
         edit::apply(self, present, format).map_err(|failure| failure.subject(self.path.to_string()))
     }
 }
 
-/// Reads a patch. Refused (`patch.invalid`) where it is none, or not one; a path that may not be written is a `scope.violation`.
+/// Reads a patch. Refused (`patch.invalid`) where it is none, or not one; a path that may not be written is a
+/// `scope.violation`.
 pub fn parse(text: &str) -> Result<Vec<FilePatch>> {
     if text.len() > LONGEST {
         let message = format!("the patch has {} bytes; the most is {LONGEST}", text.len());
@@ -328,7 +322,8 @@ fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
     }
 }
 
-/// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file system could take.
+/// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file
+/// system could take.
 pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
     let name = as_written(name.as_ref());
     if name.len() > LONGEST_NAME {

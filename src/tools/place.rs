@@ -1,7 +1,9 @@
-//! The worktree as a worker's tools reach it: by descriptors from its top down, never through a link, within the task's scopes.
+//! The worktree as a worker's tools reach it: by descriptors from its top down, never through a link, within
+//! the task's scopes.
 //!
-//! What a path leads to is found out anew each time, from one open directory to the next. So whoever swaps a directory for a link
-//! while a call runs gains nothing: a link is never followed, and an open directory stays the one that was looked at.
+//! What a path leads to is found out anew each time, from one open directory to the next. So whoever swaps a
+//! directory for a link while a call runs gains nothing: a link is never followed, and an open directory
+//! stays the one that was looked at.
 
 use crate::domain::digest::{ObjectFormat, ObjectId};
 use crate::domain::repo_path::RepoPath;
@@ -25,7 +27,6 @@ const LONGEST_NAME: usize = 255;
 /// A worktree with what may be read there.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Its top.
     pub top: &'a Path,
     /// What may be read; `None` is everything.
     pub read: Option<&'a Scope>,
@@ -51,13 +52,11 @@ impl Place<'_> {
     }
 
     /// True where the path may be read.
-    #[must_use]
     pub fn may_read(&self, path: &RepoPath) -> bool {
         self.require_readable(path).is_ok()
     }
 
     /// False where certainly nothing beneath a directory may be read.
-    #[must_use]
     pub fn may_hold(&self, dir: &RepoPath) -> bool {
         self.read.is_none_or(|scope| scope.may_hold(dir))
     }
@@ -92,8 +91,8 @@ impl Place<'_> {
         Ok(Some(dir))
     }
 
-    /// Opens a regular file; `None` where there is nothing. Refused (`scope.violation`) where it is a link or has a second name, and
-    /// (`arguments.invalid`) where it is no file.
+    /// Opens a regular file; `None` where there is nothing. Refused (`scope.violation`) where it is a link or
+    /// has a second name, and (`arguments.invalid`) where it is no file.
     pub fn open(&self, path: &RepoPath) -> Result<Option<(File, Stat)>> {
         let Some(dir) = self.folder_of(path)? else { return Ok(None) };
         let file = match dir.open_file(path.file_name()) {
@@ -150,7 +149,6 @@ pub fn refuse_too_large(path: &RepoPath, size: u64) -> Result<()> {
 }
 
 /// A path as workers write it: `./` at its beginning, however often, says nothing.
-#[must_use]
 pub fn as_written(mut name: &[u8]) -> &[u8] {
     while let Some(rest) = name.strip_prefix(b"./") {
         name = rest;
@@ -158,7 +156,8 @@ pub fn as_written(mut name: &[u8]) -> &[u8] {
     name
 }
 
-/// Refuses what no file system takes, or only far from its top: slots of verifiers lie deeper than the worktree.
+/// Refuses what no file system takes, or only far from its top: slots of verifiers lie deeper than the
+/// worktree.
 pub fn refuse_too_long(path: &RepoPath, code: Code) -> Result<()> {
     let longest = path.components().map(<[u8]>::len).max().unwrap_or(0);
     let (what, most, actual) = match path.as_bytes().len() {
@@ -187,7 +186,6 @@ pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
 }
 
 /// There is no such file.
-#[must_use]
 pub fn missing(path: &RepoPath) -> Failure {
     Failure::new(Code::NotFound, format!("the worktree has no file {path}"))
         .subject(path.to_string())

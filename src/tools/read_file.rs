@@ -1,4 +1,5 @@
-//! `read_file`: text of a worktree file or of a stored log, by lines or bytes, with the ids of all of its bytes.
+//! `read_file`: text of a worktree file or of a stored log, by lines or bytes, with the ids of all of its
+//! bytes.
 
 use super::patch_formats::clipped;
 use super::place::Place;
@@ -26,8 +27,8 @@ pub struct Arguments {
     /// Lines from 1: `"10-20"`, `"10-"`, `"10"`, `10`, or `[10, 20]`. All where it is left out.
     #[serde(default)]
     pub lines: Option<Lines>,
-    /// Bytes of the text as UTF-8, from 0, the last one included: `"0-4095"` or `"4096-"`; for a line that is too long. Widened to whole characters;
-    /// `bytesShown` says what was given. Not beside `lines`.
+    /// Bytes of the text as UTF-8, from 0, the last one included: `"0-4095"` or `"4096-"`; for a line that is
+    /// too long. Widened to whole characters; `bytesShown` says what was given. Not beside `lines`.
     #[serde(default)]
     pub bytes: Option<String>,
 }
@@ -59,7 +60,8 @@ pub struct Answer {
     pub reference: Option<String>,
     /// The lines that were asked for, as far as they fit; null where it is no text.
     pub text: Option<String>,
-    /// `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, `iso-8859-1` or `binary`; of a log that holds NUL `utf-8-lossy`.
+    /// `utf-8`, `utf-8-bom`, `utf-16le`, `utf-16be`, `iso-8859-1` or `binary`; of a log that holds NUL
+    /// `utf-8-lossy`.
     #[schemars(with = "String")]
     pub encoding: text::Encoding,
     /// First and last line of the text, and how many there are in all; null where it is no text.
@@ -194,7 +196,8 @@ impl Arguments {
         }
     }
 
-    /// The bytes that are asked for, from 0; the last, which is included, may be open. `None` where lines are meant.
+    /// The bytes that are asked for, from 0; the last, which is included, may be open. `None` where lines are
+    /// meant.
     fn byte_range(&self) -> Result<Option<(u64, Option<u64>)>> {
         let Some(text) = &self.bytes else { return Ok(None) };
         if self.lines.is_some() {

@@ -44,7 +44,8 @@ pub struct ProposeAmendment {
 pub struct NoteFinding {
     /// What was found.
     pub text: String,
-    /// What it rests on: `path`, `path:line`, `path:first-last`, or a reference of this task. Without any it is recorded as unverified.
+    /// What it rests on: `path`, `path:line`, `path:first-last`, or a reference of this task. Without any it
+    /// is recorded as unverified.
     #[serde(default)]
     pub refs: Vec<String>,
     /// `finding`, or `limit`: what was not looked at, and why.
@@ -58,7 +59,8 @@ pub struct NoteFinding {
 pub struct Checked {
     /// The candidate that was checked: the worktree as it was when the call began.
     pub candidate: u32,
-    /// The worst verdict of its rows: `passed`, `failed`, `not_run`, `stale`, `needs_confirmation` or `error`.
+    /// The worst verdict of its rows: `passed`, `failed`, `not_run`, `stale`, `needs_confirmation` or
+    /// `error`.
     pub verdict: String,
     /// The requirement rows that this verifier shows.
     pub requirements: Vec<Map<String, Value>>,
@@ -95,14 +97,14 @@ pub struct Asked {
     pub id: String,
     /// What to do now.
     pub next: String,
-    /// What the user said through the client, where it can ask them. No answer yet: the task waits all the same.
+    /// What the user said through the client, where it can ask them. No answer yet: the task waits all the
+    /// same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<HintObject>,
 }
 
 impl Asked {
     /// Of a question that was recorded under this id.
-    #[must_use]
     pub fn of(id: &str) -> Self {
         Self {
             status: "waiting_input".to_owned(),
@@ -116,7 +118,6 @@ impl Asked {
 
 impl Proposed {
     /// Of a wish that was recorded under this id.
-    #[must_use]
     pub fn of(id: &str) -> Self {
         Self {
             status: "proposed".to_owned(),

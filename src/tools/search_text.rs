@@ -1,4 +1,5 @@
-//! `search_text`: lines of the worktree's text files that a regular expression matches, within bounds that the answer names.
+//! `search_text`: lines of the worktree's text files that a regular expression matches, within bounds that
+//! the answer names.
 
 use super::list_files::{each_file, no_folder};
 use super::patch_formats::clipped;
@@ -26,7 +27,8 @@ const MOST_READ: u64 = 8 * LARGEST;
 const LONGEST_PATTERN: usize = 4 << 10;
 /// The longest expression that is told as a whole where it is at fault, in bytes.
 const SHORT_PATTERN: usize = 200;
-/// The most memory that a compiled expression may take, in bytes: enough for some dozens of any letters (`\w{5,30}`).
+/// The most memory that a compiled expression may take, in bytes: enough for some dozens of any letters
+/// (`\w{5,30}`).
 const LARGEST_PATTERN: usize = 4 << 20;
 /// The most memory that is used to be fast, in bytes.
 const LARGEST_CACHE: usize = 4 << 20;
@@ -54,7 +56,8 @@ pub struct Answer {
     pub truncated: bool,
     /// How many files were searched.
     pub files: u64,
-    /// Files that were left out, since they are no text or too large, and directories that cannot be looked into.
+    /// Files that were left out, since they are no text or too large, and directories that cannot be looked
+    /// into.
     pub skipped: u64,
     /// Where the text came from.
     pub origin: Origin,
@@ -100,7 +103,8 @@ impl Arguments {
 /// Refuses once nobody wants the answer any more.
 pub type Wanted<'a> = dyn Fn() -> Result<()> + 'a;
 
-/// Searches a file, or a directory and everything beneath it. `wanted` is asked at each file, and within long ones.
+/// Searches a file, or a directory and everything beneath it. `wanted` is asked at each file, and within long
+/// ones.
 pub fn search(
     place: &Place<'_>,
     path: Option<&RepoPath>,

@@ -31,7 +31,6 @@ pub struct Spec {
 }
 
 /// All tools of this version. Their schemas are made once, not with every call.
-#[must_use]
 pub fn specs() -> &'static [Spec] {
     static ALL: LazyLock<Vec<Spec>> = LazyLock::new(|| [looking(), working()].concat());
     &ALL

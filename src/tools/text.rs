@@ -1,8 +1,8 @@
 //! Bytes of a file as text, and back, without losing one: what `read_file` shows is what `apply_patch` takes.
 //!
-//! UTF-8 and UTF-16 (with its byte order mark) are what they are; the mark is no part of the text. Everything else that holds no NUL is read
-//! as ISO-8859-1, in which each byte is one character, so that untouched bytes stay whatever they mean. [`encode`] is the exact
-//! inverse of [`decode`].
+//! UTF-8 and UTF-16 (with its byte order mark) are what they are; the mark is no part of the text. Everything
+//! else that holds no NUL is read as ISO-8859-1, in which each byte is one character, so that untouched bytes
+//! stay whatever they mean. [`encode`] is the exact inverse of [`decode`].
 
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// How the bytes of a file are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Encoding {
-    /// UTF-8 without a mark.
     #[serde(rename = "utf-8")]
     Utf8,
     /// UTF-8 behind its byte order mark.
@@ -28,7 +27,8 @@ pub enum Encoding {
     /// Holds NUL and is no UTF-16: no text.
     #[serde(rename = "binary")]
     Binary,
-    /// Something that is shown whatever it holds: NUL and what is no UTF-8 stand as U+FFFD. Only read, never written.
+    /// Something that is shown whatever it holds: NUL and what is no UTF-8 stand as U+FFFD. Only read, never
+    /// written.
     #[serde(rename = "utf-8-lossy")]
     Lossy,
 }
@@ -38,7 +38,6 @@ const LITTLE_MARK: &[u8] = b"\xff\xfe";
 const BIG_MARK: &[u8] = b"\xfe\xff";
 
 /// The text of a file, without a byte order mark; `None` where it is [`Encoding::Binary`].
-#[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(Encoding, String)> {
     let wide = [
         (LITTLE_MARK, Encoding::Utf16Le, u16::from_le_bytes as fn([u8; 2]) -> u16),
@@ -62,7 +61,6 @@ pub fn decode(bytes: &[u8]) -> Option<(Encoding, String)> {
 }
 
 /// The beginning of a file up to the last line end in it; nothing where it has none.
-#[must_use]
 pub fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end: &[u8] = match bytes {
         _ if bytes.starts_with(LITTLE_MARK) => b"\n\0",
@@ -74,7 +72,6 @@ pub fn whole_lines(bytes: &[u8]) -> &[u8] {
 }
 
 /// The text of a log: what [`decode`] refuses is shown as far as it can be, its lines where they are.
-#[must_use]
 pub fn shown(bytes: &[u8]) -> (Encoding, String) {
     decode(bytes)
         .unwrap_or_else(|| (Encoding::Lossy, String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")))
@@ -87,12 +84,6 @@ fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     }
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
     String::from_utf16(&units).ok().filter(|text| !text.contains('\0'))
-}
-
-/// How the bytes of a file are read.
-#[must_use]
-pub fn encoding_of(bytes: &[u8]) -> Encoding {
-    decode(bytes).map_or(Encoding::Binary, |(encoding, _)| encoding)
 }
 
 /// The bytes of a text. Refused (`patch.invalid`) where the encoding has no such character.
@@ -142,13 +133,17 @@ mod tests {
             (b"\xff\xfe\x00\xd8", Encoding::Binary, ""),
         ];
         for (bytes, encoding, text) in cases {
-            assert_eq!(encoding_of(bytes), encoding, "{bytes:?}");
+            assert_eq!(
+                decode(bytes).map_or(Encoding::Binary, |(encoding, _)| encoding),
+                encoding,
+                "{bytes:?}"
+            );
             if let Some((encoding, found)) = decode(bytes) {
                 assert_eq!(found, text);
                 assert_eq!(encode(encoding, &found).expect("encodes"), bytes);
             }
         }
-        assert_eq!(encoding_of(b"\xff\xfe\0\0a\0\0\0"), Encoding::Binary, "UTF-32");
+        assert_eq!(decode(b"\xff\xfe\0\0a\0\0\0").is_none(), true, "UTF-32");
         let failure = encode(Encoding::Latin1, "snow \u{2603}").expect_err("no such byte");
         assert_eq!(failure.details()["character"], "\u{2603}");
     }

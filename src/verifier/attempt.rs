@@ -1,7 +1,8 @@
 //! One verifier in its slot: filled, set up, started, and looked at afterwards.
 //!
-//! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one. What it wrote
-//! is read beneath descriptors and without following links, since a candidate decides what lies there.
+//! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one. What
+//! it wrote is read beneath descriptors and without following links, since a candidate decides what lies
+//! there.
 
 use super::formats::{Counted, MOST_BYTES, junit, libtest};
 use super::load::Verifier;
@@ -29,8 +30,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much of each log is kept. It is held in memory while the program runs, so that it can be redacted and looked through as one; what
-/// prints more than this is no log that anybody reads, and its head and tail have to do.
+/// How much of each log is kept. It is held in memory while the program runs, so that it can be redacted and
+/// looked through as one; what prints more than this is no log that anybody reads, and its head and tail have
+/// to do.
 const LOG: u64 = 16 << 20;
 /// How many bytes of a reason or a finding's message are kept; a verifier writes them as long as it likes.
 const LONGEST_TEXT: usize = 8 << 10;
@@ -128,7 +130,8 @@ impl<'a> Runner<'a> {
         if self.clean { self.slot.give_back() } else { Ok(()) }
     }
 
-    /// Runs the setup where what it depends on is not what it was made from. Gives the run's outcome where it fails.
+    /// Runs the setup where what it depends on is not what it was made from. Gives the run's outcome where it
+    /// fails.
     pub(super) fn set_up(&mut self) -> Result<Option<Made>> {
         let Some(setup) = &self.verifier.manifest.setup else { return Ok(None) };
         let made_from = self.setup_digest(setup);
@@ -159,7 +162,6 @@ impl<'a> Runner<'a> {
         Sha256::of_json(&json!({"command": setup.command, "files": files, "judges": judges}))
     }
 
-    /// Starts the command once.
     pub(super) fn attempt(&mut self) -> Result<Made> {
         let manifest = &self.verifier.manifest;
         (self.host.progress)(&format!("running {}", manifest.id), 0, 0);
@@ -245,14 +247,15 @@ impl<'a> Runner<'a> {
             halt.replace(said);
             may_go_on
         };
-        let finished = process::run_watched(self.host.program, &command, &watch)?;
+        let finished = process::run(self.host.program, &command, &watch)?;
         self.printed.set(before + finished.stdout.total + finished.stderr.total);
         match halt.into_inner().filter(|_| finished.end == End::Stopped) {
             Some(Halt::Unwanted(failure)) => return Err(failure),
             Some(Halt::Spent(why)) => drop(self.stopped.replace(Some(why))),
             None => {}
         }
-        // The last bytes are charged too, and who passed over the budget with them has ended too late, not in time.
+        // The last bytes are charged too, and who passed over the budget with them has ended too late, not in
+        // time.
         if let Some(Halt::Spent(why)) = (self.host.watch)(self.printed.get()) {
             self.stopped.borrow_mut().get_or_insert(why);
         }
@@ -288,7 +291,8 @@ impl<'a> Runner<'a> {
         outputs.filter(|output| !output.path.is_empty() && !output.path.starts_with(OUT))
     }
 
-    /// Counts what the outputs say. The inner failure is the run's: an output that is missing or cannot be read.
+    /// Counts what the outputs say. The inner failure is the run's: an output that is missing or cannot be
+    /// read.
     #[expect(
         clippy::type_complexity,
         reason = "a count that may be absent or refused, and what was read for it"

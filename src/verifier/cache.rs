@@ -1,5 +1,6 @@
-//! What is expensive to digest and cannot change under its name: the sha256 of a git blob (by its id), and of a program's
-//! file (by inode, size and times). A cache only saves reading; a damaged or missing one costs time and nothing else.
+//! What is expensive to digest and cannot change under its name: the sha256 of a git blob (by its id), and of
+//! a program's file (by inode, size and times). A cache only saves reading; a damaged or missing one costs
+//! time and nothing else.
 
 use crate::domain::digest::{Mode, ObjectId, Sha256};
 use crate::error::{Failure, Result};

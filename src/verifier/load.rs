@@ -1,5 +1,5 @@
-//! Where verifiers come from: the base commit's tree, or the user's private layer. Never the candidate, never the
-//! live tree: a manifest that is only there is named as such, and does not count.
+//! Where verifiers come from: the base commit's tree, or the user's private layer. Never the candidate, never
+//! the live tree: a manifest that is only there is named as such, and does not count.
 
 use super::builtin;
 use super::manifest::{Kind, Manifest};
@@ -35,7 +35,6 @@ pub struct ClosureFile {
 /// A verifier with everything that belongs to it.
 #[derive(Debug, Clone)]
 pub struct Verifier {
-    /// The manifest.
     pub manifest: Manifest,
     /// The digest of the manifest's bytes.
     pub manifest_sha256: Sha256,
@@ -112,8 +111,8 @@ impl Base<'_> {
 }
 
 impl Verifiers {
-    /// The verifiers of a base commit's tree and of the private layer (`private` is the directory that stands for
-    /// `.tender`). A manifest that is wrong only fails for who asks for that verifier.
+    /// The verifiers of a base commit's tree and of the private layer (`private` is the directory that stands
+    /// for `.tender`). A manifest that is wrong only fails for who asks for that verifier.
     pub fn load(repository: &Repository, base_commit_tree: &ObjectId, private: &Path) -> Result<Self> {
         let objects = repository.objects(None)?;
         let base = Base { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
@@ -179,8 +178,8 @@ impl Verifiers {
         }
     }
 
-    /// The verifier of an id; `None` where no manifest counts for it. `config.invalid` or `not_supported` where its
-    /// manifest cannot be used.
+    /// The verifier of an id; `None` where no manifest counts for it. `config.invalid` or `not_supported`
+    /// where its manifest cannot be used.
     pub fn get(&self, id: &str) -> Result<Option<&Verifier>> {
         match self.broken.get(id) {
             Some(failure) => Err(failure.clone()),
@@ -189,7 +188,6 @@ impl Verifiers {
     }
 
     /// True where nobody but a person can show it.
-    #[must_use]
     pub fn is_manual(&self, id: &str) -> bool {
         match self.known.get(id) {
             Some(verifier) => verifier.manifest.kind == Kind::Manual,
@@ -198,7 +196,6 @@ impl Verifiers {
     }
 
     /// The manifests and closures of all verifiers: whoever changes them changes who judges.
-    #[must_use]
     pub fn closure_scope(&self) -> Scope {
         self.known.values().fold(Scope::default(), |all, verifier| all.union(&verifier.scope))
     }
@@ -267,7 +264,8 @@ fn by_id<T>(files: Vec<T>, path: impl Fn(&T) -> &RepoPath) -> BTreeMap<String, V
     groups
 }
 
-/// A private verifier's closure: what lies below `.tender` comes from the private layer, the rest from the base.
+/// A private verifier's closure: what lies below `.tender` comes from the private layer, the rest from the
+/// base.
 fn matching_private(pattern: &str, local: &[ClosureFile], base: &Base<'_>) -> Result<Vec<ClosureFile>> {
     if !pattern.starts_with(".tender/") {
         return base.matching(pattern);

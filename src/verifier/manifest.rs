@@ -1,7 +1,7 @@
 //! A verifier's manifest, `verifier.toml`: read strictly, every default filled in.
 //!
-//! Whoever has a [`Manifest`] knows that its parts fit together: what counts has an output, an output lies where the
-//! verifier may write, and nothing is asked for that this version does not do.
+//! Whoever has a [`Manifest`] knows that its parts fit together: what counts has an output, an output lies
+//! where the verifier may write, and nothing is asked for that this version does not do.
 
 mod read;
 
@@ -22,20 +22,15 @@ pub const OUT: &str = "{out}";
 /// Who shows what the verifier stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Its command.
     Command,
-    /// A person.
     Manual,
-    /// git-tender itself.
     Builtin,
 }
 
 /// What makes a pass, beside exit 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// Nothing more.
     ExitCode,
-    /// An output that counts.
     Outputs,
     /// A `result.json`.
     Protocol,
@@ -44,7 +39,6 @@ pub enum Pass {
 /// What an output is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// JUnit XML.
     Junit,
     /// The standard output of Rust's test harness.
     Libtest,
@@ -73,9 +67,7 @@ pub struct ToolSpec {
 /// What has to run before, once for the same inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Its argument vector.
     pub command: Vec<String>,
-    /// What it depends on.
     pub inputs: Scope,
 }
 
@@ -84,13 +76,10 @@ pub struct Setup {
 pub struct Manifest {
     /// The name of its directory.
     pub id: String,
-    /// For people.
     pub title: String,
-    /// Who shows it.
     pub kind: Kind,
     /// The argument vector; empty unless the kind is [`Kind::Command`].
     pub command: Vec<String>,
-    /// What runs before.
     pub setup: Option<Setup>,
     /// What may be read beside the tree and the system.
     pub read: Vec<String>,
@@ -98,13 +87,10 @@ pub struct Manifest {
     pub inputs: Option<Scope>,
     /// Files of the verifier itself.
     pub closure: Scope,
-    /// Programs.
     pub tools: Vec<ToolSpec>,
-    /// Variables that are passed.
     pub env: Vec<String>,
     /// Files that a run makes.
     pub outputs: Vec<Output>,
-    /// What makes a pass.
     pub pass: Pass,
     /// How many cases must run; `None` where nothing counts.
     pub min_checks: Option<u64>,
@@ -120,13 +106,13 @@ pub struct Manifest {
 
 impl Manifest {
     /// True where a run counts cases.
-    #[must_use]
     pub fn counts(&self) -> bool {
         self.kind == Kind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
     }
 
     /// Reads a manifest. `file` names it in messages, `id` is the name of its directory. The failure is
-    /// `config.invalid`, or `not_supported` where only a later version can do what it asks for; its subject is the key.
+    /// `config.invalid`, or `not_supported` where only a later version can do what it asks for; its subject
+    /// is the key.
     pub fn parse(file: &str, id: &str, bytes: &[u8]) -> Result<Self> {
         read::manifest(id, bytes).map_err(|failure| read::named(file, &failure))
     }

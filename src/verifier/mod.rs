@@ -1,11 +1,13 @@
 //! Verifiers: what a repository brings to judge a change, and the runs that give evidence.
 //!
-//! - Manifests and what belongs to them come from the base commit or the user's private layer, never from the change
-//!   (`load`). What a verifier sees is a slot with exactly its inputs from the candidate and its closure from the
-//!   base (`view`); what it depends on is digested from the same list, so nothing can be reused falsely (`observe`).
-//! - A run is judged by everything that has to hold at once (`outcome`): how it ended, what it counted, what it
-//!   wrote, what it left behind. A pass needs all of it; the first thing that is missing is the reason.
-//! - Nothing here decides whether a candidate may be delivered: it makes records, and `domain::verdict` reads them.
+//! - Manifests and what belongs to them come from the base commit or the user's private layer, never from the
+//!   change (`load`). What a verifier sees is a slot with exactly its inputs from the candidate and its
+//!   closure from the base (`view`); what it depends on is digested from the same list, so nothing can be
+//!   reused falsely (`observe`).
+//! - A run is judged by everything that has to hold at once (`outcome`): how it ended, what it counted, what
+//!   it wrote, what it left behind. A pass needs all of it; the first thing that is missing is the reason.
+//! - Nothing here decides whether a candidate may be delivered: it makes records, and `domain::verdict` reads
+//!   them.
 
 mod attempt;
 pub mod builtin;
@@ -18,10 +20,12 @@ mod outcome;
 mod protocol;
 mod run;
 pub mod shipped;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod view;
 
-pub use load::{Verifier, Verifiers};
+pub use load::Verifiers;
 pub use observe::observe;
 pub use run::{Ticket, run};
 
@@ -45,23 +49,21 @@ pub enum Halt {
     Spent(String),
 }
 
-/// Whoever watches a run: hears how many bytes its programs have printed so far, and says whether it has to end.
+/// Whoever watches a run: hears how many bytes its programs have printed so far, and says whether it has to
+/// end.
 pub type Watch<'a> = &'a dyn Fn(u64) -> Option<Halt>;
 
 /// What is judged, and by which rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The repository.
     pub repository: &'a Repository,
     /// Where the candidate's objects lie.
     pub quarantine: Option<&'a Quarantine>,
-    /// The tree of the base commit, where verifiers come from; not the base's where that is a capture of live work.
+    /// The tree of the base commit, where verifiers come from; not the base's where that is a capture of live
+    /// work.
     pub base_commit_tree: &'a ObjectId,
-    /// The task.
     pub task: &'a str,
-    /// Its candidate.
     pub candidate: &'a Candidate,
-    /// The contract in force.
     pub contract: &'a Contract,
     /// The digest that it is sealed with.
     pub contract_sha256: Sha256,
@@ -76,13 +78,10 @@ pub struct Subject<'a> {
 pub struct Host<'a> {
     /// This program, to start the supervisor.
     pub program: &'a Path,
-    /// The caller's environment.
     pub vars: &'a [(OsString, OsString)],
     /// The user's home directory; `read` entries are looked up in it.
     pub home: Option<&'a Path>,
-    /// The store.
     pub layout: &'a Layout,
-    /// The store's blobs.
     pub blobs: &'a Blobs,
     /// Where slots lie: a directory of ours outside of any repository.
     pub slots: &'a Path,

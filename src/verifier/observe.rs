@@ -1,5 +1,6 @@
-//! What is known of a candidate's rows without running a verifier: who shows each, and the key that a record must
-//! have to count. Everything is digested anew on every call; only digests of bytes that cannot change are kept.
+//! What is known of a candidate's rows without running a verifier: who shows each, and the key that a record
+//! must have to count. Everything is digested anew on every call; only digests of bytes that cannot change
+//! are kept.
 
 use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
@@ -87,7 +88,8 @@ struct Trees {
     base: Vec<TreeFile>,
 }
 
-/// Looks at everything that decides about a candidate's rows. Runs the tools' version probes, and nothing else.
+/// Looks at everything that decides about a candidate's rows. Runs the tools' version probes, and nothing
+/// else.
 pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) -> Result<Observation> {
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
@@ -231,7 +233,8 @@ impl<'a> Observer<'a> {
         })
     }
 
-    /// The digest of everything of the subject that a run can know: the files that it sees, and what it is told.
+    /// The digest of everything of the subject that a run can know: the files that it sees, and what it is
+    /// told.
     fn inputs(&self, verifier: &Verifier, on: On, files: &[InputFile]) -> Sha256 {
         let listing = listing_digest(files);
         match verifier.manifest.pass {
@@ -307,8 +310,8 @@ impl<'a> Observer<'a> {
         self.host.blobs.put(&canonical_json(&Listing::against(base_digest, base, now)))
     }
 
-    /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything, and for
-    /// the closure what the base's attributes make of it.
+    /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything,
+    /// and for the closure what the base's attributes make of it.
     fn checkout(&mut self, verifier: &Verifier) -> Result<Vec<String>> {
         let mut all = self.settings()?;
         let regular = verifier.closure.iter().filter(|file| file.file.mode.is_regular());

@@ -1,7 +1,7 @@
 //! The verdict of one run: an AND over everything that has to hold, and the first thing that does not.
 //!
-//! Pure, so that every line of the table in the documentation is a unit test. The order is: what makes the run
-//! meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
+//! Pure, so that every line of the table in the documentation is a unit test. The order is: what makes the
+//! run meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
 use super::formats::Counted;
 use crate::domain::repo_path::display;
@@ -14,7 +14,6 @@ pub(super) type Said = (Verdict, Option<String>);
 
 /// What is known of one attempt.
 pub(super) struct Facts<'a> {
-    /// How it ended.
     pub end: &'a End,
     /// How long it was given, as the manifest says.
     pub timeout: std::time::Duration,
@@ -32,7 +31,6 @@ pub(super) struct Facts<'a> {
     pub min_checks: Option<u64>,
 }
 
-/// The verdict.
 pub(super) fn conclude(facts: &Facts<'_>) -> Said {
     meaningless(facts)
         .or_else(|| refuted(facts))
@@ -79,7 +77,6 @@ fn meaningless(facts: &Facts<'_>) -> Option<Said> {
     }
 }
 
-/// It says no.
 fn refuted(facts: &Facts<'_>) -> Option<Said> {
     let counted = facts.counted.as_ref().ok().and_then(Option::as_ref);
     let cases = counted.map_or(0, |counted| counted.checks.failed);
@@ -117,7 +114,6 @@ fn unbelievable(facts: &Facts<'_>) -> Option<Said> {
     }
 }
 
-/// It says too little.
 fn insufficient(facts: &Facts<'_>) -> Option<Said> {
     if let Some(Ok((verdict @ Verdict::NotRun, reason))) = facts.answered {
         return Some((*verdict, reason.clone()));
@@ -139,7 +135,7 @@ fn insufficient(facts: &Facts<'_>) -> Option<Said> {
 mod tests {
     use super::*;
     use crate::domain::evidence::Finding;
-    use crate::process::NotStarted;
+    use crate::process::launch::NotStarted;
     use proptest::prelude::*;
     use std::time::Duration;
 

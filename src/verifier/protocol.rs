@@ -1,7 +1,8 @@
 //! Protocol 1: one JSON line to the verifier, one `result.json` from it.
 //!
-//! The answer is only a claim: it can make a run worse and never better, since the exit code, the counts and the rest
-//! of the AND are asked as well. Where outputs count, its counts have to be theirs. The nonce ties it to this run.
+//! The answer is only a claim: it can make a run worse and never better, since the exit code, the counts and
+//! the rest of the AND are asked as well. Where outputs count, its counts have to be theirs. The nonce ties
+//! it to this run.
 
 use super::formats::Counted;
 use super::outcome::Said;
@@ -33,11 +34,11 @@ pub(super) struct Call<'a> {
     pub(super) deadline: String,
 }
 
-/// What a run is told of the change beside the files that its slot shows. A verifier may judge by any of it, so the
-/// key holds all of it.
+/// What a run is told of the change beside the files that its slot shows. A verifier may judge by any of it,
+/// so the key holds all of it.
 ///
-/// On the base `changed` is the case of a repair and nothing else of the candidate; there is no tree of the base with
-/// the case on top, so `gitTree` is null where there is a case.
+/// On the base `changed` is the case of a repair and nothing else of the candidate; there is no tree of the
+/// base with the case on top, so `gitTree` is null where there is a case.
 pub(super) fn told(subject: &Subject<'_>, on: On) -> Value {
     let candidate = subject.candidate;
     let changes: Vec<&Change> = match on {
@@ -79,7 +80,6 @@ pub(super) fn request(subject: &Subject<'_>, on: On, call: &Call<'_>) -> Vec<u8>
     line
 }
 
-/// What an answer says.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// What it says of each requirement.
@@ -103,8 +103,9 @@ impl Answer {
         (!self.claims.is_empty()).then(|| self.claims.values().fold(Checks::default(), sum))
     }
 
-    /// The cases of one requirement: those that it claims for it, where the outputs hold as many for all. Where it claims nothing at all,
-    /// the outputs speak for every requirement; where they hold a failed case that it does not own up to, they do as well.
+    /// The cases of one requirement: those that it claims for it, where the outputs hold as many for all.
+    /// Where it claims nothing at all, the outputs speak for every requirement; where they hold a failed case
+    /// that it does not own up to, they do as well.
     pub(super) fn counted(
         &self,
         requirement: &str,

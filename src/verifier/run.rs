@@ -15,7 +15,6 @@ use crate::process::Sandbox;
 use crate::store::ledger::now;
 use std::collections::BTreeMap;
 
-/// What names a run.
 #[derive(Debug, Clone)]
 pub struct Ticket {
     /// Its id: the id of the action that it is.
@@ -24,7 +23,6 @@ pub struct Ticket {
     pub nonce: String,
 }
 
-/// What a run gave.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     /// What it says of each row, by the row's id.
@@ -39,7 +37,6 @@ pub(super) struct Made {
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) said: Said,
-    /// The row's own cases.
     pub(super) checks: Option<Checks>,
     /// It failed and passed within the run.
     pub(super) flaky: bool,
@@ -51,11 +48,12 @@ impl From<Said> for Judged {
     }
 }
 
-/// Runs what a job names and gives one record for each of its rows. That a verifier fails, or that its run goes wrong,
-/// is a record and no error.
+/// Runs what a job names and gives one record for each of its rows. That a verifier fails, or that its run
+/// goes wrong, is a record and no error.
 ///
 /// # Errors
-/// `io`, `store.busy` and the like, where the run could not even be prepared; `config.invalid` where a manifest cannot be used.
+/// `io`, `store.busy` and the like, where the run could not even be prepared; `config.invalid` where a
+/// manifest cannot be used.
 pub fn run(
     subject: &Subject<'_>,
     verifiers: &Verifiers,
@@ -96,8 +94,8 @@ fn command(
     Ok(made)
 }
 
-/// Tries until nothing failed, or the attempts are used up. Only a failure is tried again. The last attempt speaks; a row that was judged
-/// otherwise before is flaky, whatever became of the others.
+/// Tries until nothing failed, or the attempts are used up. Only a failure is tried again. The last attempt
+/// speaks; a row that was judged otherwise before is flaky, whatever became of the others.
 fn tried(most: u64, mut attempt: impl FnMut() -> Result<Made>) -> Result<Made> {
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut earlier: BTreeMap<String, History> = BTreeMap::new();

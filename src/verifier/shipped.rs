@@ -1,9 +1,9 @@
-//! The verifiers that come with git-tender, embedded, so that `init` can write the fitting ones into a repository.
+//! The verifiers that come with git-tender, embedded, so that `init` can write the fitting ones into a
+//! repository.
 //!
-//! They are starting points: once written, the files are the repository's own. Their sources lie in `verifiers/`, each
-//! with a project that it passes and one that it fails.
+//! They are starting points: once written, the files are the repository's own. Their sources lie in
+//! `verifiers/`, each with a project that it passes and one that it fails.
 
-/// A verifier to copy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shipped {
     /// Its id and the name of its directory.

@@ -1,4 +1,5 @@
-//! The programs that judge: found on the caller's `PATH` (its absolute entries), digested, and asked for their version.
+//! The programs that judge: found on the caller's `PATH` (its absolute entries), digested, and asked for
+//! their version.
 
 use super::cache::FileDigests;
 use super::load::Verifier;
@@ -58,11 +59,11 @@ pub(super) fn secrets(host: &Host<'_>) -> Vec<Vec<u8>> {
     secret_values(host.vars)
 }
 
-/// The digests of the variables' values that a verifier's verdict can hang on: the passed ones, and of the fixed set
-/// those that are the caller's. The name is part of what is digested.
+/// The digests of the variables' values that a verifier's verdict can hang on: the passed ones, and of the
+/// fixed set those that are the caller's. The name is part of what is digested.
 ///
-/// `PATH` is not among them: what it leads to is digested as the tools, and with it hardly any evidence would count in
-/// another shell. The home directory and the one for temporary files are new for each run.
+/// `PATH` is not among them: what it leads to is digested as the tools, and with it hardly any evidence would
+/// count in another shell. The home directory and the one for temporary files are new for each run.
 pub(super) fn env_digests(host: &Host<'_>, verifier: &Verifier) -> BTreeMap<String, Option<Sha256>> {
     use std::os::unix::ffi::OsStrExt;
     let digest = |name: &str, value: &OsStr| Sha256::of(&[name.as_bytes(), b"=", value.as_bytes()].concat());
@@ -133,7 +134,7 @@ fn probe(
     command.output_cap = 64 * 1024;
     command.secrets = secrets(host);
     let unwanted = std::cell::RefCell::new(None);
-    let finished = process::run_watched(host.program, &command, &|_| {
+    let finished = process::run(host.program, &command, &|_| {
         let halt = (host.watch)(0);
         let may_go_on = halt.is_none();
         unwanted.replace(halt);

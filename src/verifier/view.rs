@@ -1,5 +1,5 @@
-//! What a verifier sees: the candidate's files under its inputs, and its closure as it is in the base. The same list
-//! is digested and shown, so that nothing can be shown that is not digested.
+//! What a verifier sees: the candidate's files under its inputs, and its closure as it is in the base. The
+//! same list is digested and shown, so that nothing can be shown that is not digested.
 
 use super::load::{FOLDER, Verifier};
 use crate::domain::patch::Change;
@@ -35,7 +35,8 @@ fn drop_what_lies_beneath_files(files: &mut Vec<TreeFile>) {
     files.retain(|file| !file.path.ancestors().iter().any(|above| paths.contains(above)));
 }
 
-/// The candidate's files that a verifier depends on. What its closure names is not among them: that is the base's.
+/// The candidate's files that a verifier depends on. What its closure names is not among them: that is the
+/// base's.
 pub(super) fn inputs<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
     let wanted = |path: &RepoPath| verifier.manifest.inputs.as_ref().is_none_or(|scope| scope.matches(path));
     files.iter().filter(|file| wanted(&file.path) && !verifier.scope.matches(&file.path)).collect()
@@ -51,8 +52,8 @@ pub(super) fn depended<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'
         .collect()
 }
 
-/// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in the way
-/// of the closure.
+/// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in
+/// the way of the closure.
 pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
     let closure: Vec<TreeFile> = verifier
         .closure

@@ -1,4 +1,5 @@
-//! Amendments: proposed by a worker, decided by a person, and what follows for the candidate and its evidence.
+//! Amendments: proposed by a worker, decided by a person, and what follows for the candidate and its
+//! evidence.
 
 use crate::support::mcp::Client;
 use crate::support::repo::path_text;
@@ -244,7 +245,8 @@ fn an_allowed_tool_is_allowed_once_a_person_agreed() {
     worker.ok("read_file", json!({"path": "docs/a.md"}));
 }
 
-/// Nobody agrees to what was not shown: a long field cannot hide the others, and what a whole field loses stands beside what it gets.
+/// Nobody agrees to what was not shown: a long field cannot hide the others, and what a whole field loses
+/// stands beside what it gets.
 #[test]
 fn whoever_agrees_is_shown_all_of_it_and_what_it_replaces() {
     let lab = Lab::new();

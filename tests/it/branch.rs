@@ -12,7 +12,8 @@ pub fn publication_shape(mode: &str) -> Value {
     })
 }
 
-/// A task that is ready to be delivered by a commit; its candidate changes line 5 of `docs/a.md` and adds a file of its name.
+/// A task that is ready to be delivered by a commit; its candidate changes line 5 of `docs/a.md` and adds a
+/// file of its name.
 pub fn ready(repo: &Repo<'_>, id: &str, delivery: Value) {
     repo.submitted(&Contract::new(id).committed(delivery), |task| {
         task.write("docs/a.md", lines_with(5, &format!("five of {id}")));
@@ -256,7 +257,8 @@ fn undo_takes_the_branch_away_if_it_is_still_exactly_ours() {
     repo.fsck_gc();
 }
 
-/// A `git` that kills whoever called it, before or after it moves a branch; the folder to put in front of PATH.
+/// A `git` that kills whoever called it, before or after it moves a branch; the folder to put in front of
+/// PATH.
 fn deadly_git(lab: &Lab, when: &str) -> String {
     let folder = lab.path(format!("bin-{when}"));
     let path = std::env::var("PATH").expect("set");

@@ -1,4 +1,5 @@
-//! `cancel` while a command is at work, and runs that are interrupted or killed: nothing that they started lives on.
+//! `cancel` while a command is at work, and runs that are interrupted or killed: nothing that they started
+//! lives on.
 
 use crate::support::repo::with_format;
 use crate::support::{Answer, Contract, Lab, Out, Repo, Verifier};
@@ -7,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts the program and does not wait. It hears every signal, whatever whoever runs the tests has closed its ears to.
+/// Starts the program and does not wait. It hears every signal, whatever whoever runs the tests has closed
+/// its ears to.
 pub fn background(repo: &Repo<'_>, args: &[&str]) -> Child {
     let program = repo.lab.tender_command(&repo.path);
     let mut command = repo.lab.command("env", &repo.path);
@@ -28,7 +30,8 @@ fn answer(child: Child, shown: &str) -> Answer {
     Answer::of(Out::new(shown.to_owned(), child.wait_with_output().expect("waits")))
 }
 
-/// Daemons of every kind (double forks, new sessions, deaf to signals) that write their ids to `pids`, and then a sleep.
+/// Daemons of every kind (double forks, new sessions, deaf to signals) that write their ids to `pids`, and
+/// then a sleep.
 fn stubborn(lab: &Lab) -> Verifier {
     let (pids, ready) = (lab.path("pids"), lab.path("ready"));
     let (pids, ready) = (pids.display(), ready.display());

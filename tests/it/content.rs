@@ -46,7 +46,8 @@ fn delivers_like_git(repo: &Repo<'_>, copy: &Repo<'_>, paths: &[&str]) {
     for change in candidate.json["changes"].as_array().expect("list") {
         let path = change["path"].as_str().expect("text");
         let Some(blob) = change["new"]["gitBlob"].as_str() else { continue };
-        // Where the blob itself holds CR, `git add` looks at the index and `git hash-object` does not: no oracle.
+        // Where the blob itself holds CR, `git add` looks at the index and `git hash-object` does not: no
+        // oracle.
         if !copy.git_out(&["cat-file", "blob", blob]).ok().stdout.contains(&b'\r') {
             assert_eq!(repo.git(&["hash-object", path]), blob, "{path}: the id is git's");
         }

@@ -1,5 +1,5 @@
-//! Where a command is called from: subfolder, `-C`, linked worktree, inside a hook. The same result, the right
-//! repository.
+//! Where a command is called from: subfolder, `-C`, linked worktree, inside a hook. The same result, the
+//! right repository.
 
 use crate::support::repo::{LINES, lines_with, path_text};
 use crate::support::{Contract, Lab, Repo, Task};

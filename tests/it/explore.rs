@@ -197,7 +197,8 @@ fn what_an_exploration_cannot_be_is_refused_at_open() {
     repo.json(&["open", path_text(&file)]).ok();
 }
 
-/// What a worker planted in its worktree proves nothing: findings of an exploration rest on what it started from.
+/// What a worker planted in its worktree proves nothing: findings of an exploration rest on what it started
+/// from.
 #[test]
 fn a_finding_rests_on_the_base_and_not_on_what_was_planted() {
     let lab = Lab::new();

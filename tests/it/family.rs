@@ -182,7 +182,8 @@ fn cancelling_a_parent_cancels_its_open_parts() {
     assert_eq!(states, ["top:cancelled", "p1:cancelled", "p2:cancelled", "p3:completed", "other:open"]);
 }
 
-/// Two parts of a task that has one call left, and a guard that holds every `finish` up until there is a file `go`.
+/// Two parts of a task that has one call left, and a guard that holds every `finish` up until there is a file
+/// `go`.
 fn one_call_left(lab: &Lab) -> Repo<'_> {
     let repo = lab.repo("app");
     let guard = format!(

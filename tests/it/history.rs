@@ -1,5 +1,6 @@
 //! Histories of public projects, brought in at test time: two releases of a crate make one step. The step is
-//! replayed as a patch and delivered into a tree with other uncommitted edits; the result is the newer release.
+//! replayed as a patch and delivered into a tree with other uncommitted edits; the result is the newer
+//! release.
 
 use crate::support::repo::path_text;
 use crate::support::snapshot::{Entry, tree};

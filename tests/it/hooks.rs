@@ -1,4 +1,5 @@
-//! Hooks of the repository's owners: guards block a worker's calls, observers only hear, and no candidate decides which.
+//! Hooks of the repository's owners: guards block a worker's calls, observers only hear, and no candidate
+//! decides which.
 
 use crate::support::worker::Worker;
 use crate::support::{Contract, Lab, Repo};

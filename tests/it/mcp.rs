@@ -72,7 +72,8 @@ fn a_client_is_told_who_it_speaks_to_and_what_it_may_call() {
     client.end().exits(0);
 }
 
-/// What a client puts before its model is the harness's own words, the contract's, or marked as somebody else's.
+/// What a client puts before its model is the harness's own words, the contract's, or marked as somebody
+/// else's.
 #[test]
 fn the_instructions_hold_no_words_of_programs_or_of_earlier_workers() {
     let lab = Lab::new();
@@ -307,7 +308,8 @@ fn a_client_that_is_killed_ends_the_server_and_what_runs() {
     next.call("task_status", json!({})).ok();
 }
 
-/// Nobody waits for an observer, and nothing stops it either: it stands for whatever does not listen while it is at work.
+/// Nobody waits for an observer, and nothing stops it either: it stands for whatever does not listen while it
+/// is at work.
 #[test]
 fn a_client_that_is_killed_ends_a_server_that_does_not_listen() {
     let lab = Lab::new();

@@ -230,7 +230,8 @@ fn overlapping_hunks_and_the_same_file_twice_are_refused() {
     let second = hunk("@@ -8,3 +8,3 @@", " line 8\n line 9\n-line 10\n+ten\n");
     let both = [one.as_bytes(), &second].concat();
     if repo_git_accepts(&repo, &both) {
-        // AMBIGUOUS: "the same file twice in one mail" may be refused, or mean both hunks; never just one of them.
+        // AMBIGUOUS: "the same file twice in one mail" may be refused, or mean both hunks; never just one of
+        // them.
         let answer = repo.submit_patch("t1", &both);
         if answer.code == 0 {
             let text = repo.tender(&["diff", "t1"]).ok().text();

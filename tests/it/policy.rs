@@ -1,4 +1,5 @@
-//! The policy of the base commit: ceiling, protected paths, the floor of checks. It never comes from the change.
+//! The policy of the base commit: ceiling, protected paths, the floor of checks. It never comes from the
+//! change.
 
 use crate::support::repo::path_text;
 use crate::support::{Contract, Lab, Repo, Verifier};
@@ -198,7 +199,8 @@ fn what_a_later_version_brings_is_refused_by_name() {
     {
         let repo = with_policy(&lab, &format!("r{number}"), config);
         let answer = repo.open_fails(&Contract::new("t1"));
-        // AMBIGUOUS: `network` and `commit` that only set ceilings may be taken, since nothing can reach them.
+        // AMBIGUOUS: `network` and `commit` that only set ceilings may be taken, since nothing can reach
+        // them.
         if answer.code == 0 && ["network", "commit"].contains(word) {
             continue;
         }

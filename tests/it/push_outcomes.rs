@@ -1,5 +1,5 @@
-//! The mode `push` where the answer does not arrive: lost, dropped, too late, or the asker was killed. It is asked about, never assumed,
-//! and nothing is sent twice while nobody knows.
+//! The mode `push` where the answer does not arrive: lost, dropped, too late, or the asker was killed. It is
+//! asked about, never assumed, and nothing is sent twice while nobody knows.
 
 use super::branch::ready;
 use super::push::with_remote;
@@ -14,7 +14,8 @@ fn topic() -> Value {
     json!({"mode": "push", "branch": "topic"})
 }
 
-/// As [`with_remote`], with the HTTP server in front; `t1` is ready. `None` where this git cannot serve or speak HTTP.
+/// As [`with_remote`], with the HTTP server in front; `t1` is ready. `None` where this git cannot serve or
+/// speak HTTP.
 fn over_http(lab: &Lab) -> Option<(Repo<'_>, Bare<'_>, Http)> {
     let (repo, bare) = with_remote(lab);
     let Some(http) = Http::start(lab) else {

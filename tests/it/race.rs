@@ -1,7 +1,7 @@
 //! An editor that saves while we deliver. It runs free in a thread of its own and saves once a trial, at a
-//! moment of its own choosing; whatever happens, what it saved last is what the file holds afterwards, and the
-//! other files are all old or all new. The test counts how many saves really fell into a delivery and fails
-//! where too few did, because then it would prove nothing.
+//! moment of its own choosing; whatever happens, what it saved last is what the file holds afterwards, and
+//! the other files are all old or all new. The test counts how many saves really fell into a delivery and
+//! fails where too few did, because then it would prove nothing.
 //!
 //! `TENDER_RACE_TRIALS` sets the number of trials (default 24 for each kind of save), `TENDER_SEED` the dice.
 

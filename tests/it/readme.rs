@@ -1,10 +1,9 @@
-//! The README is held to the program: its session is run, its table of exit codes is compared with the program's.
+//! The README is held to the program: its session is run.
 //!
 //! `UPDATE_README=1 cargo test readme` writes the session anew.
 
 use crate::support::lab::{TENDER, run};
 use crate::support::{Lab, Repo};
-use git_tender::error::Code;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -50,17 +49,6 @@ fn the_session_in_the_readme_is_what_happens() {
         return;
     }
     assert_eq!(shown, session, "README.md is not what happens; UPDATE_README=1 writes it anew");
-}
-
-#[test]
-fn the_exit_codes_in_the_readme_are_those_of_the_program() {
-    let readme = std::fs::read_to_string(readme_file()).expect("README.md");
-    for code in Code::ALL {
-        let start = format!("| {} | `{}` |", code.category().exit_code(), code.category().as_str());
-        let row =
-            readme.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no row {start}"));
-        assert!(row.contains(&format!("`{}`", code.as_str())), "{} is not in {row}", code.as_str());
-    }
 }
 
 /// Read when the test runs: to compile the tests it need not be there.

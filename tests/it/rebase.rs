@@ -232,7 +232,8 @@ fn a_live_base_is_captured_anew() {
 
 #[test]
 fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
-    // While the last state is copied in, after the files of the worktree were moved, and between git's HEAD and index.
+    // While the last state is copied in, after the files of the worktree were moved, and between git's HEAD
+    // and index.
     for pattern in ["*pack-objects*", "*worktrees*update-ref*HEAD*", "*worktrees*read-tree*"] {
         let lab = Lab::new();
         let (repo, task) = with_candidate(&lab);
@@ -248,7 +249,8 @@ fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
         task.write("docs/b.md", "the worker was here\n");
         repo.json(&["submit", "t1"]).ok();
         if !task.exists("src/new.txt") {
-            // Nothing had been moved yet, so it was taken back; the worker's edit is captured on the old base.
+            // Nothing had been moved yet, so it was taken back; the worker's edit is captured on the old
+            // base.
             repo.json(&["rebase", "t1"]).ok();
         }
         assert_eq!(task.read("docs/a.md"), both().into_bytes(), "{pattern}");
@@ -329,7 +331,8 @@ fn what_the_candidate_added_is_not_dropped_because_it_is_ignored_by_now() {
 #[test]
 fn lines_are_merged_in_every_repository_and_as_git_stores_them() {
     let lab = Lab::new();
-    // SHA-256; a merge whose result is empty; an editor that saves with other line ends; a bit that only one side changed.
+    // SHA-256; a merge whose result is empty; an editor that saves with other line ends; a bit that only one
+    // side changed.
     let repo = lab.repo_with("sha256", &["--object-format=sha256"]);
     repo.write("docs/a.md", LINES);
     repo.write("e", "one\n");

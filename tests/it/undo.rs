@@ -119,7 +119,8 @@ fn what_was_already_there_is_not_taken_away() {
     let before = repo.snapshot();
     repo.json(&["deliver", "t1"]).ok();
     repo.json(&["undo", "t1"]).ok();
-    // AMBIGUOUS: cli.md only says "the delivery reversed". Taken: an `already` path was not written by the delivery, so it stays.
+    // AMBIGUOUS: cli.md only says "the delivery reversed". Taken: an `already` path was not written by the
+    // delivery, so it stays.
     same_tree(&before.files, &repo.snapshot().files);
 }
 

@@ -8,9 +8,7 @@ use serde_json::{Map, Value, json};
 /// One task of a family.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its id.
     pub id: String,
-    /// The task above it.
     pub parent: Option<String>,
     /// Its limits, with what was added.
     pub limits: Limits,
@@ -23,14 +21,14 @@ pub struct Member {
 /// One task's limits, and what it and all tasks beneath it have used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The task.
     pub task: String,
     limits: Limits,
     pub(super) ended: Cost,
     pub(super) reserved: Cost,
     artifact_bytes: u64,
     calls: u64,
-    /// The rows of the last call that was charged, and of the last one that was refused, of the task and all beneath it.
+    /// The rows of the last call that was charged, and of the last one that was refused, of the task and all
+    /// beneath it.
     last_charged: i64,
     last_refused: i64,
     /// The highest count of the same call with the same result, of this task alone.
@@ -46,7 +44,6 @@ pub struct Standing {
 }
 
 /// What a task's family has used and reserved, as one value. The order of `members` does not matter.
-#[must_use]
 pub fn standing(members: &[Member], id: &str) -> Standing {
     let chain = chain(members, id);
     let own = chain.first().map_or(0, |member| member.artifact_bytes);
@@ -99,7 +96,6 @@ pub(super) fn is_at_or_beneath(members: &[Member], member: &Member, above: &str)
 
 impl Account {
     /// What has been used of a key; `None` where nothing measures it.
-    #[must_use]
     pub fn used(&self, key: Key) -> Option<u64> {
         match key {
             // A second that was begun counts: whoever ran something has used something.
@@ -113,7 +109,6 @@ impl Account {
     }
 
     /// The limit of a key.
-    #[must_use]
     pub fn limit(&self, key: Key) -> u64 {
         self.limits.of(key)
     }
@@ -141,9 +136,9 @@ impl Account {
         all.into_iter().filter(|(_, left)| *left == 0).map(|(key, _)| key).collect()
     }
 
-    /// The keys that are spent: used up, and for calls one more was asked for since. The last call may have been the one that finished, and
-    /// a refusal from before more was added says nothing of what was charged after it.
-    #[must_use]
+    /// The keys that are spent: used up, and for calls one more was asked for since. The last call may have
+    /// been the one that finished, and a refusal from before more was added says nothing of what was charged
+    /// after it.
     pub fn spent(&self) -> Vec<Key> {
         let asks_for_more = self.last_refused > self.last_charged;
         let mut keys = self.used_up();
@@ -157,7 +152,6 @@ impl Account {
     }
 
     /// Used and limit of the given keys.
-    #[must_use]
     pub fn shares(&self, keys: impl IntoIterator<Item = Key>) -> Map<String, Value> {
         let share = |key: Key| {
             let used = self.used(key).map_or_else(|| json!("not measured"), |used| json!(used));
@@ -176,7 +170,6 @@ pub struct Spent {
 
 impl Spent {
     /// In words, such as `the budget of t1 is spent: wallSeconds 60 of 60`.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let shares: Vec<String> = self
             .keys
@@ -194,7 +187,6 @@ impl Spent {
     }
 
     /// The refusal of everything that would use more.
-    #[must_use]
     pub fn refusal(&self, kept: &str) -> Failure {
         let task = self.account.task.as_str();
         let failure =
@@ -215,13 +207,11 @@ impl Spent {
 
 impl Standing {
     /// What is used up, of the task itself or of one above it.
-    #[must_use]
     pub fn spent(&self) -> Option<Spent> {
         self.first_lacking(Account::spent)
     }
 
     /// The same, of what a run uses only: how many calls are left is nothing to who is under way.
-    #[must_use]
     pub fn spent_for_runs(&self) -> Option<Spent> {
         self.first_lacking(|account| {
             let mut keys = account.spent();
@@ -231,7 +221,6 @@ impl Standing {
     }
 
     /// What keeps one more call from being charged: that the task itself, or one above it, has none left.
-    #[must_use]
     pub fn without_call(&self) -> Option<Spent> {
         self.first_lacking(|account| if account.calls_left() == 0 { account.used_up() } else { Vec::new() })
     }
@@ -244,7 +233,6 @@ impl Standing {
     }
 
     /// The refusal of a task that does the same over and over.
-    #[must_use]
     pub fn repeated(&self) -> Option<Failure> {
         let own = self.own()?;
         let (tool, task) = (own.stopped_at.as_deref()?, own.task.as_str());
@@ -259,26 +247,24 @@ impl Standing {
     }
 
     /// The account of the task itself.
-    #[must_use]
     pub fn own(&self) -> Option<&Account> {
         self.accounts.first()
     }
 
     /// The ids of the tasks above it, nearest first.
+    #[cfg(test)]
     pub fn above(&self) -> impl Iterator<Item = &str> {
         self.accounts.iter().skip(1).map(|account| account.task.as_str())
     }
 
     /// Used and limit of every key, as reports show it.
-    #[must_use]
     pub fn object(&self) -> Value {
         let all = Key::ALL.map(|(_, key)| key);
         self.own().map_or(Value::Null, |account| Value::Object(account.shares(all)))
     }
 
-    /// The next slice of a run that has something reserved already: of what it has used up only, since the rest carries over. `None`
-    /// where there is nothing left of that, or less than was printed already.
-    #[must_use]
+    /// The next slice of a run that has something reserved already: of what it has used up only, since the
+    /// rest carries over. `None` where there is nothing left of that, or less than was printed already.
     pub fn further_slice(&self, held: Reservation) -> Option<Cost> {
         let (slice, left) = (self.next_slice(), self.left());
         let Reservation { reserved, used } = held;
@@ -294,7 +280,6 @@ impl Standing {
     }
 
     /// The first slice of a run; a part of it is nothing where all that is left is reserved by others.
-    #[must_use]
     pub fn next_slice(&self) -> Cost {
         let slice = self.accounts.iter().fold(LARGEST_SLICE, |slice, account| {
             let allowed = account.allowed();
@@ -307,20 +292,18 @@ impl Standing {
     }
 
     /// What a slice without limits is, for whoever may go beyond them.
-    #[must_use]
     pub fn slice_without_limits() -> Cost {
         LARGEST_SLICE
     }
 
     /// What nobody of the family has used or reserved.
-    #[must_use]
     pub fn left(&self) -> Cost {
         let most = Cost { milliseconds: u64::MAX, output_bytes: u64::MAX };
         self.accounts.iter().fold(most, |least, account| least.at_most(account.free()))
     }
 
-    /// Which budget has nothing free, or less than was printed beyond what was reserved, in words; reserved counts as used.
-    #[must_use]
+    /// Which budget has nothing free, or less than was printed beyond what was reserved, in words; reserved
+    /// counts as used.
     pub fn lacking(&self, held: Option<Reservation>) -> String {
         let printed = held.map_or(0, |held| held.used.minus(held.reserved).output_bytes);
         let lack = |account: &Account| {
@@ -345,7 +328,6 @@ impl Standing {
     }
 
     /// The most bytes that the task's next candidate may have.
-    #[must_use]
     pub fn artifact_bytes(&self) -> u64 {
         let left = |account: &Account| {
             let others = account.artifact_bytes.saturating_sub(self.own_artifact_bytes);
@@ -362,7 +344,6 @@ const SMALLEST_SLICE: Cost = Cost { milliseconds: 1_000, output_bytes: 64 << 10 
 
 impl TaskView {
     /// The limits that hold now: those of its contract, and what a person added, within the policy's ceiling.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         let Some(effective) = self.opened.as_ref().map(|opened| &opened.value.effective) else {
             return Limits::default().plus(self.charges.added());
@@ -371,7 +352,6 @@ impl TaskView {
     }
 
     /// The task as one of a family that shares a budget.
-    #[must_use]
     pub fn member(&self) -> Member {
         let last = self.candidates.last().filter(|_| self.cancelled.is_none());
         Member {
@@ -384,19 +364,16 @@ impl TaskView {
     }
 
     /// The refusal of a task that was stopped since the same came back over and over.
-    #[must_use]
     pub fn repeated(&self) -> Option<Failure> {
         self.standing.as_ref().and_then(Standing::repeated)
     }
 
     /// What of its budget, or of one above it, is used up.
-    #[must_use]
     pub fn spent(&self) -> Option<Spent> {
         self.standing.as_ref().and_then(Standing::spent)
     }
 
     /// What of it is used up that a run uses.
-    #[must_use]
     pub fn spent_for_runs(&self) -> Option<Spent> {
         self.standing.as_ref().and_then(Standing::spent_for_runs)
     }

@@ -176,8 +176,9 @@ fn what_was_printed_is_followed_and_time_carries_over() {
 }
 
 proptest! {
-    /// Runs of a family reserve slice by slice, use them up or not, end or are cut off, with clocks that jump: no one is charged below nothing, what a task
-    /// has used never shrinks, equals the sum over all at and beneath it, and never goes beyond its limit.
+    /// Runs of a family reserve slice by slice, use them up or not, end or are cut off, with clocks that
+    /// jump: no one is charged below nothing, what a task has used never shrinks, equals the sum over all at
+    /// and beneath it, and never goes beyond its limit.
     #[test]
     fn slices_never_overspend(
         walls in proptest::array::uniform4(1u64..20),
@@ -293,4 +294,23 @@ fn the_time_of_a_call_counts_whatever_its_end_and_once() {
     ];
     assert_eq!(of(&lost), cost(700, 0));
     assert_eq!(of(&[(Denied, json!({"record": "failure"}))]), cost(0, 0));
+}
+
+#[test]
+fn the_documented_limits_are_those_that_hold() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let documentation = std::fs::read_to_string(file).expect("reads").replace(['|', '`'], " ");
+    for (word, key) in Key::ALL {
+        let of = |line: &str| -> Vec<u64> {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let named = words.first() == Some(&word);
+            words.iter().filter(|_| named).filter_map(|cell| cell.parse().ok()).take(3).collect()
+        };
+        let numbers = documentation.lines().map(of).find(|numbers| numbers.len() == 3).unwrap_or_default();
+        assert_eq!(
+            numbers,
+            [Kind::Edit, Kind::Repair, Kind::Explore].map(|kind| key.built_in(kind)),
+            "{word}"
+        );
+    }
 }

@@ -1,4 +1,5 @@
-//! What no single field shows: fields that are missing, ids that are reserved, fields that contradict each other.
+//! What no single field shows: fields that are missing, ids that are reserved, fields that contradict each
+//! other.
 
 use super::parse::Draft;
 use super::{ARTIFACTS, Base, DeliveryMode, Kind, PROTECTED, Requirement};

@@ -1,4 +1,5 @@
-//! From bytes to a [`Node`], whatever the syntax: size, encoding and damage are looked at here, meaning is not.
+//! From bytes to a [`Node`], whatever the syntax: size, encoding and damage are looked at here, meaning is
+//! not.
 
 use super::clipped;
 use crate::error::{Code, Failure, Result};
@@ -14,30 +15,22 @@ pub const LARGEST: usize = 1 << 20;
 pub enum Node {
     /// `null`
     Null,
-    /// A boolean.
     Bool(bool),
-    /// A whole number.
     Integer(i128),
-    /// Another number.
     Float(f64),
-    /// A string.
     Text(String),
-    /// An array.
     List(Vec<Node>),
-    /// An object.
     Object(Vec<(String, Node)>),
 }
 
 impl Node {
     /// The value of a key of an object.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         let Self::Object(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// A key that an object in it has twice, if there is one.
-    #[must_use]
     pub fn doubled_key(&self) -> Option<&str> {
         match self {
             Self::List(items) => items.iter().find_map(Node::doubled_key),
@@ -53,7 +46,6 @@ impl Node {
     }
 
     /// The kind of value and, where it is short, the value itself, for a message.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -123,8 +115,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// Reads JSON. `what` names the document in messages. Errors: too large, not UTF-8, a byte order mark, cut short
-/// or damaged (with line and column), something after the end.
+/// Reads JSON. `what` names the document in messages. Errors: too large, not UTF-8, a byte order mark, cut
+/// short or damaged (with line and column), something after the end.
 pub fn read_json(what: &str, code: Code, bytes: &[u8]) -> Result<Node> {
     let text = checked_text(what, code, bytes)?;
     if text.trim().is_empty() {

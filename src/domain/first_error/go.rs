@@ -1,7 +1,8 @@
 //! The Go compiler, Go tests, and Go programs that panic.
 //!
-//! With `-v` and in JSON, what a test says stands above the word on how it ended, mixed with what others say at the same time. So that is kept test by
-//! test until its word comes: a test that passed may have said anything.
+//! With `-v` and in JSON, what a test says stands above the word on how it ended, mixed with what others say
+//! at the same time. So that is kept test by test until its word comes: a test that passed may have said
+//! anything.
 
 use super::log::{Line, Lines};
 use super::place::Place;
@@ -76,7 +77,8 @@ impl Memory {
         }
     }
 
-    /// After the end of a test, lines belong to none until the next is named. The ends of its parts are indented.
+    /// After the end of a test, lines belong to none until the next is named. The ends of its parts are
+    /// indented.
     fn leave(&mut self, text: &str) {
         if !text.starts_with(' ') {
             self.current = None;
@@ -202,7 +204,8 @@ fn frame(text: &str) -> Option<Place> {
     Place::whole(text.split(" +0x").next()?)
 }
 
-/// The first frame of the program itself. Who runs out of time waits somewhere: there it is the test's that counts.
+/// The first frame of the program itself. Who runs out of time waits somewhere: there it is the test's that
+/// counts.
 fn own(frames: &[Place], late: bool) -> Option<Place> {
     // Where Go itself lies is told by the parts of it that are in every stack.
     let root = frames.iter().find_map(|frame| {

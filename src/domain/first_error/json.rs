@@ -1,7 +1,7 @@
 //! JSON: messages of cargo, results of libtest, the output of Go's tests, reports of linters and of Jest.
 //!
-//! What a report calls its parts differs from tool to tool, but little: a message, a file, and where in it. So reports are searched for
-//! the first object that has these, and calls itself no warning.
+//! What a report calls its parts differs from tool to tool, but little: a message, a file, and where in it.
+//! So reports are searched for the first object that has these, and calls itself no warning.
 
 use super::log::{Line, Lines};
 use super::place::Place;
@@ -48,7 +48,6 @@ pub(super) enum Read {
     Found(Found),
     /// The line was JSON, and tells of no error.
     Content,
-    /// It is no JSON.
     Nothing,
 }
 
@@ -166,7 +165,8 @@ const LISTS: &[&str] = &[
     "Issues",
 ];
 
-/// The first finding in a report that is no warning. `path` is the file that lists are about; only what a list holds needs no word that it is an error.
+/// The first finding in a report that is no warning. `path` is the file that lists are about; only what a
+/// list holds needs no word that it is an error.
 fn report(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
     if let Some(values) = value.as_array() {
         return values.iter().find_map(|value| report(value, path, true));

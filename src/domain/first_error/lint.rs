@@ -64,7 +64,8 @@ fn headed(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     Some(of_linter(sign, text, place))
 }
 
-/// How sure a code is: letters and digits, such as F401. pylint writes a colon behind its own, whose letter says how bad it is; a W stands for a warning.
+/// How sure a code is: letters and digits, such as F401. pylint writes a colon behind its own, whose letter
+/// says how bad it is; a W stands for a warning.
 fn coding(word: &str) -> Option<Sign> {
     let code = word.trim_end_matches(':');
     let letters = code.trim_end_matches(|c: char| c.is_ascii_digit());

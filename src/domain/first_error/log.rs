@@ -11,7 +11,6 @@ const JSON_WIDTH: usize = 1 << 20;
 /// A line and its number in the log.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// 1 is the first.
     pub(super) number: u32,
     pub(super) text: String,
     /// Of which package and test `go test -json` says that it is; the text is then what they wrote.
@@ -110,7 +109,8 @@ fn readable(line: &[u8]) -> (String, Option<Owner>) {
     (String::from_utf8_lossy(&plain).trim_end().to_owned(), None)
 }
 
-/// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the character after it.
+/// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the
+/// character after it.
 fn without_escapes(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut at = 0;

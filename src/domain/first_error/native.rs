@@ -28,7 +28,8 @@ fn undefined(line: &Line) -> Option<Found> {
     linker.then(|| of_linker(text, Sign::Sure, path))
 }
 
-/// `/usr/bin/ld: cannot find -lx`; what it says about where it is at comes before, and of warnings it has many.
+/// `/usr/bin/ld: cannot find -lx`; what it says about where it is at comes before, and of warnings it has
+/// many.
 fn linker(line: &Line) -> Option<Found> {
     let (program, said) = line.text.split_once(": ")?;
     let name = program.rsplit('/').next()?;

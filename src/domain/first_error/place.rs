@@ -24,8 +24,8 @@ impl Place {
         }
     }
 
-    /// The line begins with a place and a colon, unindented; with what follows it. Words with a colon may stand in front of it
-    /// (`vet: `, `warning: name@0.1.0: `).
+    /// The line begins with a place and a colon, unindented; with what follows it. Words with a colon may
+    /// stand in front of it (`vet: `, `warning: name@0.1.0: `).
     pub(super) fn in_front(line: &str) -> Option<(Self, &str)> {
         let mut from = 0;
         while let Some(found) = line[from..].find(':') {

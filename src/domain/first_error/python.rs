@@ -53,7 +53,8 @@ fn is_library(path: &str) -> bool {
 /// How far behind a failure its place is looked for: what was printed may stand in between.
 const BEHIND: usize = 200;
 
-/// The lines that say what is wrong. Their place stands below in the long form, above in the short one, within where it is a matter of syntax.
+/// The lines that say what is wrong. Their place stands below in the long form, above in the short one,
+/// within where it is a matter of syntax.
 fn assertion(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Found {
     let is_said = |text: &str| text == "E" || text.starts_with("E  ");
     let mut wrong = vec![line.text.clone()];
@@ -93,7 +94,8 @@ fn summary(text: &str) -> Option<Found> {
     })
 }
 
-/// Up to the exception itself, the first line that is not indented. A program may log one that it has handled.
+/// Up to the exception itself, the first line that is not indented. A program may log one that it has
+/// handled.
 fn traceback(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
     let (mut text, place) = traced(rest)?;
     memory.traced = true;
@@ -128,7 +130,8 @@ fn unittest(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     Some(Found { sign: Sign::Sure, kind: Kind::Unittest, text, place, from: None })
 }
 
-/// `  File "path", line 4`, the line of source, and what is wrong with it: a program that cannot be read has no traceback.
+/// `  File "path", line 4`, the line of source, and what is wrong with it: a program that cannot be read has
+/// no traceback.
 fn unparsed(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let place = file(line.text.trim_start())?;
     line.text.ends_with(|c: char| c.is_ascii_digit()).then_some(())?;

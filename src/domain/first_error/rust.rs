@@ -11,7 +11,6 @@ const PANICS: usize = 1000;
 /// Which part of the output of tests it is.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// libtest has begun.
     running: bool,
     /// What libtest shows of tests that passed.
     successes: bool,

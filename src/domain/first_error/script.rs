@@ -24,7 +24,8 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option
         .or_else(|| uncaught(line, rest))
 }
 
-/// `path(row,column): error TS1: …`, or `path:row:column - error TS1: …`; others write the first form with codes of their own.
+/// `path(row,column): error TS1: …`, or `path:row:column - error TS1: …`; others write the first form with
+/// codes of their own.
 fn typescript(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let text = line.text.as_str();
     let (front, code) = text.split_once("error ")?;

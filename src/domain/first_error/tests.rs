@@ -1,4 +1,5 @@
-//! Logs that real tools wrote (trimmed), logs of tools that were content, and logs that nobody wrote on purpose.
+//! Logs that real tools wrote (trimmed), logs of tools that were content, and logs that nobody wrote on
+//! purpose.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What follows the header of a file: hunks of lines, or a binary patch. A hunk is as long as its counts say; whatever its
-//! lines look like, within the counts they are content.
+//! What follows the header of a file: hunks of lines, or a binary patch. A hunk is as long as its counts say;
+//! whatever its lines look like, within the counts they are content.
 
 use super::cursor::{Cursor, broken};
 use crate::error::Result;
@@ -31,14 +31,12 @@ pub enum Side {
     Old,
     /// Only on the new one.
     New,
-    /// On both.
     Both,
 }
 
 /// How a binary patch gives its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryKind {
-    /// The whole content.
     Literal,
     /// A difference to the other side's content.
     Delta,
@@ -47,20 +45,16 @@ pub enum BinaryKind {
 /// One direction of a binary patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BinaryHunk {
-    /// How it is given.
     pub kind: BinaryKind,
     /// Bytes after inflating: of the content, or of the delta.
     pub size: u64,
-    /// The encoded lines.
     pub data: Range<usize>,
 }
 
 /// What a section does to the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Nothing.
     None,
-    /// Hunks of lines.
     Text(Vec<Hunk>),
     /// A binary patch, and the way back where it is given.
     Binary(BinaryHunk, Option<BinaryHunk>),
@@ -85,7 +79,6 @@ impl Hunk {
     }
 
     /// The lines of one side.
-    #[must_use]
     pub fn side<'a>(&self, text: &'a [u8], wanted: Side) -> Vec<&'a [u8]> {
         self.lines(text)
             .filter(|(side, _)| *side == wanted || *side == Side::Both)
@@ -169,7 +162,8 @@ fn markers_in_place(text: &[u8], hunk: &Hunk) -> Result<()> {
     Ok(())
 }
 
-/// A line that looks like one of a hunk right after the counts are used up: the counts are wrong, and git would drop it without a word.
+/// A line that looks like one of a hunk right after the counts are used up: the counts are wrong, and git
+/// would drop it without a word.
 fn nothing_left_over(cursor: &mut Cursor) -> Result<()> {
     let rest = cursor.rest();
     let blanks = rest.iter().take_while(|b| **b == b'\n').count();
@@ -270,7 +264,6 @@ fn length_of(letter: u8) -> Option<usize> {
 
 impl BinaryHunk {
     /// Its first bytes, still deflated: those of its first `lines` lines.
-    #[must_use]
     pub fn deflated_start(&self, text: &[u8], lines: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for line in text[self.data.clone()].split(|b| *b == b'\n').take(lines).filter(|line| !line.is_empty())

@@ -1,5 +1,6 @@
-//! Applying hunks exactly: the old lines of each stand at the very place that its header names, and its new lines come to stand at
-//! the place that the header names for them. No offset and no fuzz: a patch that was made from this base needs neither.
+//! Applying hunks exactly: the old lines of each stand at the very place that its header names, and its new
+//! lines come to stand at the place that the header names for them. No offset and no fuzz: a patch that was
+//! made from this base needs neither.
 
 use super::body::{Hunk, Side};
 use super::cursor::shown;
@@ -7,13 +8,12 @@ use super::cursor::shown;
 /// Why a hunk does not stand where it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// Which hunk, from 0.
     pub hunk: usize,
-    /// One sentence.
     pub what: String,
     /// The lines (from 1) at which its old lines do stand; at most ten.
     pub would_apply_at: Vec<usize>,
-    /// The first line of the file that is not what the hunk says: its number, what the hunk has, what the file has.
+    /// The first line of the file that is not what the hunk says: its number, what the hunk has, what the
+    /// file has.
     pub differs: Option<(usize, String, Option<String>)>,
 }
 

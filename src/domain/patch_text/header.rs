@@ -264,7 +264,8 @@ fn prefixes(
     }
 }
 
-/// The content change of a git section, held against what its header promises; `changed` is what its similarity says.
+/// The content change of a git section, held against what its header promises; `changed` is what its
+/// similarity says.
 fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Body> {
     let line = cursor.peek();
     if line.starts_with(b"GIT binary patch") {

@@ -1,18 +1,18 @@
-//! Names in a patch: quoted the way C does, cut at a tab, with leading components to take off, or written twice in a
-//! `diff --git` line. The rules are those of `git apply`, because it is git that applies the patch in the end.
+//! Names in a patch: quoted the way C does, cut at a tab, with leading components to take off, or written
+//! twice in a `diff --git` line. The rules are those of `git apply`, because it is git that applies the patch
+//! in the end.
 
 /// How many leading components of a name are not part of the path (`-p` of `git apply`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strip {
-    /// Names are paths.
     None,
     /// Names begin with a prefix such as `a/` or `b/`.
     One,
 }
 
 impl Strip {
-    /// The path in a name; `None` where the name has no component to take off. An absolute name is kept as it is, so
-    /// that it is refused as one.
+    /// The path in a name; `None` where the name has no component to take off. An absolute name is kept as it
+    /// is, so that it is refused as one.
     fn path(self, name: &[u8]) -> Option<&[u8]> {
         if self == Self::None || name.first() == Some(&b'/') {
             return Some(name);
@@ -22,13 +22,12 @@ impl Strip {
 }
 
 /// Whether the rest of a `---` or `+++` line says that there is no file.
-#[must_use]
 pub fn is_dev_null(rest: &[u8]) -> bool {
     rest.strip_prefix(b"/dev/null").is_some_and(|end| end.first().is_none_or(u8::is_ascii_whitespace))
 }
 
-/// The name in the rest of a `---` or `+++` line, with its prefix: unquoted, without what follows a tab or a time stamp.
-#[must_use]
+/// The name in the rest of a `---` or `+++` line, with its prefix: unquoted, without what follows a tab or a
+/// time stamp.
 pub fn after_dashes(rest: &[u8]) -> Option<Vec<u8>> {
     if rest.first() == Some(&b'"') {
         return unquote(rest).map(|(name, _)| name);
@@ -38,19 +37,17 @@ pub fn after_dashes(rest: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The name in the rest of a `rename` or `copy` line: never with a prefix.
-#[must_use]
 pub fn whole(rest: &[u8]) -> Option<Vec<u8>> {
     if rest.first() == Some(&b'"') { unquote(rest).map(|(name, _)| name) } else { Some(rest.to_vec()) }
 }
 
 /// Takes the prefix off a name.
-#[must_use]
 pub fn stripped(name: &[u8], strip: Strip) -> Option<Vec<u8>> {
     strip.path(name).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)
 }
 
-/// The path that the rest of a `diff --git` line names twice; `None` where the two differ (a rename says them again).
-#[must_use]
+/// The path that the rest of a `diff --git` line names twice; `None` where the two differ (a rename says them
+/// again).
 pub fn twice(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
     if rest.first() == Some(&b'"') {
         let (first, after) = unquote(rest)?;
@@ -65,8 +62,8 @@ pub fn twice(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
     twice_plain(rest, strip)
 }
 
-/// Likewise, of names without quotes. Where the first path begins hangs on no blank, and where the second does only moves on with them: no part of
-/// the line is looked through for each blank anew.
+/// Likewise, of names without quotes. Where the first path begins hangs on no blank, and where the second
+/// does only moves on with them: no part of the line is looked through for each blank anew.
 fn twice_plain(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
     let has_prefix = |at: usize| strip == Strip::One && rest.get(at) != Some(&b'/');
     let first = if has_prefix(0) { 1 + rest.iter().position(|b| *b == b'/')? } else { 0 };
@@ -89,7 +86,6 @@ fn same(first: &[u8], second: &[u8], strip: Strip) -> Option<Vec<u8>> {
 }
 
 /// Undoes C quoting: the bytes between the quotes, and what follows the closing one.
-#[must_use]
 pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut name = Vec::new();
@@ -129,7 +125,8 @@ fn escape(rest: &[u8]) -> Option<(u8, usize)> {
     Some((simple, 1))
 }
 
-/// Where a time stamp set off by blanks begins, as `diff -u` of some systems writes it; the length where there is none.
+/// Where a time stamp set off by blanks begins, as `diff -u` of some systems writes it; the length where
+/// there is none.
 fn before_time(rest: &[u8]) -> usize {
     let mut end = rest.len();
     let mut words = 0;
@@ -149,8 +146,8 @@ fn before_time(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Whether the time stamp of a `---` or `+++` line is the beginning of time, by which `diff -N` means that there is no file.
-#[must_use]
+/// Whether the time stamp of a `---` or `+++` line is the beginning of time, by which `diff -N` means that
+/// there is no file.
 pub fn is_epoch(rest: &[u8]) -> bool {
     let text = String::from_utf8_lossy(rest);
     let Some(at) = text.rfind("1970-01-01 ").or_else(|| text.rfind("1969-12-31 ")) else { return false };

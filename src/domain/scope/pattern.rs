@@ -27,20 +27,15 @@ fn refuse<T>(why: impl Into<String>, right: impl Into<String>) -> Result<T, Refu
 /// One alternative of a pattern as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Exactly this path.
     File(Vec<u8>),
-    /// All beneath this directory.
     Beneath(Vec<u8>),
-    /// A glob.
     Glob(Vec<Part>),
 }
 
 /// A component of a glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// These bytes.
     Literal(Vec<u8>),
-    /// A component with wildcards.
     Wild(Vec<Token>),
     /// `**`: any number of components.
     Any,
@@ -121,7 +116,8 @@ impl Pattern {
         }
     }
 
-    /// The directory or file that everything named here lies in or is: the components before the first wildcard.
+    /// The directory or file that everything named here lies in or is: the components before the first
+    /// wildcard.
     pub(super) fn lead(&self) -> Vec<u8> {
         match self {
             Self::File(bytes) | Self::Beneath(bytes) => bytes.clone(),

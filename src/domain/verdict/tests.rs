@@ -371,7 +371,8 @@ fn what_was_just_made_is_not_reused() {
 }
 
 proptest! {
-    /// Whatever part of the key is another one, the record does not count; and no order of other records makes it.
+    /// Whatever part of the key is another one, the record does not count; and no order of other records
+    /// makes it.
     #[test]
     fn only_the_same_key_passes(parts in proptest::collection::vec((0u8..5, any::<bool>()), 0..6)) {
         let records: Vec<Record> = parts

@@ -1,4 +1,5 @@
-//! Makes a staged file like the one that it will replace: owner, extended attributes (among them ACLs), permissions.
+//! Makes a staged file like the one that it will replace: owner, extended attributes (among them ACLs),
+//! permissions.
 
 use crate::domain::receipt::{Attributes, Note};
 use crate::git::fsops::Entry;
@@ -9,7 +10,8 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 
-/// Carries over what belongs to the file but not to its bytes. Owner first: a change of owner clears permission bits.
+/// Carries over what belongs to the file but not to its bytes. Owner first: a change of owner clears
+/// permission bits.
 pub(super) fn carry_over(from: &File, to: &File) -> io::Result<Vec<Note>> {
     let old = read(from)?;
     own(&old, to)?;
@@ -45,7 +47,8 @@ fn own(wanted: &Attributes, to: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted where they do not.
+/// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted
+/// where they do not.
 fn extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
     let present = names(to)?;
     let wanted: BTreeMap<CString, &Vec<u8>> = wanted

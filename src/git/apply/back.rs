@@ -1,7 +1,8 @@
 //! The way back of one path, and what becomes of objects that have lost their place.
 //!
-//! Going back meets a user who may have gone on working. Three things can be at a path: our object untouched, which makes room again; nothing; or
-//! something of the user's, which is later than anything we hold and stays. What we hold then is stored and named, never just dropped.
+//! Going back meets a user who may have gone on working. Three things can be at a path: our object untouched,
+//! which makes room again; nothing; or something of the user's, which is later than anything we hold and
+//! stays. What we hold then is stored and named, never just dropped.
 
 use super::look::{Wait, ask, content, is_barred, look, only_folders, ours};
 use super::step::{Names, aside};
@@ -20,8 +21,8 @@ use std::io::{self, ErrorKind, Read};
 /// How often a path is tried again while somebody else keeps changing it.
 const PATIENCE: usize = 400;
 
-/// After a few tries each waits a little, and never as long as the one before: two programs that change the same names as fast as they can
-/// fall into step otherwise, and one of them is always the second.
+/// After a few tries each waits a little, and never as long as the one before: two programs that change the
+/// same names as fast as they can fall into step otherwise, and one of them is always the second.
 fn step_aside(tries: usize) {
     if tries > 8 {
         let micros = u64::try_from(tries % 7).unwrap_or(0) * 137 + 50;
@@ -30,8 +31,9 @@ fn step_aside(tries: usize) {
 }
 
 impl Run<'_> {
-    /// Puts in order what a file system without exchange and without moves to a free name can leave behind: an object with two names in
-    /// the middle of a move (the name that only we use goes), and an exchange by moves that was cut off (it is undone or completed).
+    /// Puts in order what a file system without exchange and without moves to a free name can leave behind:
+    /// an object with two names in the middle of a move (the name that only we use goes), and an exchange by
+    /// moves that was cut off (it is undone or completed).
     pub(super) fn tidy(&mut self, at: usize) -> Result<()> {
         let Ok(names) = self.names(at) else { return Ok(()) };
         let aside = aside(names.temporary);
@@ -59,7 +61,8 @@ impl Run<'_> {
         }
     }
 
-    /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary name.
+    /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary
+    /// name.
     pub(super) fn swap_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         match self.step(at).step {
@@ -79,7 +82,8 @@ impl Run<'_> {
         }
     }
 
-    /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one stays.
+    /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one
+    /// stays.
     fn give_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
         if self.plan.folders.contains(names.path) {
             self.remove_folders()?;
@@ -94,8 +98,8 @@ impl Run<'_> {
         }
     }
 
-    /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest version is at the
-    /// path, and the one before it, which they replaced themselves, is what remains.
+    /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest
+    /// version is at the path, and the one before it, which they replaced themselves, is what remains.
     fn exchange_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
@@ -122,8 +126,9 @@ impl Run<'_> {
         Err(fail(ErrorKind::ResourceBusy.into()))
     }
 
-    /// An exchange put `former` at the path and brought out something later: that goes to the path again. What comes out then is what was put there,
-    /// or a save that is later still and goes to the path in its turn.
+    /// An exchange put `former` at the path and brought out something later: that goes to the path again.
+    /// What comes out then is what was put there, or a save that is later still and goes to the path in its
+    /// turn.
     fn return_the_later(&mut self, at: usize, names: &Names<'_>, mut former: Former) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
@@ -193,8 +198,8 @@ impl Run<'_> {
         }
     }
 
-    /// The directories above a path that comes back, where somebody has removed them. False where something else lies in their place: then there is
-    /// no place for it any more.
+    /// The directories above a path that comes back, where somebody has removed them. False where something
+    /// else lies in their place: then there is no place for it any more.
     fn stand_above(&self, at: usize) -> Result<bool> {
         let path = &self.step(at).change.path;
         if self.top.folder(path.parent().as_ref()).is_ok() {
@@ -219,8 +224,8 @@ impl Run<'_> {
         self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::No)
     }
 
-    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place. They get that name when they are
-    /// complete, since whatever has it may go to the path.
+    /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place. They
+    /// get that name when they are complete, since whatever has it may go to the path.
     fn remake(&mut self, at: usize) -> Result<()> {
         use std::io::Write;
         let names = self.names(at)?;
@@ -249,7 +254,8 @@ impl Run<'_> {
         }
     }
 
-    /// Removes a staged object that is not in use. What somebody got hold of while it was at its path, and wrote into, is stored.
+    /// Removes a staged object that is not in use. What somebody got hold of while it was at its path, and
+    /// wrote into, is stored.
     pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
         let step = self.step(at);
         let (Some(spot), Some(after)) = (&step.temporary, &step.after) else { return Ok(()) };
@@ -262,12 +268,14 @@ impl Run<'_> {
         };
         let fail = |e: io::Error| failed("remove the staged version of", &self.step(at).change.path, &e);
         let Some(entry) = room.entry(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
-        // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says that it is ours.
+        // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says
+        // that it is ours.
         let recorded = self.staged.objects.get(at).copied().flatten().is_some();
         if recorded && !self.is_staged(at, &entry) {
             return Ok(());
         }
-        // Should the ledger have lost what came after the plan, the old object is never dropped for the new one.
+        // Should the ledger have lost what came after the plan, the old object is never dropped for the new
+        // one.
         if let (false, Some(before)) = (recorded, step.before.as_ref().filter(|b| ours(b) != ours(after)))
             && look(&room, spot.name.as_bytes(), &ours(before), Wait::Little).map_err(fail)?.is_same()
         {
@@ -290,8 +298,8 @@ impl Run<'_> {
         all
     }
 
-    /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody is still writing into,
-    /// what cannot be read, or what is no file and not empty, is left and named.
+    /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody
+    /// is still writing into, what cannot be read, or what is no file and not empty, is left and named.
     pub(super) fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
         let path = &self.step(at).change.path;
         let fail = |e: io::Error| failed("drop the old version of", path, &e);
@@ -310,7 +318,7 @@ impl Run<'_> {
                 file.read_to_end(&mut bytes).map_err(fail)?;
                 let free = match &asked {
                     Asked::Held(lease) => lease.undisturbed(),
-                    Asked::CannotAsk(_) => true,
+                    Asked::CannotAsk => true,
                     Asked::Writing => false,
                 };
                 if free {
@@ -386,7 +394,8 @@ fn absent(error: io::Error) -> io::Result<()> {
     if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// An object as it was before it went to the path for a moment. Of one that cannot be read only its identity is known.
+/// An object as it was before it went to the path for a moment. Of one that cannot be read only its identity
+/// is known.
 struct Former {
     held: Option<Held>,
     content: Option<Raw>,
@@ -397,7 +406,8 @@ impl Former {
         Ok(Self { held: folder.hold(name)?, content: content(folder, name)? })
     }
 
-    /// True where the object is under that name again, and nobody saved into it while it was at the path, or is about to.
+    /// True where the object is under that name again, and nobody saved into it while it was at the path, or
+    /// is about to.
     fn is_still(&self, folder: &Folder, name: &[u8]) -> io::Result<bool> {
         let same = folder.entry(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
         let unchanged = |content| Ok::<_, io::Error>(look(folder, name, content, Wait::Little)?.is_same());

@@ -1,5 +1,6 @@
-//! The index's part of a delivery: locked before the first path changes, changed after the last, so that whoever has the lock sees both or
-//! neither. An entry that is neither of its two states any more is the user's, like a path that is.
+//! The index's part of a delivery: locked before the first path changes, changed after the last, so that
+//! whoever has the lock sees both or neither. An entry that is neither of its two states any more is the
+//! user's, like a path that is.
 
 use super::{Act, Run, Stop};
 use crate::domain::delivery::{Conflict, IndexStep, refused};

@@ -15,14 +15,12 @@ use sha2::Digest;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// What looking brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// As expected, and nobody writes.
     Same,
     /// As expected; whether somebody writes could not be asked.
     SameUnasked,
-    /// Not as expected.
     Other(Reason),
 }
 
@@ -32,8 +30,8 @@ impl Look {
     }
 }
 
-/// How long to wait for somebody who has the file open for writing. A program that is just being started holds the descriptors of its parent
-/// for a moment, so one answer is not enough.
+/// How long to wait for somebody who has the file open for writing. A program that is just being started
+/// holds the descriptors of its parent for a moment, so one answer is not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     /// While the user's bytes are away from their path.
@@ -67,7 +65,8 @@ fn changed_its_type(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO))
 }
 
-/// What cannot be read any more, though it could be when the plan was made. (`WOULDBLOCK`: another program has a lease on it.)
+/// What cannot be read any more, though it could be when the plan was made. (`WOULDBLOCK`: another program
+/// has a lease on it.)
 pub(super) fn is_barred(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::ACCESS | Errno::PERM | Errno::WOULDBLOCK))
 }
@@ -95,7 +94,8 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Resu
     }
 }
 
-/// What a file or a link holds now, whatever its permissions; `None` for anything else, and for a file that cannot be read.
+/// What a file or a link holds now, whatever its permissions; `None` for anything else, and for a file that
+/// cannot be read.
 pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
     Ok(match folder.entry(name)?.map(|entry| entry.kind) {
         Some(FileType::RegularFile) => {
@@ -110,8 +110,8 @@ pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
     })
 }
 
-/// The lease is asked for before the bytes are read and kept while they are: a writer either has the file open by now and is
-/// seen, or has to wait and is seen afterwards.
+/// The lease is asked for before the bytes are read and kept while they are: a writer either has the file
+/// open by now and is seen, or has to wait and is seen afterwards.
 fn look_into(file: &File, entry: &Entry, expected: Sha256, wait: Wait) -> io::Result<Look> {
     if Entry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
         return Ok(Look::Other(Reason::Edited));
@@ -126,7 +126,7 @@ fn look_into(file: &File, entry: &Entry, expected: Sha256, wait: Wait) -> io::Re
     Ok(match asked {
         Asked::Held(lease) if lease.undisturbed() => Look::Same,
         Asked::Held(_) | Asked::Writing => Look::Other(Reason::OpenForWriting),
-        Asked::CannotAsk(_) => Look::SameUnasked,
+        Asked::CannotAsk => Look::SameUnasked,
     })
 }
 
@@ -200,7 +200,8 @@ pub(super) fn ours(after: &Raw) -> Raw {
 }
 
 impl Run<'_> {
-    /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be reached.
+    /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be
+    /// reached.
     pub(super) fn sight(&mut self, at: usize) -> Result<Sight> {
         let step = self.step(at);
         if step.step == Step::Already {
@@ -226,7 +227,8 @@ impl Run<'_> {
         let Some(entry) = entry else {
             return Ok(match () {
                 () if nothing_is(&step.before) => Live::Before,
-                // Git keeps no empty directories: whoever had it put everything away and back has lost one that was to make room.
+                // Git keeps no empty directories: whoever had it put everything away and back has lost one
+                // that was to make room.
                 () if self.after_a_crash && step.before == Some(Raw::Directory) => Live::Before,
                 () if nothing_is(&step.after) => Live::After,
                 () => Live::Foreign,
@@ -252,7 +254,8 @@ impl Run<'_> {
         Ok(if is_before(Wait::Little)? { Live::Before } else { Live::Foreign })
     }
 
-    /// A directory at the path: it may be waiting to make room for a file, or have been made by us where a file was.
+    /// A directory at the path: it may be waiting to make room for a file, or have been made by us where a
+    /// file was.
     fn sight_of_folder(&self, step: &PlannedStep, folder: &Folder) -> io::Result<Live> {
         let path = &step.change.path;
         if step.step == Step::Delete && self.plan.folders.contains(path) {
@@ -297,8 +300,9 @@ impl Run<'_> {
         matches!((&step.before, &step.after), (Some(before), Some(after)) if ours(before) == ours(after))
     }
 
-    /// True for what may be the object that was staged for a step; its content has to be looked at as well. After a crash the content alone tells: a
-    /// tree that was restored from a copy, or left and come back to by git, has the same bytes under other numbers.
+    /// True for what may be the object that was staged for a step; its content has to be looked at as well.
+    /// After a crash the content alone tells: a tree that was restored from a copy, or left and come back to
+    /// by git, has the same bytes under other numbers.
     pub(super) fn is_staged(&self, at: usize, entry: &Entry) -> bool {
         self.after_a_crash || self.has_its_number(at, entry)
     }

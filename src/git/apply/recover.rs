@@ -1,4 +1,5 @@
-//! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes nothing.
+//! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes
+//! nothing.
 
 use super::index::{self, IndexState};
 use super::{Act, Direction, Journal, Keeper, Progress, Record, Run, Temporary, decide};
@@ -12,7 +13,6 @@ use crate::git::fsops::Top;
 /// What the ledger holds of an unfinished delivery.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
-    /// The plan.
     pub plan: DeliveryPlan,
     /// What was staged; `None` where the ledger does not say that everything was.
     pub staged: Option<Staged>,
@@ -37,12 +37,9 @@ pub enum Reached {
     Done,
 }
 
-/// How a recovery ended.
 #[derive(Debug)]
 pub enum Recovered {
-    /// The delivery is complete.
     Completed {
-        /// Its receipt.
         receipt: Receipt,
         /// Paths that the user edited after they were written; they stay.
         later: Vec<RepoPath>,

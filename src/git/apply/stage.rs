@@ -1,4 +1,5 @@
-//! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes stored.
+//! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes
+//! stored.
 
 use super::{Delivery, Keeper, MANY, attributes, failed, folder};
 use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
@@ -101,7 +102,8 @@ fn waiting_room(
     filled: &HashSet<&RepoPath>,
 ) -> Result<Option<RepoPath>> {
     match step {
-        // A new directory inherits group and ACL from the nearest one that exists, so a file staged there gets the same.
+        // A new directory inherits group and ACL from the nearest one that exists, so a file staged there
+        // gets the same.
         Step::Create => {
             let there = |above: &RepoPath| top.folder(Some(above)).is_ok();
             Ok(path.ancestors().into_iter().take_while(there).last())
@@ -142,7 +144,8 @@ fn raw_of(body: &Body) -> Raw {
     }
 }
 
-/// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes what was staged until then.
+/// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes what was
+/// staged until then.
 pub(super) fn stage(
     plan: &DeliveryPlan,
     materials: &Materials,
@@ -223,7 +226,8 @@ fn write_one(
     Ok((inode, notes))
 }
 
-/// Owner, attributes and ACL of the file that will be replaced, or of the one that an undo brings back; then exactly the wanted bits.
+/// Owner, attributes and ACL of the file that will be replaced, or of the one that an undo brings back; then
+/// exactly the wanted bits.
 fn like_the_old(
     room: &Folder,
     step: &PlannedStep,
@@ -244,7 +248,8 @@ fn like_the_old(
     Ok(notes)
 }
 
-/// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now, the commit step finds out.
+/// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now, the
+/// commit step finds out.
 fn attributes_of(top: &Top, step: &PlannedStep) -> Option<Attributes> {
     let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
     let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;

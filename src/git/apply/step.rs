@@ -1,7 +1,8 @@
 //! One path on its way forward: the change of names and the look at what came out.
 //!
-//! Every change of a name is an exchange or a move to a free name, so none of them can destroy anything. The only thing that is ever
-//! unlinked is what was looked at under a name that nobody else uses: our own object unchanged, or an old one whose bytes are stored.
+//! Every change of a name is an exchange or a move to a free name, so none of them can destroy anything. The
+//! only thing that is ever unlinked is what was looked at under a name that nobody else uses: our own object
+//! unchanged, or an old one whose bytes are stored.
 
 use super::back::Stored;
 use super::look::{Look, Wait, look};
@@ -46,7 +47,8 @@ impl<'a> Run<'a> {
         folder(self.top, self.temporary(at)?.folder.as_ref())
     }
 
-    /// Carries out a step. Where it meets something else than expected, the path is as it was when this returns, or the user's.
+    /// Carries out a step. Where it meets something else than expected, the path is as it was when this
+    /// returns, or the user's.
     pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), Stop> {
         let step = self.step(at);
         if step.step == Step::Create {
@@ -109,9 +111,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that cannot overwrite; the path is absent
-    /// for a moment, which the receipt says, but a save that falls into it is not lost: it stays (`AlreadyExists`), and [`Run::tidy`]
-    /// puts the three names in order.
+    /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
+    /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
+    /// it is not lost: it stays (`AlreadyExists`), and [`Run::tidy`] puts the three names in order.
     pub(super) fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
         match names.folder.exchange(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}
@@ -148,7 +150,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The last look, when everything is in place: whoever had got hold of an old object before it lost its name had time to write.
+    /// The last look, when everything is in place: whoever had got hold of an old object before it lost its
+    /// name had time to write.
     pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), Stop> {
         let Some(before) = &self.step(at).before else { return Ok(()) };
         let room = self.room(at)?;

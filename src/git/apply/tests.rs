@@ -1,4 +1,5 @@
-//! Deliveries into real trees: what is written, what is kept, and what is left after a crash, a failure or a race at any place.
+//! Deliveries into real trees: what is written, what is kept, and what is left after a crash, a failure or a
+//! race at any place.
 
 mod barred;
 mod crash;

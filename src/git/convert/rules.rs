@@ -1,4 +1,5 @@
-//! What applies to which path: decided by git's attributes and configuration, recognised here so that plain files skip git.
+//! What applies to which path: decided by git's attributes and configuration, recognised here so that plain
+//! files skip git.
 
 use super::{Attributes, Git};
 use crate::git::drivers::Driver;

@@ -27,8 +27,8 @@ pub(super) fn hash_staged(git: &mut Conversation, path: &RepoPath) -> Result<Obj
     answer.trim_end().parse().map_err(|_| broke_off(path, &git.complaints()))
 }
 
-/// One blob through `cat-file --batch --filters`. Its header tells the size before conversion only, so the end is found by the
-/// answer to a second question, for a name that no content can hold by chance.
+/// One blob through `cat-file --batch --filters`. Its header tells the size before conversion only, so the
+/// end is found by the answer to a second question, for a name that no content can hold by chance.
 pub(super) fn filtered(git: &mut Conversation, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>> {
     let mark = format!("end-{:032x}", rand_mark());
     let request = [id.as_str().as_bytes(), b" ", path.as_bytes(), b"\0", mark.as_bytes(), b"\0"].concat();
@@ -67,7 +67,8 @@ pub(super) fn rand_mark() -> u128 {
     (word() << 64) | word()
 }
 
-/// Git goes on with the unconverted bytes where a driver that is not `required` fails; here that is a failure.
+/// Git goes on with the unconverted bytes where a driver that is not `required` fails; here that is a
+/// failure.
 pub(super) fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
     const TELLING: &[&str] = &[
         "external filter",
@@ -102,7 +103,6 @@ pub(super) fn broke_off(path: &RepoPath, said: &str) -> Failure {
 }
 
 /// A path as one line that git reads: quoted the way C does, which covers newlines and carriage returns.
-#[must_use]
 pub fn quoted(path: &[u8]) -> Vec<u8> {
     let mut out = vec![b'"'];
     for byte in path {

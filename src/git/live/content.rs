@@ -1,4 +1,5 @@
-//! Does a live file hold the preimage or the postimage? And which bytes go where the postimage belongs? Both by git's own conversions.
+//! Does a live file hold the preimage or the postimage? And which bytes go where the postimage belongs? Both
+//! by git's own conversions.
 
 use super::{Former, LiveBytes, Terms, endings};
 use crate::domain::delivery::{Item, LiveKind, Plan, Step};
@@ -23,18 +24,13 @@ pub(super) struct Match {
 /// The new object of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// A regular file.
     File {
-        /// Its bytes on disk.
         bytes: Vec<u8>,
-        /// Its permissions.
         permissions: Permissions,
         /// What an earlier file here had beside its bytes, if it comes back.
         attributes: Option<Attributes>,
     },
-    /// A symbolic link.
     Link {
-        /// Where it points.
         target: Vec<u8>,
     },
 }
@@ -44,10 +40,8 @@ pub enum Body {
 pub enum Permissions {
     /// As any new file's: by umask and the directory's default ACL.
     New {
-        /// With the executable bits.
         executable: bool,
     },
-    /// Exactly these 12 bits.
     Exactly(u32),
 }
 
@@ -60,13 +54,15 @@ impl Terms<'_> {
         Drivers::SelectedBy(self.drivers)
     }
 
-    /// True where both trees give every path the same attributes, because the patch touches no attribute file.
+    /// True where both trees give every path the same attributes, because the patch touches no attribute
+    /// file.
     fn same_attributes(&self) -> bool {
         self.before_tree == self.after_tree
             || !self.changes.iter().any(|c| c.path.file_name() == b".gitattributes")
     }
 
-    /// The ids that git would store. A file that cannot be converted is nobody's image; it keeps its plain id.
+    /// The ids that git would store. A file that cannot be converted is nobody's image; it keeps its plain
+    /// id.
     fn clean(&self, tree: &ObjectId, items: &[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>> {
         let convert =
             |items: &[(RepoPath, Vec<u8>)]| self.conversions().clean(tree, &self.drivers(), items, false);
@@ -160,7 +156,8 @@ fn by_cleaning(
     Ok(())
 }
 
-/// A checkout that git would not store as the same blob (carriage returns committed under `text`, say) is still git's own checkout.
+/// A checkout that git would not store as the same blob (carriage returns committed under `text`, say) is
+/// still git's own checkout.
 fn by_smudging(
     terms: &Terms<'_>,
     live: &[Option<LiveBytes>],
@@ -192,7 +189,8 @@ fn by_smudging(
     Ok(())
 }
 
-/// Would a three-way merge of the file be clean? On what git stores of it, as a rebase merges; a file with NUL bytes is never merged.
+/// Would a three-way merge of the file be clean? On what git stores of it, as a rebase merges; a file with
+/// NUL bytes is never merged.
 pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
     let (Some(old), Some(new), Some(quarantine)) =
         (regular(change.old.as_ref()), regular(change.new.as_ref()), terms.quarantine)

@@ -1,14 +1,14 @@
 //! Keeps the user's bytes on the lines that a change does not touch.
 //!
-//! A checkout whose line ends are not those that git would write today (rewritten by an editor, or mixed) is no
-//! conflict as long as git would store the same blob. Writing git's own bytes would then change every line, so the change is
-//! carried over line by line; the caller checks that git stores the result as exactly the new blob.
+//! A checkout whose line ends are not those that git would write today (rewritten by an editor, or mixed) is
+//! no conflict as long as git would store the same blob. Writing git's own bytes would then change every
+//! line, so the change is carried over line by line; the caller checks that git stores the result as exactly
+//! the new blob.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// The bytes of `live` with the difference from `before` to `after` (two blobs) carried over. `None` where `live` is not `before` line
-/// by line, but for line ends.
-#[must_use]
+/// The bytes of `live` with the difference from `before` to `after` (two blobs) carried over. `None` where
+/// `live` is not `before` line by line, but for line ends.
 pub fn carry_over(before: &[u8], after: &[u8], live: &[u8]) -> Option<Vec<u8>> {
     let (old, new, mine) = (lines(before), lines(after), lines(live));
     if old.len() != mine.len() || old.iter().zip(&mine).any(|(a, b)| body(a) != body(b)) {

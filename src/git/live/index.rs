@@ -1,4 +1,5 @@
-//! What the index says of the touched paths, and which of its names fold to one of them. One `ls-files`, whatever the number of paths.
+//! What the index says of the touched paths, and which of its names fold to one of them. One `ls-files`,
+//! whatever the number of paths.
 
 use crate::domain::delivery::IndexState;
 use crate::domain::digest::Mode;
@@ -11,7 +12,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Up to this number of paths git is asked for just these; above it one listing of the whole index is cheaper.
+/// Up to this number of paths git is asked for just these; above it one listing of the whole index is
+/// cheaper.
 const FEW: usize = 200;
 
 const SKIP_WORKTREE: u64 = 1 << 30;
@@ -20,7 +22,6 @@ const INTENT_TO_ADD: u64 = 1 << 29;
 /// The index entry of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// What it holds.
     pub state: IndexState,
     /// Whether a sparse checkout leaves it out.
     pub skip_worktree: bool,
@@ -67,14 +68,13 @@ impl Index {
     }
 
     /// The entry of a path.
-    #[must_use]
     pub fn entry(&self, path: &RepoPath) -> IndexEntry {
         let absent = IndexEntry { state: IndexState::Absent, skip_worktree: false };
         self.entries.get(path).cloned().unwrap_or(absent)
     }
 
-    /// True where a name other than the path, and that the patch does not delete, differs from it in case or Unicode form only.
-    #[must_use]
+    /// True where a name other than the path, and that the patch does not delete, differs from it in case or
+    /// Unicode form only.
     pub fn collides(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> bool {
         let is_deleted = |name: &[u8]| deleted.iter().any(|d| d.as_bytes() == name);
         let same = self.folded.get(&fold(path.as_bytes()));
@@ -82,7 +82,8 @@ impl Index {
     }
 }
 
-/// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that index.
+/// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that
+/// index.
 pub(in crate::git) fn states(git: Git, paths: &[&RepoPath]) -> Result<HashMap<RepoPath, IndexState>> {
     let mut git = git.args(["ls-files", "--stage", "-z", "--debug", "--"]);
     if paths.len() <= FEW {
@@ -108,7 +109,6 @@ fn literal(path: &RepoPath) -> OsString {
 }
 
 /// The name as a file system would see it that ignores case and Unicode form.
-#[must_use]
 pub fn fold(name: &[u8]) -> Vec<u8> {
     use unicode_normalization::UnicodeNormalization;
     match std::str::from_utf8(name) {

@@ -1,7 +1,8 @@
 //! Merges, rebases and the like that the user has not finished.
 //!
-//! What touches a path: for a merge, cherry-pick, revert or `am`, that the index no longer has what HEAD has (that is how their
-//! result lies there); for a rebase or bisect, that HEAD has another version than the place where the user comes from and will return to.
+//! What touches a path: for a merge, cherry-pick, revert or `am`, that the index no longer has what HEAD has
+//! (that is how their result lies there); for a rebase or bisect, that HEAD has another version than the
+//! place where the user comes from and will return to.
 
 use crate::domain::delivery::IndexState;
 use crate::domain::digest::ObjectId;

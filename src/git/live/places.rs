@@ -1,4 +1,5 @@
-//! What lies at a path and on the way to it: found from the top's descriptor, one component after the other, no link followed.
+//! What lies at a path and on the way to it: found from the top's descriptor, one component after the other,
+//! no link followed.
 
 use super::LiveBytes;
 use super::index::fold;
@@ -76,7 +77,8 @@ impl<'a> Places<'a> {
             }
             Err(Barred::Error(e)) => return Err(failed("open the directory of", path, &e)),
         };
-        // The user may be saving just now: what was a file is looked at again if it is gone when it is opened.
+        // The user may be saving just now: what was a file is looked at again if it is gone when it is
+        // opened.
         for _ in 0..16 {
             if self.look_once(&folder, path, &mut seen)? {
                 return Ok(seen);
@@ -150,8 +152,8 @@ impl<'a> Places<'a> {
         Ok(nested)
     }
 
-    /// True where a name beside the path, or beside the first directory that has to be made for it, differs in case or
-    /// Unicode form only, and the patch does not take it away.
+    /// True where a name beside the path, or beside the first directory that has to be made for it, differs
+    /// in case or Unicode form only, and the patch does not take it away.
     pub(in crate::git) fn collides(&mut self, path: &RepoPath) -> Result<bool> {
         let mut made: Vec<RepoPath> = path.ancestors();
         made.push(path.clone());

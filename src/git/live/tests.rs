@@ -1,4 +1,5 @@
-//! The comparison against a real tree: what counts as the preimage, what as the user's, and which bytes are written.
+//! The comparison against a real tree: what counts as the preimage, what as the user's, and which bytes are
+//! written.
 
 use crate::domain::delivery::Reason;
 use crate::domain::receipt::Outcome;

@@ -1,5 +1,5 @@
-//! Sections that belong together, because they all speak of one state of the tree: applied by git and, on our own, to the letter. The
-//! two results must be the same.
+//! Sections that belong together, because they all speak of one state of the tree: applied by git and, on our
+//! own, to the letter. The two results must be the same.
 
 use super::super::objects::Objects;
 use super::super::private_index::PrivateIndex;
@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, HashSet};
 /// A file before a section: mode and id.
 type State = (Mode, ObjectId);
 
-/// How many of the first sections speak of the same state. A path that was written already begins a new state; a rename or a copy reads
-/// the old one, as in git.
+/// How many of the first sections speak of the same state. A path that was written already begins a new
+/// state; a rename or a copy reads the old one, as in git.
 pub(super) fn first(view: &TreeView, items: &[Item]) -> Result<usize> {
     let (mut consumed, mut written) = (HashSet::new(), HashSet::new());
     for (at, item) in items.iter().enumerate() {

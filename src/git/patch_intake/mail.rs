@@ -1,4 +1,5 @@
-//! A mailbox taken apart by git: one text per mail, decoded, without the message. Anything else is one text as it stands.
+//! A mailbox taken apart by git: one text per mail, decoded, without the message. Anything else is one text
+//! as it stands.
 
 use super::super::private_index::PrivateIndex;
 use crate::error::{Code, Failure, Result};
@@ -10,7 +11,6 @@ use std::path::PathBuf;
 pub(super) struct Part<'a> {
     /// Which mail of the mailbox, from 1; `None` for a text that is no mail.
     pub mail: Option<usize>,
-    /// The text.
     pub text: Cow<'a, [u8]>,
 }
 

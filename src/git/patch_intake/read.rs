@@ -1,5 +1,5 @@
-//! From the text of a patch to checked paths: which prefix its names have, whether every path may be touched at all, and how large
-//! its binary contents say that they are. Nothing is applied here.
+//! From the text of a patch to checked paths: which prefix its names have, whether every path may be touched
+//! at all, and how large its binary contents say that they are. Nothing is applied here.
 
 use super::super::limits::{Limits, refusal};
 use super::mail::Part;
@@ -13,7 +13,6 @@ use std::collections::HashSet;
 /// A section with its paths checked.
 #[derive(Debug)]
 pub(super) struct Item<'t> {
-    /// What it says.
     pub section: Section,
     /// The text that its ranges belong to.
     pub text: &'t [u8],
@@ -110,8 +109,8 @@ pub(super) fn gitlink(path: &RepoPath) -> Failure {
     refusal(&path.to_string(), "a submodule cannot be added, changed or removed by a task")
 }
 
-/// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes are taken off, unless
-/// only the whole names exist. `made` are the paths that earlier parts create.
+/// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes
+/// are taken off, unless only the whole names exist. `made` are the paths that earlier parts create.
 fn sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(Strip, Vec<Section>)> {
     let one = patch_text::parse(text, Strip::One);
     if let Ok(sections) = &one
@@ -165,7 +164,8 @@ fn folders(view: &TreeView, sections: &[Section]) -> Result<bool> {
     Ok(true)
 }
 
-/// Adds up what the binary contents will be, by their headers alone, so that a small text cannot become a huge content.
+/// Adds up what the binary contents will be, by their headers alone, so that a small text cannot become a
+/// huge content.
 fn announced_size(items: &[Item], limits: &Limits) -> Result<()> {
     let mut total = 0u64;
     for item in items {

@@ -157,7 +157,8 @@ fn a_patch_that_lost_bytes_at_its_end_is_refused() {
     for cut in (0..patch.len()).rev().step_by(7).chain([patch.len() - 1, patch.len() - 2]) {
         // Cut between two files it is a sound patch of fewer files.
         let Ok(capture) = bench.take(&patch[..cut]) else { continue };
-        // So it is where lines are lost from the header of a file whose content is empty or comes from elsewhere.
+        // So it is where lines are lost from the header of a file whose content is empty or comes from
+        // elsewhere.
         let rest = &patch[cut..];
         assert!(
             patch[..cut].ends_with(b"\n")

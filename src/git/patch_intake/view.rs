@@ -12,9 +12,7 @@ type Folder = Rc<HashMap<Vec<u8>, TreeEntry>>;
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing.
     Nothing,
-    /// A directory.
     Folder,
     /// A file, a link or a gitlink.
     File(Mode, ObjectId),

@@ -1,4 +1,5 @@
-//! A patch as an action of a real task: what the ledger says of it, and what recovery makes of one that was cut off.
+//! A patch as an action of a real task: what the ledger says of it, and what recovery makes of one that was
+//! cut off.
 
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
 
@@ -79,7 +80,8 @@ impl Place {
                 let done = Record::Done { text: "the patch was applied".to_owned() };
                 task.finish(action, &done).map(|()| applied)
             }
-            Err(unapplied) => Err(unapplied.end(&mut action, &mut task.ledger)),
+            Err(Unapplied::Unchanged(failure)) => Err(action.fail(&mut task.ledger, failure)),
+            Err(Unapplied::Unknown(failure)) => Err(action.lose(&mut task.ledger, failure)),
         }
     }
 
@@ -127,7 +129,8 @@ fn the_ledger_has_every_step_and_the_end() {
     assert!(recovery.actions.is_empty());
 }
 
-/// Applies a patch that changes `a` and adds `n`, while somebody writes to `a` at the first such place. It is refused.
+/// Applies a patch that changes `a` and adds `n`, while somebody writes to `a` at the first such place. It is
+/// refused.
 fn meddled(place: &Place, at: &'static str, text: &'static str) -> Failure {
     let file = place.worktree.join("a");
     let mut done = false;

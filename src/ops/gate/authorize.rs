@@ -1,6 +1,8 @@
-//! Authorization on the real target: where a path leads to in the worktree at this moment, and what the contract's lists name.
+//! Authorization on the real target: where a path leads to in the worktree at this moment, and what the
+//! contract's lists name.
 //!
-//! Looking now does not make it safe to use the path later; the tools look again, by descriptors, when they use it.
+//! Looking now does not make it safe to use the path later; the tools look again, by descriptors, when they
+//! use it.
 
 use super::super::session::TaskWrite;
 use super::super::{amend, edit, explore, inquiry};
@@ -14,7 +16,8 @@ use crate::tools::place::{Place, require_readable};
 use crate::tools::read_file::Target;
 use crate::tools::{Call, apply_patch, requests};
 
-/// Refuses a call on something that the task may not reach. What only has to be checked to be noted comes back as it will stand in the ledger.
+/// Refuses a call on something that the task may not reach. What only has to be checked to be noted comes
+/// back as it will stand in the ledger.
 pub fn authorize(task: &TaskWrite<'_>, call: &Call, worker: &str) -> Result<Option<Effect>> {
     let place = place(task)?;
     let noted = match call {

@@ -73,7 +73,8 @@ fn said_by(rows: &[&Row]) -> Option<Origin> {
     (!names.is_empty()).then(|| Origin::new("verifier", names.join(", ")))
 }
 
-/// What tells a new result from an old one: the bytes that were judged, and the verdicts. That it ran anew is nothing new.
+/// What tells a new result from an old one: the bytes that were judged, and the verdicts. That it ran anew is
+/// nothing new.
 fn novelty(candidate: &Candidate, rows: &[&Row]) -> Value {
     let verdicts: Vec<Value> =
         rows.iter().map(|row| json!([row.id, row.verdict, row.reason, row.checks])).collect();

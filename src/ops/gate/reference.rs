@@ -1,4 +1,5 @@
-//! References that a worker may read: the records that count for its own task, and the logs and outputs that they name.
+//! References that a worker may read: the records that count for its own task, and the logs and outputs that
+//! they name.
 
 use super::super::report;
 use super::super::session::TaskWrite;

@@ -16,7 +16,6 @@ use std::path::Path;
 /// What came of a call.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The answer.
     pub value: Value,
     /// The part of it that tells a new result from an old one; `None` for all of it.
     pub novelty: Option<Value>,
@@ -24,14 +23,12 @@ pub struct Outcome {
     pub origin: Option<Origin>,
     /// The blobs that the worker knows of by it.
     pub seen: Vec<Seen>,
-    /// What it brought about.
     pub effect: Option<Effect>,
 }
 
 /// Why a call has no result.
 #[derive(Debug)]
 pub enum Stopped {
-    /// Nothing was changed.
     WithoutEffect(Failure),
     /// It cannot be said what was changed; recovery will look.
     Open(Failure),

@@ -70,7 +70,7 @@ fn run(
     let mut command = launch::Command::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
-    let finished = launch::run_watched(&session.machine.program, &command, &|_| wanted())?;
+    let finished = launch::run(&session.machine.program, &command, &|_| wanted())?;
     let unwanted = matches!(finished.end, End::Stopped);
     let (code, cut) = match finished.end {
         End::Exited(code) => (Some(code), None),
@@ -214,7 +214,8 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     if ran.unwanted { unwanted(publishing, task, moved) } else { moved }
 }
 
-/// What a push that was ended in the middle comes to: whatever the look said, it was cancelled, unless it had arrived.
+/// What a push that was ended in the middle comes to: whatever the look said, it was cancelled, unless it had
+/// arrived.
 fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
     let cancelled = |effect: String| {
         let message = format!("the task {task} was cancelled while its push was under way: {effect}");

@@ -1,4 +1,5 @@
-//! The brief report: for a worker whose context was cut, and as the answer of `task_status`. From the ledger and the blobs alone.
+//! The brief report: for a worker whose context was cut, and as the answer of `task_status`. From the ledger
+//! and the blobs alone.
 
 use super::super::{Session, gate};
 use super::of_view;
@@ -152,9 +153,9 @@ fn steps(view: &TaskView) -> Vec<Step> {
 }
 
 impl Brief {
-    /// As it may be read for instructions: without what programs said of the candidate, and without the notes of earlier workers and the names that
-    /// they gave to files. Of a row only the verdict is left. What was asked of a person stays, marked as the worker's words.
-    #[must_use]
+    /// As it may be read for instructions: without what programs said of the candidate, and without the notes
+    /// of earlier workers and the names that they gave to files. Of a row only the verdict is left. What was
+    /// asked of a person stays, marked as the worker's words.
     pub fn for_instructions(self) -> Self {
         let verdict = |row: Row| Row { reason: Some(word(&row.verdict).replace('_', " ")), ..row };
         Self {
@@ -167,9 +168,8 @@ impl Brief {
         }
     }
 
-    /// What tells a new status from one that was given before: what stands, without ids, times, references, and what counts on with every call. What
-    /// was done or said again in the same words is nothing new.
-    #[must_use]
+    /// What tells a new status from one that was given before: what stands, without ids, times, references,
+    /// and what counts on with every call. What was done or said again in the same words is nothing new.
     pub fn novelty(&self) -> Value {
         let each = |values: Vec<Value>| -> BTreeSet<String> { values.iter().map(Value::to_string).collect() };
         let open = self.open.iter().map(|row| json!([row.id, row.verdict, row.reason, row.checks]));
@@ -190,7 +190,6 @@ impl Brief {
     }
 
     /// As text for a person or a worker.
-    #[must_use]
     pub fn text(&self) -> String {
         use std::fmt::Write;
         let mut out = format!("task {}: {}\n", self.task_id, plain(&self.goal, usize::MAX));
@@ -214,7 +213,8 @@ impl Brief {
                 let _ = writeln!(out, "            record {evidence}");
             }
         }
-        // Whoever reads this may be a model: the words are those of a program that ran the candidate, and are marked so.
+        // Whoever reads this may be a model: the words are those of a program that ran the candidate, and are
+        // marked so.
         for run in &self.runs {
             for line in run.error_lines(SAID) {
                 let _ = writeln!(out, "  printed   {}: {}", run.verifier, plain(&line, WIDTH));

@@ -8,8 +8,9 @@ use crate::error::Result;
 use std::collections::BTreeMap;
 
 impl Ledger {
-    /// Checks the whole chain: every hash, every link, no gap; and what is kept beside it: that each index leads to the rows, and that the
-    /// actions that count as unfinished are those without an end. Returns the number of rows.
+    /// Checks the whole chain: every hash, every link, no gap; and what is kept beside it: that each index
+    /// leads to the rows, and that the actions that count as unfinished are those without an end. Returns the
+    /// number of rows.
     pub fn check_chain(&self) -> Result<u64> {
         // One state of the database for all that is compared; others go on appending meanwhile.
         let _snapshot = self.connection.unchecked_transaction().map_err(|e| damaged(&self.path, &e))?;

@@ -1,8 +1,9 @@
 //! Search/replace blocks: a path, then `<<<<<<< SEARCH`, old lines, `=======`, new lines, `>>>>>>> REPLACE`.
 //!
-//! The path stands on the line before, with a fence and empty lines in between at most, and perhaps dressed up as a heading, a label or in marks; a
-//! block without one is about the file of the block before. Where a block would make a file, the line has to look like a path: any sentence
-//! would do for a name. Blocks need not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
+//! The path stands on the line before, with a fence and empty lines in between at most, and perhaps dressed
+//! up as a heading, a label or in marks; a block without one is about the file of the block before. Where a
+//! block would make a file, the line has to look like a path: any sentence would do for a name. Blocks need
+//! not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
 //! refused.
 
 use super::lines::{Text, clipped, is_fence};
@@ -97,7 +98,8 @@ impl<'a> Named<'a> {
     }
 }
 
-/// That often something is taken off a name: each time its line is looked through, and nobody puts more around one.
+/// That often something is taken off a name: each time its line is looked through, and nobody puts more
+/// around one.
 const LAYERS: usize = 16;
 
 /// The name in a line without what writers put around one, and whether it stood in marks of its own.

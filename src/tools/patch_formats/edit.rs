@@ -1,8 +1,9 @@
 //! What becomes of a file: its hunks placed, its lines put together again, its encoding and line ends kept.
 //!
-//! Where the old lines were found byte for byte the new ones are written as the patch has them. Where they were not, a new line ends as the line
-//! that it takes the place of, else as its neighbour above, else as the one below. Context always stays as the file has it. The missing newline at
-//! the end of a file follows the patch where its form can say it, and else stays as it is.
+//! Where the old lines were found byte for byte the new ones are written as the patch has them. Where they
+//! were not, a new line ends as the line that it takes the place of, else as its neighbour above, else as the
+//! one below. Context always stays as the file has it. The missing newline at the end of a file follows the
+//! patch where its form can say it, and else stays as it is.
 
 use super::matcher::{FileLine, Lookup, Place, Tier, file_lines, place};
 use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
@@ -30,11 +31,9 @@ pub(super) fn apply(
 /// How the file is the one that the patch was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// The patch names none.
     Unnamed,
     /// It is what git stores of this file, with other line ends.
     Stored,
-    /// Byte for byte.
     Exact,
 }
 
@@ -123,7 +122,8 @@ fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], fixed: bool) -> Resul
     text::encode(encoding, &new)
 }
 
-/// The text of a file. Its byte order mark is part of the first line only where the patch shows it there, as git's diffs do.
+/// The text of a file. Its byte order mark is part of the first line only where the patch shows it there, as
+/// git's diffs do.
 fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
     let (encoding, content) = text::decode(bytes)?;
     let shown = hunks.iter().flat_map(Hunk::old).any(|line| line.text.starts_with('\u{feff}'));
@@ -133,7 +133,8 @@ fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
     })
 }
 
-/// After that many hunks that fit nowhere the others are not looked at: saying where each comes nearest is work.
+/// After that many hunks that fit nowhere the others are not looked at: saying where each comes nearest is
+/// work.
 pub const FAILURES: usize = 20;
 
 /// Each hunk's place, in the order of the file, and none over another.

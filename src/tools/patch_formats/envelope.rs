@@ -1,7 +1,9 @@
-//! The envelope: `*** Begin Patch`, sections with `*** Add File:`, `*** Delete File:` or `*** Update File:`, `*** End Patch`.
+//! The envelope: `*** Begin Patch`, sections with `*** Add File:`, `*** Delete File:` or `*** Update File:`,
+//! `*** End Patch`.
 //!
-//! A shell's here-document around it is left out like any other text. The lines of an update are told by their first character; an empty
-//! line is an empty line of context. `@@ LINE` names a line above the hunk, several of them each the next one further down.
+//! A shell's here-document around it is left out like any other text. The lines of an update are told by
+//! their first character; an empty line is an empty line of context. `@@ LINE` names a line above the hunk,
+//! several of them each the next one further down.
 
 use super::lines::{Text, clipped};
 use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid, path};
@@ -18,7 +20,8 @@ fn ends(line: &str) -> bool {
     line.trim() == "*** End Patch"
 }
 
-/// True at the end of an envelope, also where a hunk is open: set in it is a line of context, unless no other end comes.
+/// True at the end of an envelope, also where a hunk is open: set in it is a line of context, unless no other
+/// end comes.
 fn ends_here(text: &Text<'_>, at: usize) -> bool {
     let line = text.line(at);
     ends(line) && (!line.starts_with(' ') || !(at + 1..text.len()).any(|after| ends(text.line(after))))
@@ -100,7 +103,8 @@ fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
         match line.strip_prefix('+') {
             Some(line) => content.extend([line, "\n"]),
             None if line.trim().is_empty() && is_border(text.line(filled(text, *at))) => {
-                // At once beyond all empty lines: looked at from each of them anew, many would take their square.
+                // At once beyond all empty lines: looked at from each of them anew, many would take their
+                // square.
                 *at = filled(text, *at);
                 continue;
             }

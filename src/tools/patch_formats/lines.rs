@@ -28,7 +28,8 @@ impl<'a> Text<'a> {
         self.lines.get(at).copied().unwrap_or_default()
     }
 
-    /// The words that end the here-documents which a shell opens above the first hunk. Found once: they are asked for at many lines.
+    /// The words that end the here-documents which a shell opens above the first hunk. Found once: they are
+    /// asked for at many lines.
     pub(super) fn here_documents(&self) -> &HashSet<&'a str> {
         self.here_documents.get_or_init(|| {
             let above = self.lines.iter().take_while(|line| !line.starts_with("@@"));

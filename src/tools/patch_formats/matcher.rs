@@ -1,8 +1,9 @@
 //! Where the old lines of a hunk are in a file: exactly once, or nowhere.
 //!
-//! Three comparisons, each weaker than the one before, and the first that finds anything decides: the bytes; the bytes without the line ends;
-//! also without white space at the end of a line. What is found more than once is ambiguous, whatever a header's numbers say. White space at
-//! the beginning of a line means something, and so does every character: neither is guessed.
+//! Three comparisons, each weaker than the one before, and the first that finds anything decides: the bytes;
+//! the bytes without the line ends; also without white space at the end of a line. What is found more than
+//! once is ambiguous, whatever a header's numbers say. White space at the beginning of a line means
+//! something, and so does every character: neither is guessed.
 //!
 //! Searching costs the length of file and hunk together, however much they repeat themselves.
 
@@ -52,7 +53,6 @@ impl Line {
 /// What two lines have in common to be taken for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tier {
-    /// Everything.
     Exact,
     /// All but the line end.
     Endings,
@@ -72,18 +72,16 @@ impl Tier {
     }
 }
 
-/// Where a hunk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// Number of the first line, from 0.
     pub at: usize,
-    /// Number of old lines.
     pub count: usize,
-    /// How they were found.
     pub tier: Tier,
 }
 
-/// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the patch was made from.
+/// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the
+/// patch was made from.
 pub(super) fn place(
     hunk: &Hunk,
     file: &[FileLine<'_>],
@@ -169,7 +167,8 @@ fn anywhere(
     Err(nearest::no_match(hunk, old, file, lower))
 }
 
-/// A line that has no newline, by what the patch says, has none. The other way round nothing is said: most writers leave that out.
+/// A line that has no newline, by what the patch says, has none. The other way round nothing is said: most
+/// writers leave that out.
 fn ends_as_said(old: &[&Line], file: &[FileLine<'_>], place: Place) -> bool {
     old.iter().zip(&file[place.at..]).all(|(line, found)| line.ended || found.ending.is_empty())
 }
@@ -240,7 +239,8 @@ impl<'a> LineIndex<'a> {
         &all[all.partition_point(|at| *at < lower)..]
     }
 
-    /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that one pass is less work.
+    /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that
+    /// one pass is less work.
     fn candidates(&self, old: &[&Line], lines: usize) -> Option<Vec<usize>> {
         let each = old.iter().map(|line| self.places(line.parts().0)).enumerate();
         let (offset, rarest) = each.min_by_key(|(_, found)| found.len())?;

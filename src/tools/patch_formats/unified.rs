@@ -1,8 +1,9 @@
 //! Unified diffs: git's, with or without its index lines, and plain ones.
 //!
-//! Models count badly, so a hunk that is longer than its header says is taken as it stands, and a header without numbers does as well. One that is
-//! shorter was broken off, and is refused (`body`). Where `git apply` would refuse or drop something else, so do we. Only regular files:
-//! links, submodules and binary patches are refused.
+//! Models count badly, so a hunk that is longer than its header says is taken as it stands, and a header
+//! without numbers does as well. One that is shorter was broken off, and is refused (`body`). Where `git
+//! apply` would refuse or drop something else, so do we. Only regular files: links, submodules and binary
+//! patches are refused.
 
 mod body;
 mod header;

@@ -1,7 +1,8 @@
-//! `artifacts`: what the contract claims of files holds for the candidate's bytes, whatever anyone said of them.
+//! `artifacts`: what the contract claims of files holds for the candidate's bytes, whatever anyone said of
+//! them.
 //!
-//! The bytes are those of the blob. A link is not the file that it leads to, and neither a directory nor a submodule is a file:
-//! where one stands in its place, the claim is broken.
+//! The bytes are those of the blob. A link is not the file that it leads to, and neither a directory nor a
+//! submodule is a file: where one stands in its place, the claim is broken.
 
 use super::{Judged, finding};
 use crate::domain::contract::Artifact;

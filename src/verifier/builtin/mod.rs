@@ -1,5 +1,5 @@
-//! The verifiers that git-tender has itself: they need no manifest, start no program of the repository and look at objects
-//! only, so that they say the same of the same trees everywhere.
+//! The verifiers that git-tender has itself: they need no manifest, start no program of the repository and
+//! look at objects only, so that they say the same of the same trees everywhere.
 //!
 //! Each gives a [`Judged`]. All that is wrong is a finding; nothing that is wrong is left out of the count.
 
@@ -14,7 +14,8 @@ use crate::domain::verdict::Verdict;
 /// The ids of the verifiers that need no manifest.
 pub const NAMES: [&str; 3] = ["scope", "artifacts", "whitespace"];
 
-/// Those of a later version. Nobody takes them for a person's to attest; a manifest of that id counts like any other.
+/// Those of a later version. Nobody takes them for a person's to attest; a manifest of that id counts like
+/// any other.
 pub const LATER: [&str; 1] = ["secrets"];
 
 /// What one of them says.

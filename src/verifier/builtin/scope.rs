@@ -1,7 +1,7 @@
 //! `scope`: every path that the candidate changes may be changed.
 //!
-//! Submit has refused what is out of scope already; this says it again of the frozen manifest under the contract and the
-//! policy of now, which an amendment may have narrowed since.
+//! Submit has refused what is out of scope already; this says it again of the frozen manifest under the
+//! contract and the policy of now, which an amendment may have narrowed since.
 
 use super::{Judged, finding};
 use crate::domain::digest::Mode;
@@ -9,7 +9,6 @@ use crate::domain::patch::Change;
 use crate::domain::policy::Effective;
 
 /// Judges the paths of a manifest. The manifest knows no renames, so that both ends of one are among them.
-#[must_use]
 pub fn judge(changes: &[Change], effective: &Effective) -> Judged {
     let mut findings = Vec::new();
     for change in changes {

@@ -1,10 +1,14 @@
-//! `whitespace`: what a change adds has no blemish that `git diff --check` knows, and no conflict marker anywhere.
+//! `whitespace`: what a change adds has no blemish that `git diff --check` knows, and no conflict marker
+//! anywhere.
 //!
-//! Git judges, by its default rules and the base's attributes; what the user has configured says nothing about a candidate.
-//! Only added lines are looked at (a moved file is compared with what it was). Three things differ from git:
-//! - A file that has CRLF line ends already, or is new and has no others, may end its lines with a carriage return.
+//! Git judges, by its default rules and the base's attributes; what the user has configured says nothing
+//! about a candidate. Only added lines are looked at (a moved file is compared with what it was). Three
+//! things differ from git:
+//! - A file that has CRLF line ends already, or is new and has no others, may end its lines with a carriage
+//!   return.
 //! - A line of `=` is a heading in prose, unless another marker is in the file.
-//! - A text file that the attributes hide from diffs (`-diff`, `binary`, a driver) is searched for markers too.
+//! - A text file that the attributes hide from diffs (`-diff`, `binary`, a driver) is searched for markers
+//!   too.
 
 use super::{Judged, finding};
 use crate::domain::digest::{Mode, ObjectId};
@@ -151,8 +155,8 @@ impl Look<'_> {
         }
     }
 
-    /// Lines `path:line: problem`; behind a problem that ends with a full stop, and is not about the end of the
-    /// file, stands the added line itself.
+    /// Lines `path:line: problem`; behind a problem that ends with a full stop, and is not about the end of
+    /// the file, stands the added line itself.
     fn read(&self, mut text: &[u8]) -> std::result::Result<BTreeSet<Blemish>, Trouble> {
         let odd: Vec<&RepoPath> =
             self.changed.keys().filter(|path| path.as_bytes().contains(&b'\n')).collect();
@@ -286,8 +290,8 @@ fn marker(line: &[u8], size: usize) -> Option<u8> {
     (size > 0 && fits && line.get(size).is_none_or(u8::is_ascii_whitespace)).then_some(sign)
 }
 
-/// The lines, from 1, of markers that the new bytes have and the old ones have not. A line of `=` or `|` counts
-/// only beside one that is a marker without doubt.
+/// The lines, from 1, of markers that the new bytes have and the old ones have not. A line of `=` or `|`
+/// counts only beside one that is a marker without doubt.
 fn added_markers(old: &[u8], new: &[u8], size: usize) -> Vec<u64> {
     let mut had: HashMap<&[u8], usize> = HashMap::new();
     for line in old.split(|byte| *byte == b'\n').filter(|line| marker(line, size).is_some()) {

@@ -1,8 +1,9 @@
-//! JUnit XML, as dozens of tools write it: `<testcase>` elements in suites that may nest, with or without a root around them.
+//! JUnit XML, as dozens of tools write it: `<testcase>` elements in suites that may nest, with or without a
+//! root around them.
 //!
-//! The cases are counted; the suites' attributes are not. Only one thing is taken from them: a suite that claims more
-//! failures and errors than it holds is refused, because something failed that is not in the document. A document that
-//! declares entities is refused as well, so that none can grow while it is read.
+//! The cases are counted; the suites' attributes are not. Only one thing is taken from them: a suite that
+//! claims more failures and errors than it holds is refused, because something failed that is not in the
+//! document. A document that declares entities is refused as well, so that none can grow while it is read.
 
 use super::{Counted, Place, refuse_size};
 use quick_xml::XmlVersion;

@@ -1,13 +1,14 @@
 //! The output of Rust's test harness: one line a case, per test binary a header and a summary.
 //!
-//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test result:`. Cases are counted here; header
-//! and summary may claim no more than the cases show, and a header without a summary of its own is a test binary that died in the middle: the
-//! summary of the next one must not speak for it. A failed case counts whatever the rest says. Cases without header and summary are taken
+//! A case is a line `test NAME ... ok|FAILED|ignored`, as a rule between `running N tests` and `test
+//! result:`. Cases are counted here; header and summary may claim no more than the cases show, and a header
+//! without a summary of its own is a test binary that died in the middle: the summary of the next one must
+//! not speak for it. A failed case counts whatever the rest says. Cases without header and summary are taken
 //! too, since other runners write the same lines alone.
 //!
-//! What failed cases printed is quoted between `failures:` and the summary, and may look like the output of a test run
-//! (a test runner's own tests do that). There the summary counts only where the list of all failed cases stands
-//! right before it.
+//! What failed cases printed is quoted between `failures:` and the summary, and may look like the output of a
+//! test run (a test runner's own tests do that). There the summary counts only where the list of all failed
+//! cases stands right before it.
 
 use super::{Counted, Place, refuse_size};
 use std::borrow::Cow;
@@ -66,7 +67,6 @@ fn outside(line: &str, total: &mut Counted) -> Result<Option<Section>, String> {
     Ok(header(line).map(Section::new))
 }
 
-/// The line without colours.
 fn plain(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
@@ -95,7 +95,8 @@ fn header(line: &str) -> Option<u64> {
     rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"))?.parse().ok()
 }
 
-/// How cargo names the test binary that it starts next: `     Running unittests src/lib.rs (target/debug/deps/x-0f)`, `   Doc-tests x`
+/// How cargo names the test binary that it starts next: `     Running unittests src/lib.rs
+/// (target/debug/deps/x-0f)`, `   Doc-tests x`
 fn is_start(line: &str) -> bool {
     let word = line.trim_start_matches(' ');
     word.len() < line.len()
@@ -242,8 +243,8 @@ impl Section {
         last && line.starts_with(SUMMARY) && sorted(names) == sorted(listed)
     }
 
-    /// True where this line belongs to another test binary, so that this one has ended. Where a case failed nothing ends it but its own
-    /// summary: what such a case printed is quoted.
+    /// True where this line belongs to another test binary, so that this one has ended. Where a case failed
+    /// nothing ends it but its own summary: what such a case printed is quoted.
     fn is_followed_by_another(&self, line: &str) -> bool {
         self.quoting.is_none() && self.failed.is_empty() && (header(line).is_some() || is_start(line))
     }
@@ -315,7 +316,8 @@ impl Section {
     }
 }
 
-/// `thread 'a' (7) panicked at src/lib.rs:3:5:`, and as it was before Rust 1.73: `panicked at 'text', src/lib.rs:3:5`
+/// `thread 'a' (7) panicked at src/lib.rs:3:5:`, and as it was before Rust 1.73: `panicked at 'text',
+/// src/lib.rs:3:5`
 fn panicked_at(line: &str) -> Option<Place> {
     let (_, rest) = line.split_once("panicked at ")?;
     let rest = if rest.starts_with('\'') { rest.rsplit_once("', ")?.1 } else { rest };

@@ -1,8 +1,8 @@
-//! What verifiers write about their cases. Every reader counts the cases itself; a summary is only ever used to find
-//! out that something is missing, never as the count.
+//! What verifiers write about their cases. Every reader counts the cases itself; a summary is only ever used
+//! to find out that something is missing, never as the count.
 //!
-//! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the run, and
-//! it is an error, whatever else the output may hold.
+//! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the
+//! run, and it is an error, whatever else the output may hold.
 
 pub mod junit;
 pub mod libtest;
@@ -17,10 +17,8 @@ const LONGEST_MESSAGE: usize = 2000;
 /// How many characters of a case's name are kept.
 const LONGEST_NAME: usize = 300;
 
-/// What one output says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// The cases.
     pub checks: Checks,
     /// The first failed ones: `rule` is the case's name.
     pub findings: Vec<Finding>,

@@ -130,7 +130,8 @@ impl Answer {
         self
     }
 
-    /// A failure with this code: full shape, the category and exit code of the table. Returns the error object.
+    /// A failure with this code: full shape, the category and exit code of the table. Returns the error
+    /// object.
     #[track_caller]
     pub fn fails(&self, code: &str) -> &Value {
         let error = self.error();
@@ -261,11 +262,13 @@ impl Answer {
 
 /// A remedy's command is git's own, or one that this version has.
 fn can_be_typed(command: &Value) -> bool {
-    use clap::CommandFactory as _;
     let words: Vec<&str> = command.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     match words.as_slice() {
         ["git", "tender", "-h"] => true,
-        ["git", "tender", name, ..] => git_tender::cli::args::Cli::command().find_subcommand(name).is_some(),
+        ["git", "tender", name, ..] => {
+            let help = std::process::Command::new(super::lab::TENDER).args([name, "--help"]).output();
+            help.expect("runs").status.success()
+        }
         ["git", _, ..] => true,
         _ => false,
     }

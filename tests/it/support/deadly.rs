@@ -2,7 +2,8 @@
 
 use super::Lab;
 
-/// A `PATH` whose `git` kills its caller where `word` (of its environment, or `$*`) matches a shell pattern; it then does nothing more.
+/// A `PATH` whose `git` kills its caller where `word` (of its environment, or `$*`) matches a shell pattern;
+/// it then does nothing more.
 pub fn deadly_git(lab: &Lab, word: &str, pattern: &str) -> String {
     let found = lab.command("sh", &lab.path("home")).args(["-c", "command -v git"]).output().expect("runs");
     let real = String::from_utf8(found.stdout).expect("text").trim().to_owned();

@@ -88,7 +88,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Serves each connection in a thread of its own. A client that goes away in the middle is its own affair.
+    /// Serves each connection in a thread of its own. A client that goes away in the middle is its own
+    /// affair.
     pub fn start(serve: impl Fn(&TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
         let port = listener.local_addr().expect("bound").port();

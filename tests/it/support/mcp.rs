@@ -1,4 +1,5 @@
-//! A client of the Model Context Protocol that knows nothing of the program's code: lines of JSON over two pipes, a deadline for everything.
+//! A client of the Model Context Protocol that knows nothing of the program's code: lines of JSON over two
+//! pipes, a deadline for everything.
 
 use super::{Lab, Out, Repo};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -206,7 +207,8 @@ impl Client {
         assert!(status.expect("runs").success());
     }
 
-    /// As if the client had been killed: both pipes go, and what was not read is lost. The server's exit code and what it complained of.
+    /// As if the client had been killed: both pipes go, and what was not read is lost. The server's exit code
+    /// and what it complained of.
     #[track_caller]
     pub fn vanish(mut self) -> (i32, String) {
         self.close_input();
@@ -216,7 +218,8 @@ impl Client {
         (status.code().unwrap_or(-1), self.complaint())
     }
 
-    /// Closes the input and waits for the end; what was said and not asked for stands in `heard` of the answer's text.
+    /// Closes the input and waits for the end; what was said and not asked for stands in `heard` of the
+    /// answer's text.
     #[track_caller]
     pub fn end(mut self) -> Out {
         self.close_input();

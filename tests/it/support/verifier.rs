@@ -21,8 +21,9 @@ pub struct Verifier {
     counts: Counts,
 }
 
-/// Shell functions that every script may use: `case_ok NAME`, `case_bad NAME`, `case_skip NAME`, `finish`. The header announces no case: how
-/// many come is not known there, and only fewer cases than announced are refused.
+/// Shell functions that every script may use: `case_ok NAME`, `case_bad NAME`, `case_skip NAME`, `finish`.
+/// The header announces no case: how many come is not known there, and only fewer cases than announced are
+/// refused.
 const LIBTEST: &str = r#"
 ok=0; bad=0; skip=0
 case_ok() { ok=$((ok+1)); echo "test $1 ... ok"; }

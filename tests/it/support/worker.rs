@@ -1,4 +1,5 @@
-//! A worker: a client of a task's server that knows the tools by which a person is asked, and findings are noted.
+//! A worker: a client of a task's server that knows the tools by which a person is asked, and findings are
+//! noted.
 
 use super::mcp::{Client, Reply};
 use super::repo::Repo;

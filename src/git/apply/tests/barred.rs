@@ -52,7 +52,8 @@ fn a_file_that_cannot_be_read_any_more_goes_back_and_stops_nothing() {
         } else {
             assert_eq!(world.journal_ends(), "taken_back", "{shown}");
             assert_eq!(tree["u"].1, b"base\n", "{shown}");
-            // Ours, where it was made unreadable after it had been put there: the user's latest is left, and theirs before it is stored.
+            // Ours, where it was made unreadable after it had been put there: the user's latest is left, and
+            // theirs before it is stored.
             assert!(tree["t"].1 == b"base\n" || world.is_stored(b"base\n"), "{shown}");
             refused += 1;
         }

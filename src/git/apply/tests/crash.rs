@@ -49,7 +49,8 @@ pub(super) fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) ->
     }
 }
 
-/// A delivery into the tree as it is given, which died at its `at`th file operation; what the ledger holds of it.
+/// A delivery into the tree as it is given, which died at its `at`th file operation; what the ledger holds of
+/// it.
 fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> Unfinished {
     world.reset(before);
     let ended = run_with(What::Die, at, || world.deliver(changes).map(|_| ()));
@@ -196,8 +197,8 @@ fn edits_made_while_we_were_down_are_kept_and_named() {
     }
 }
 
-/// After a crash the user throws everything away (`git reset --hard`, `git clean`): nothing of the delivery comes back or is
-/// deleted, and it is not called complete unless it had been.
+/// After a crash the user throws everything away (`git reset --hard`, `git clean`): nothing of the delivery
+/// comes back or is deleted, and it is not called complete unless it had been.
 #[test]
 fn a_tree_that_was_reset_while_we_were_down_stays_as_it_is() {
     silence();
@@ -250,8 +251,8 @@ fn what_was_written_and_reset_is_not_completed_by_halves() {
     assert!(back > 5, "{back}");
 }
 
-/// Its old objects are gone when it has to go back (the user cleaned up): each is made again whole, or not at all, also where that dies
-/// half way.
+/// Its old objects are gone when it has to go back (the user cleaned up): each is made again whole, or not at
+/// all, also where that dies half way.
 #[test]
 fn what_is_made_again_is_whole_also_where_that_dies() {
     silence();
@@ -288,7 +289,8 @@ fn what_is_made_again_is_whole_also_where_that_dies() {
     assert!(died > 20, "{died}");
 }
 
-/// The repository was restored from a copy, or git put everything away and back: the same bytes under other numbers.
+/// The repository was restored from a copy, or git put everything away and back: the same bytes under other
+/// numbers.
 #[test]
 fn the_same_bytes_under_other_numbers_are_recovered_to_all_or_nothing() {
     silence();

@@ -1,5 +1,6 @@
-//! Saves at every combination of places of a delivery, tried one after the other: what a free race meets once in many thousand rounds is met
-//! here each time. After each the path holds the last save, whatever came before it.
+//! Saves at every combination of places of a delivery, tried one after the other: what a free race meets once
+//! in many thousand rounds is met here each time. After each the path holds the last save, whatever came
+//! before it.
 
 use super::crash::{run_with, silence};
 use super::world::{Tree, World};
@@ -189,7 +190,8 @@ fn no_save_is_lost_where_it_dies_afterwards() {
     assert!(died > 500, "{died}");
 }
 
-/// All choices of up to `saves` places. A save changes what the delivery does next, so each choice says anew how many there are.
+/// All choices of up to `saves` places. A save changes what the delivery does next, so each choice says anew
+/// how many there are.
 fn explore(world: &World, base: &Tree, changes: &[Change], path: &str, style: Style, saves: usize) -> usize {
     let (mut tried, mut open) = (0, vec![Vec::new()]);
     while let Some(at) = open.pop() {
@@ -203,8 +205,9 @@ fn explore(world: &World, base: &Tree, changes: &[Change], path: &str, style: St
     tried
 }
 
-/// Each kind of change alone, with up to `saves` saves; and in a delivery that another path keeps from being completed, so that all of it is taken
-/// back, with one. `TENDER_INTERLEAVED_SAVES` when this is built is the number for all of them; 3 takes ten minutes.
+/// Each kind of change alone, with up to `saves` saves; and in a delivery that another path keeps from being
+/// completed, so that all of it is taken back, with one. `TENDER_INTERLEAVED_SAVES` when this is built is the
+/// number for all of them; 3 takes ten minutes.
 fn explore_all(plain: bool, saves: usize) {
     type Edit = fn(&super::world::Editor);
     let chosen = std::option_env!("TENDER_INTERLEAVED_SAVES").and_then(|n| n.parse().ok());

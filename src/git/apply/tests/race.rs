@@ -1,5 +1,6 @@
-//! An editor saves, freely, while the same path is delivered again and again. No save may be lost: after every delivery, refused or not, the path
-//! holds the editor's last save or something that was delivered over a save that is in the store.
+//! An editor saves, freely, while the same path is delivered again and again. No save may be lost: after
+//! every delivery, refused or not, the path holds the editor's last save or something that was delivered over
+//! a save that is in the store.
 
 use super::world::World;
 use crate::error::Code;

@@ -328,7 +328,6 @@ fn collect(dir: &Path, prefix: &str, tree: &mut Tree) {
     }
 }
 
-/// Edits the candidate.
 pub(crate) struct Editor(PathBuf);
 
 impl Editor {

@@ -1,7 +1,9 @@
-//! What to say of a hunk that matches nowhere: the place that comes nearest, and the first line there that is another.
+//! What to say of a hunk that matches nowhere: the place that comes nearest, and the first line there that is
+//! another.
 //!
-//! The place is where the most of its lines follow each other, the first ones before all; a line that is missing in the hunk or in the file
-//! moves nothing but what is below it. Where not one line is the same, the most similar one is named.
+//! The place is where the most of its lines follow each other, the first ones before all; a line that is
+//! missing in the hunk or in the file moves nothing but what is below it. Where not one line is the same, the
+//! most similar one is named.
 
 use super::super::lines::clipped;
 use super::super::{Hunk, Line};
@@ -146,7 +148,8 @@ impl<'a> Keys<'a> {
         best.map(|(_, Reverse(old), _, Reverse(file))| Run { old, file })
     }
 
-    /// The first difference of the hunk that a run belongs to: below its first lines, where those stand near enough.
+    /// The first difference of the hunk that a run belongs to: below its first lines, where those stand near
+    /// enough.
     fn around(&self, run: Run) -> Near {
         let begin = run.file.saturating_sub(run.old);
         let reach = run.old + 8;

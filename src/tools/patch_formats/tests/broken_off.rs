@@ -1,4 +1,5 @@
-//! A hunk of a unified diff that is shorter than it says, or that a line without prefix breaks off, loses nothing in silence.
+//! A hunk of a unified diff that is shorter than it says, or that a line without prefix breaks off, loses
+//! nothing in silence.
 
 use super::*;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Patches of a megabyte that are made to take the square of their length, and what comes of many failures at once.
+//! Patches of a megabyte that are made to take the square of their length, and what comes of many failures at
+//! once.
 //!
 //! The bound is generous: what is measured takes seconds, and its square takes hours.
 

@@ -68,7 +68,8 @@ proptest! {
         prop_assert_eq!(found.expect("fits"), Some(new.into_bytes()));
     }
 
-    /// Without the name it gives the new bytes, or says that it is ambiguous; with all of the file as context it is not.
+    /// Without the name it gives the new bytes, or says that it is ambiguous; with all of the file as context
+    /// it is not.
     #[test]
     fn a_diff_without_a_name_is_right_or_refused(old in file(1), new in file(0), radius in 0usize..20) {
         prop_assume!(old != new);

@@ -1,9 +1,10 @@
 //! The lines beneath a hunk's header, and where they end.
 //!
-//! Nothing that could be a hunk's is left out in silence. A body that has fewer lines of a side than its header says was broken off, whatever
-//! follows it. One that has more is taken as far as its lines go on. Right behind a body stands an empty line, a line that
-//! opens or closes something, or nothing: any other line lost its prefix, or is the rest of a wrapped one. So did one before a line with its sign that
-//! stands in what looks like prose.
+//! Nothing that could be a hunk's is left out in silence. A body that has fewer lines of a side than its
+//! header says was broken off, whatever follows it. One that has more is taken as far as its lines go on.
+//! Right behind a body stands an empty line, a line that opens or closes something, or nothing: any other
+//! line lost its prefix, or is the rest of a wrapped one. So did one before a line with its sign that stands
+//! in what looks like prose.
 
 use super::super::lines::{Text, clipped, is_fence};
 use super::super::{Ends, Hunk, Op, broken};
@@ -74,7 +75,8 @@ fn not_cut_off(hunk: &Hunk, text: &Text<'_>, end: usize, said: [usize; 2]) -> Re
     })
 }
 
-/// A line behind a hunk that is most likely one of its own: right behind it, or with a sign before it in the text below an empty line.
+/// A line behind a hunk that is most likely one of its own: right behind it, or with a sign before it in the
+/// text below an empty line.
 fn lost(text: &Text<'_>, end: usize) -> Option<usize> {
     if !is_border(text, end) {
         return Some(end);
@@ -112,7 +114,8 @@ fn next_line(text: &Text<'_>, from: usize) -> Option<(usize, String)> {
     Some((at + 1, clipped(text.line(at))))
 }
 
-/// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that follow.
+/// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that
+/// follow.
 fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
     let mut at = from;
     while old > 0 || new > 0 {
@@ -140,7 +143,8 @@ fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Opti
     (!goes_on).then_some(at)
 }
 
-/// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context they would say little.
+/// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context
+/// they would say little.
 fn recounted(text: &Text<'_>, from: usize) -> usize {
     let mut end = from;
     while end < text.len() && is_hunk_line(text.line(end)) && !begins(text, end) && !is_signature(text, end) {
@@ -156,7 +160,8 @@ fn is_hunk_line(line: &str) -> bool {
     matches!(line.bytes().next(), None | Some(b' ' | b'+' | b'-' | b'\\' | b'\r'))
 }
 
-/// True where a hunk may end: at the end of the text, an empty line, or a line that opens or closes something.
+/// True where a hunk may end: at the end of the text, an empty line, or a line that opens or closes
+/// something.
 fn is_border(text: &Text<'_>, at: usize) -> bool {
     let line = text.line(at);
     let opens = ["@@", "diff ", "Index: ", "Only in ", "*** "];

@@ -1,7 +1,7 @@
 //! The lines that open a file's section: `diff --git` and what git writes beneath it, `---` and `+++`.
 //!
-//! `a/` and `b/` (and the other pairs that git knows) are taken off where both names have their part of the pair; names without them are paths as
-//! they are.
+//! `a/` and `b/` (and the other pairs that git knows) are taken off where both names have their part of the
+//! pair; names without them are paths as they are.
 
 use super::super::lines::{Text, clipped};
 use super::super::{broken, path};

@@ -1,4 +1,5 @@
-//! Programs run through the launcher and a real supervisor: how they end, what is kept, and that nothing survives.
+//! Programs run through the launcher and a real supervisor: how they end, what is kept, and that nothing
+//! survives.
 
 #![expect(clippy::disallowed_methods, reason = "a test harness of its own is started, to be killed")]
 
@@ -7,9 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use git_tender::process::{Captured, Command, End, Finished, Limits, NotStarted, run};
+use super::launch::{Limits, NotStarted};
+use super::{Command, End, Finished, output::Captured, run};
 
-const HELPER: &str = env!("CARGO_BIN_EXE_git-tender");
 const ROLE: &str = "TENDER_TEST_HARNESS_DIR";
 
 struct Place {
@@ -53,7 +54,7 @@ fn shell(cwd: &Path, script: &str) -> Command {
 }
 
 fn go(command: &Command) -> Finished {
-    let finished = run(Path::new(HELPER), command).expect("the launcher works");
+    let finished = run(crate::process::testing::program(), command, &|_| true).expect("the launcher works");
     assert_eq!(finished.unkillable, 0);
     finished
 }

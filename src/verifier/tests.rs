@@ -1,23 +1,22 @@
-//! Verifiers run in slots through the real launcher: what each kind of run amounts to, and for how long it counts.
+//! Verifiers run in slots through the real launcher: what each kind of run amounts to, and for how long it
+//! counts.
 
 #![expect(clippy::disallowed_methods, reason = "the test plays the user and writes files")]
 
-use git_tender::domain::contract::Contract;
-use git_tender::domain::digest::ObjectId;
-use git_tender::domain::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
-use git_tender::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
-use git_tender::domain::policy::{Config, effective};
-use git_tender::domain::verdict::{self, Record, Row, Strength, Verdict};
-use git_tender::git::{Caller, Environment, Git, Repository, tree};
-use git_tender::store::{Blobs, Layout};
-use git_tender::verifier::{self, Host, Subject, Ticket, Verifiers};
+use crate::domain::contract::Contract;
+use crate::domain::digest::ObjectId;
+use crate::domain::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
+use crate::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
+use crate::domain::policy::{Config, effective};
+use crate::domain::verdict::{self, Record, Row, Strength, Verdict};
+use crate::git::{Caller, Environment, Git, Repository, tree};
+use crate::store::{Blobs, Layout};
+use crate::verifier::{self, Host, Subject, Ticket, Verifiers};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-const HELPER: &str = env!("CARGO_BIN_EXE_git-tender");
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -160,7 +159,7 @@ impl Bench {
         };
         let slots = self.folder.path().join("repo.tender/.slots");
         let host = Host {
-            program: Path::new(HELPER),
+            program: crate::process::testing::program(),
             vars: &vars,
             home: Some(&home),
             layout: &layout,
@@ -219,7 +218,7 @@ impl Bench {
     }
 }
 
-fn listing(blobs: &Blobs, digest: &git_tender::domain::digest::Sha256) -> Option<Vec<InputFile>> {
+fn listing(blobs: &Blobs, digest: &crate::domain::digest::Sha256) -> Option<Vec<InputFile>> {
     let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
     let other = match &stored.differs_from {
         Some(other) => listing(blobs, other)?,
