@@ -7,7 +7,7 @@ use super::args::{
 use super::environment::Surroundings;
 use super::output::{self, Format, Progress, show};
 use super::{is_homeless, session};
-use crate::domain::report::VerificationObject;
+use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::mcp;
 use crate::ops::{self, Session};

@@ -10,7 +10,7 @@ pub mod manual;
 pub mod output;
 pub mod person;
 
-use crate::domain::action::Actor;
+use crate::domain::ledger::action::Actor;
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
 use crate::ops::Session;

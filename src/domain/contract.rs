@@ -5,17 +5,22 @@
 //! twice, nothing in it contradicts anything else, and it asks for nothing that this version does not do.
 //! Defaults are filled in. What is sealed is the document as given, byte for byte, not this reading of it.
 
+pub mod amendment;
+pub mod budget;
 mod check;
+pub mod clause;
+pub mod family;
 mod later;
 mod parse;
+pub mod policy;
 
 pub(super) use later::network;
 
-use super::budget::Amounts;
+use crate::domain::contract::budget::Amounts;
 
-use super::digest::Sha256;
-use super::publication::Terms;
-use super::scope::Scope;
+use crate::domain::delivery::publication::Terms;
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 

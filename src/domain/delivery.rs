@@ -6,17 +6,23 @@
 //! to one is a [`Clearance`] whose required rows all passed for exactly the planned manifest (or that comes
 //! from a receipt, to undo it).
 
-use super::digest::{FileState, Mode, ObjectId, Sha256};
-use super::patch::{Change, manifest_sha256};
-use super::receipt::Receipt;
-use super::repo_path::RepoPath;
-use super::verdict::{Row, Verdict};
+pub mod conflict;
+pub mod index;
+mod note;
+pub mod publication;
+pub mod receipt;
+pub mod recovery;
+use crate::domain::change::patch::{Change, manifest_sha256};
+use crate::domain::delivery::receipt::Receipt;
+use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-pub use super::conflict::{Conflict, Reason, Side, refused, stopped};
-pub use super::index::{IndexRule, IndexState, IndexStep};
+pub use crate::domain::delivery::conflict::{Conflict, Reason, Side, refused, stopped};
+pub use crate::domain::delivery::index::{IndexRule, IndexState, IndexStep};
 
 /// What lies at a path in the live tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

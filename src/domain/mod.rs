@@ -13,43 +13,10 @@
 //! - What happened: `entry` (a row of the ledger), `record` (what it holds), `decision` (what only a person
 //!   can say), `action` and `task` (rows folded to a state).
 
-pub mod action;
-pub mod amendment;
-pub mod budget;
-pub mod call;
-pub mod clause;
-pub mod conflict;
+pub mod change;
 pub mod contract;
-pub mod decision;
 pub mod delivery;
-pub mod digest;
-pub mod document;
-mod effects;
-pub mod entry;
-pub mod evidence;
-pub mod family;
-pub mod finding;
-pub mod first_error;
-pub mod hook;
-pub mod index;
-pub mod inquiry;
-pub mod link;
-mod note;
-pub mod os_path;
-pub mod outside;
-pub mod patch;
-pub mod patch_text;
-pub mod policy;
-pub mod publication;
-pub mod receipt;
-pub mod record;
-pub mod recovery;
-pub mod repetition;
-pub mod repo_path;
-pub mod report;
-pub mod risk;
-pub mod run;
-pub mod scope;
-pub mod task;
-pub mod tripwire;
-pub mod verdict;
+pub mod ledger;
+pub mod proof;
+pub mod value;
+pub mod worker;

@@ -8,10 +8,10 @@ use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
 use super::worktree::admin_of;
+use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::{Clearance, ClearedPlan, IndexRule, IndexState, plan, refused};
-use crate::domain::digest::ObjectId;
-use crate::domain::patch::{Change, manifest_sha256};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::ObjectId;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //! how bytes are checked out. Whoever keeps what was made of such bytes has to know when they are other ones.
 
 use super::repository::Repository;
-use crate::domain::digest::Sha256;
+use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use std::path::PathBuf;
 

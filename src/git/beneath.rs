@@ -1,7 +1,7 @@
 //! Files beneath a directory, reached by descriptors only. No call here follows a link, and none leaves the
 //! directory that it was opened on, whatever someone else does to the tree meanwhile.
 
-use crate::domain::repo_path::{RepoPath, display};
+use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;

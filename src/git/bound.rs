@@ -4,7 +4,7 @@
 use super::objects::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
-use crate::domain::digest::ObjectId;
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Failure, Result};
 
 const FORM: &[&str] = &[

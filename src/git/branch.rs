@@ -7,8 +7,8 @@
 use super::command::{Environment, Git};
 use super::objects::Quarantine;
 use super::repository::Repository;
-use crate::domain::digest::ObjectId;
-use crate::domain::publication::{CommitPlan, Identity};
+use crate::domain::delivery::publication::{CommitPlan, Identity};
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Failure, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

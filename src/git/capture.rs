@@ -14,10 +14,10 @@ use super::objects::Quarantine;
 use super::private_index::{Entry, PrivateIndex};
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::patch::Change;
-use crate::domain::repo_path::{RepoPath, display, is_dot_git};
-use crate::domain::scope::Scope;
+use crate::domain::change::patch::Change;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::{RepoPath, display, is_dot_git};
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FileType, Stat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -498,7 +498,7 @@ mod tests {
 
         fn shown(&self) -> Vec<String> {
             let capture = self.submit(None).expect("captured");
-            let side = |s: &Option<crate::domain::digest::FileState>| {
+            let side = |s: &Option<crate::domain::value::digest::FileState>| {
                 s.as_ref().map_or("-".to_owned(), |s| s.mode.to_string())
             };
             capture.changes.iter().map(|c| format!("{} {} {}", side(&c.old), side(&c.new), c.path)).collect()

@@ -3,8 +3,8 @@
 use super::objects::Objects;
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::{ObjectId, Sha256};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use std::collections::BTreeMap;
 

@@ -11,13 +11,13 @@ use super::fsops::{Barred, Top};
 use super::live::places::{self, Places};
 use super::live::{Body, LiveBytes, Materials, Permissions};
 use super::repository::Repository;
+use crate::domain::change::patch::{Change, clashes, manifest_sha256};
 use crate::domain::delivery::{
     Clearance, ClearedPlan, Conflict, IndexRule, IndexState, LiveFact, LiveFile, LiveKind, ParentProblem,
     Reason, plan,
 };
-use crate::domain::digest::{FileState, Mode, Sha256};
-use crate::domain::patch::{Change, clashes, manifest_sha256};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{FileState, Mode, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};

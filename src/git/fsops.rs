@@ -6,8 +6,8 @@
 //! never overwrites. Where a file system knows no such flag, linking (which never overwrites either) takes
 //! its place.
 
-use crate::domain::receipt::Inode;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::delivery::receipt::Inode;
+use crate::domain::value::repo_path::RepoPath;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;

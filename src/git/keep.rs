@@ -6,8 +6,8 @@
 
 use super::objects::Quarantine;
 use super::repository::Repository;
-use crate::domain::digest::ObjectId;
-use crate::domain::publication::ref_component;
+use crate::domain::delivery::publication::ref_component;
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result};
 
 /// Which of a task's refs.

@@ -3,9 +3,9 @@
 
 use super::objects::Objects;
 use super::tree::{self, TreeDifference, TreeFile};
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::link;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::link;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 

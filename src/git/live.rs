@@ -14,11 +14,11 @@ pub(in crate::git) mod places;
 pub use content::{Body, Permissions};
 pub(super) use index::states;
 
+use crate::domain::change::patch::{Change, clashes};
+use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
-use crate::domain::digest::{Mode, ObjectId, Sha256};
-use crate::domain::patch::{Change, clashes};
-use crate::domain::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::fsops::Top;
 use crate::git::private_index::Entry;

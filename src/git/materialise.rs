@@ -7,9 +7,9 @@
 use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
 use super::convert::{Conversions, Drivers};
 use super::tree::TreeFile;
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use rustix::fs::FileType;
 use rustix::io::Errno;

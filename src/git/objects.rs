@@ -6,7 +6,7 @@
 
 use super::command::Conversation;
 use super::repository::Repository;
-use crate::domain::digest::{Mode, ObjectFormat, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::cell::RefCell;
 use std::io::{BufRead, Read};

@@ -20,7 +20,7 @@ use super::objects::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId};
 use crate::error::{Code, Failure, Result};
 use view::TreeView;
 

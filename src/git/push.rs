@@ -6,8 +6,8 @@ use super::address;
 use super::command::{Call, Git};
 use super::objects::Quarantine;
 use super::repository::Repository;
-use crate::domain::digest::ObjectId;
-use crate::domain::publication::{Publication, Remote};
+use crate::domain::delivery::publication::{Publication, Remote};
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result};
 use std::hash::{BuildHasher as _, Hasher as _};
 

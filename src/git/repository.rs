@@ -7,7 +7,7 @@
 use super::command::{Environment, Git, absolute};
 use super::config::Config;
 use super::objects::{Objects, Quarantine};
-use crate::domain::digest::{ObjectFormat, ObjectId};
+use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

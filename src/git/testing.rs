@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use super::{Caller, Environment, Git, Quarantine, Repository};
-use crate::domain::digest::ObjectId;
+use crate::domain::value::digest::ObjectId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,9 @@
 //! differs, because equal subtrees are not opened.
 
 use super::objects::{Objects, TreeEntry};
-use crate::domain::digest::{FileState, Mode, ObjectId, Sha256};
-use crate::domain::patch::Change;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::change::patch::Change;
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 
 /// One file, link or gitlink of a tree.

@@ -3,9 +3,9 @@
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::IndexState;
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::task::IndexDifference;
+use crate::domain::ledger::task::IndexDifference;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 
 /// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by

@@ -14,7 +14,7 @@ use super::materialise::{AttributeTrees, Held, Permissions, bring};
 use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
-use crate::domain::digest::ObjectId;
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -537,7 +537,7 @@ mod tests {
             ]
         );
         let lacking = lacks(&made.repository, &head_tree, false).expect("known");
-        let names = |paths: &[crate::domain::repo_path::RepoPath]| {
+        let names = |paths: &[crate::domain::value::repo_path::RepoPath]| {
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(names(&lacking.ignored), ["ignored"]);

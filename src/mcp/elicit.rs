@@ -3,8 +3,8 @@
 //! and open.
 
 use super::messages::Called;
-use crate::domain::inquiry::Hint;
-use crate::domain::outside::plain;
+use crate::domain::value::outside::plain;
+use crate::domain::worker::inquiry::Hint;
 use crate::ops::gate::Answer;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, PrimitiveSchemaDefinition,

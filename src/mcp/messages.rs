@@ -5,7 +5,7 @@
 //! protocol's types can hold.
 
 use super::lines::{LONGEST, id_of};
-use crate::domain::document::Node;
+use crate::domain::value::document::Node;
 use rmcp::model::{ClientRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde_json::{Map, Value, json};

@@ -7,7 +7,7 @@
 use super::messages::Called;
 use super::wire::InputEnd;
 use super::{answers, elicit};
-use crate::domain::inquiry::{Hint, HintObject};
+use crate::domain::worker::inquiry::{Hint, HintObject};
 use crate::error::Failure;
 use crate::ops::gate::Answer;
 use rmcp::ServerHandler;

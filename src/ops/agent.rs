@@ -1,6 +1,6 @@
 //! `agent`: the snippet for a coding agent's client. Needs no repository, reads nothing, installs nothing.
 
-use crate::domain::document::is_id;
+use crate::domain::value::document::is_id;
 use crate::error::{Code, Failure, Result};
 use crate::render::agent::{AgentSnippet, Client, Described, Snippet, snippet};
 use crate::tools::specs;

@@ -6,13 +6,12 @@
 
 use super::session::{TaskWrite, load, redacted};
 use super::{budget, open, publish, verify};
-use crate::domain::amendment::{Amended, Proposal};
-use crate::domain::budget::Limits as Budget;
-use crate::domain::contract::Contract;
-use crate::domain::evidence::Observation;
-use crate::domain::family;
-use crate::domain::patch::Candidate;
-use crate::domain::task::{Opened, Record, Recorded, Seal};
+use crate::domain::change::patch::Candidate;
+use crate::domain::contract::amendment::{Amended, Proposal};
+use crate::domain::contract::budget::Limits as Budget;
+use crate::domain::contract::{Contract, family};
+use crate::domain::ledger::task::{Opened, Record, Recorded, Seal};
+use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::{Limits, violations};
 use serde_json::{Map, Value};

@@ -4,10 +4,10 @@
 
 use super::session::{TaskWrite, redacted, unconfirmed};
 use super::{Session, amend, hooks, recover};
-use crate::domain::amendment::Proposal;
-use crate::domain::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
-use crate::domain::outside::{accept, plain};
-use crate::domain::task::{Record, Recorded, Seal, TaskState, Unfinished, Word};
+use crate::domain::contract::amendment::Proposal;
+use crate::domain::ledger::task::{Record, Recorded, Seal, TaskState, Unfinished, Word};
+use crate::domain::value::outside::{accept, plain};
+use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,10 +2,11 @@
 
 use super::session::{RunningAction, unconfirmed};
 use super::{Session, report, runs, verify};
-use crate::domain::evidence::{self, Evidence, Observation, Observed, Source};
-use crate::domain::report::VerificationObject;
-use crate::domain::task::Record;
-use crate::domain::verdict::Verdict;
+use crate::domain::ledger::report::VerificationObject;
+use crate::domain::ledger::task::Record;
+use crate::domain::proof::evidence;
+use crate::domain::proof::evidence::{Evidence, Observation, Observed, Source};
+use crate::domain::proof::verdict::Verdict;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 
@@ -47,7 +48,7 @@ pub fn attest(
     }
     action.dispatch(&mut task.ledger)?;
     let record = record(session, &task.view, &observation, &observed, action.id(), word, message)?;
-    session.blobs().put(&crate::domain::digest::canonical_json(&record))?;
+    session.blobs().put(&crate::domain::value::digest::canonical_json(&record))?;
     task.finish(action, &Record::Evidence(Box::new(record)))?;
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let rows = report::judge(&session.blobs(), &observation, &evidence);
@@ -93,7 +94,7 @@ fn denied(
 
 fn record(
     session: &Session,
-    view: &crate::domain::task::TaskView,
+    view: &crate::domain::ledger::task::TaskView,
     observation: &Observation,
     observed: &Observed,
     run: &str,

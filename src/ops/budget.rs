@@ -7,11 +7,11 @@
 
 use super::session::{RunningAction, TaskWrite, load, milliseconds};
 use super::{Session, report};
-use crate::domain::action::Actor;
-use crate::domain::budget::{Cost, Member, Reservation, Spent, Standing, standing};
-use crate::domain::report::word;
-use crate::domain::task::{Record, TaskView, candidate_state};
-use crate::domain::verdict::{NEVER_RUN, Row, Verdict};
+use crate::domain::contract::budget::{Cost, Member, Reservation, Spent, Standing, standing};
+use crate::domain::ledger::action::Actor;
+use crate::domain::ledger::report::word;
+use crate::domain::ledger::task::{Record, TaskView, candidate_state};
+use crate::domain::proof::verdict::{NEVER_RUN, Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
 use crate::store::lock::{LockGuard, PATIENCE};

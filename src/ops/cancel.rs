@@ -6,7 +6,7 @@
 
 use super::session::TaskWrite;
 use super::{Session, budget, hooks};
-use crate::domain::task::{Record, TaskView};
+use crate::domain::ledger::task::{Record, TaskView};
 use crate::error::{Code, Result};
 use serde::Serialize;
 use serde_json::json;

@@ -6,11 +6,11 @@ use super::live::{self, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, explore, hooks, publish, recover, report, runs, tripwire, verify};
 use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Clearance, Conflict};
-use crate::domain::receipt::Outcome;
-use crate::domain::report::DeliveryObject;
-use crate::domain::task::{Record, TaskState};
-use crate::domain::verdict::Row;
+use crate::domain::ledger::report::DeliveryObject;
+use crate::domain::ledger::task::{Record, TaskState};
+use crate::domain::proof::verdict::Row;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 

@@ -3,11 +3,12 @@
 
 use super::session::{Machine, Nobody};
 use super::{Session, deliver, open, report, submit, verify};
-use crate::domain::action::Actor;
+use crate::domain::ledger::action::Actor;
 use crate::error::{Code, Failure, Result};
 use crate::git::{Caller, Environment, Git, Repository};
 use crate::render::text;
-use crate::store::{Layout, layout::write_shared};
+use crate::store::Layout;
+use crate::store::layout::write_shared;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -7,12 +7,12 @@
 use super::Session;
 use super::journal::Moving;
 use super::session::RunningAction;
-use crate::domain::call::{Called, Effect, Seen};
-use crate::domain::digest::{ObjectId, Sha256};
-use crate::domain::patch::Change;
-use crate::domain::receipt::Outcome;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::task::Record;
+use crate::domain::change::patch::Change;
+use crate::domain::delivery::receipt::Outcome;
+use crate::domain::ledger::task::Record;
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::{Called, Effect, Seen};
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
 use crate::git::apply::recover::{Recovered, Unfinished};

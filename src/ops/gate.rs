@@ -18,12 +18,12 @@ pub(super) use reference::require_own;
 
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds, redacted};
 use super::{budget, hooks, inquiry};
-use crate::domain::budget::{Cost, Key, Spent, Standing};
-use crate::domain::call::{Arrived, Called, Origin};
-use crate::domain::digest::Sha256;
-use crate::domain::inquiry::{Hint, HintObject};
-use crate::domain::record::Record;
-use crate::domain::task::TaskView;
+use crate::domain::contract::budget::{Cost, Key, Spent, Standing};
+use crate::domain::ledger::record::Record;
+use crate::domain::ledger::task::TaskView;
+use crate::domain::value::digest::Sha256;
+use crate::domain::worker::call::{Arrived, Called, Origin};
+use crate::domain::worker::inquiry::{Hint, HintObject};
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
 use crate::tools::{ALWAYS, Call, Spec, specs};

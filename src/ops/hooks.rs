@@ -7,10 +7,10 @@
 //! counts, never contents, and whatever becomes of it changes nothing.
 
 use super::session::{Session, TaskWrite, load, milliseconds, secrets};
-use crate::domain::hook::{Hook, Kind, Layer, Moment};
-use crate::domain::outside::plain;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::task::{Opened, TaskView};
+use crate::domain::ledger::task::{Opened, TaskView};
+use crate::domain::value::outside::plain;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::hook::{Hook, Kind, Layer, Moment};
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::Cursor;
 use crate::git::{tree, worktree};
@@ -105,7 +105,7 @@ fn counts(session: &Session, task: &str) -> Option<(TaskView, Value)> {
     let told = json!({
         "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state(&[]),
         "candidates": view.candidates.len(), "runs": view.evidence.len(), "findings": view.findings.len(), "paths": paths,
-        "budget": view.standing.as_ref().map(crate::domain::budget::Standing::object),
+        "budget": view.standing.as_ref().map(crate::domain::contract::budget::Standing::object),
     });
     Some((view, told))
 }
@@ -231,7 +231,7 @@ fn fill(session: &Session, opened: &Opened, folder: &Path) -> Result<()> {
     let files = tree::files_beneath(&objects, opened.base.commit_tree(), &RepoPath::new(FOLDER)?)?;
     let mut cursor = Cursor::new(folder)?;
     for file in files.into_iter().filter(|file| file.mode.is_regular()) {
-        let mode = if file.mode == crate::domain::digest::Mode::Executable { 0o700 } else { 0o600 };
+        let mode = if file.mode == crate::domain::value::digest::Mode::Executable { 0o700 } else { 0o600 };
         let place = cursor.made_folder(&file.path)?;
         let failed = |e: std::io::Error| Failure::io("write", file.path.as_path(), &e);
         let mut made = place.create_file(file.path.file_name(), mode).map_err(|e| failed(e.into()))?;

@@ -2,7 +2,7 @@
 //! overwritten.
 
 use super::Session;
-use crate::domain::policy::DEFAULT_PROTECTED;
+use crate::domain::contract::policy::DEFAULT_PROTECTED;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_shared};
 use crate::verifier::shipped;
@@ -134,7 +134,7 @@ impl Initialised {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::policy::Config;
+    use crate::domain::contract::policy::Config;
 
     #[test]
     fn what_is_written_sets_nothing() {

@@ -3,9 +3,9 @@
 //! nothing.
 
 use super::session::{TaskWrite, redacted};
-use crate::domain::inquiry::{Hint, HintObject, LONGEST_ANSWER, Question};
-use crate::domain::outside::accept;
-use crate::domain::record::Record;
+use crate::domain::ledger::record::Record;
+use crate::domain::value::outside::accept;
+use crate::domain::worker::inquiry::{Hint, HintObject, LONGEST_ANSWER, Question};
 use crate::error::Result;
 use serde_json::json;
 

@@ -3,13 +3,13 @@
 
 use super::Session;
 use super::journal::LedgerJournal;
+use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
-use crate::domain::digest::ObjectId;
-use crate::domain::patch::{Candidate, Change};
-use crate::domain::receipt::{Outcome, Receipt};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::task::{IndexDifference, Opened};
+use crate::domain::ledger::task::{IndexDifference, Opened};
+use crate::domain::value::digest::ObjectId;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery};
 use crate::git::{Repository, live};

@@ -2,13 +2,12 @@
 
 use super::session::{Progress, RunningAction, load};
 use super::{Session, doctor, recover, tripwire};
-use crate::domain::contract::{Base, Contract, Kind};
-use crate::domain::digest::Sha256;
-use crate::domain::family;
-use crate::domain::hook::{Hook, Layer};
-use crate::domain::policy::{Config, Effective, Policy, effective};
-use crate::domain::report::TaskObject;
-use crate::domain::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
+use crate::domain::contract::policy::{Config, Effective, Policy, effective};
+use crate::domain::contract::{Base, Contract, Kind, family};
+use crate::domain::ledger::report::TaskObject;
+use crate::domain::ledger::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
+use crate::domain::value::digest::Sha256;
+use crate::domain::worker::hook::{Hook, Layer};
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
@@ -317,7 +316,7 @@ fn base(session: &Session, contract: &Contract) -> Result<BaseState> {
 /// The policy of the base commit and the user's private one together.
 fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
     let objects = session.repository.objects(None)?;
-    let path = crate::domain::repo_path::RepoPath::new(".tender/config.toml")?;
+    let path = crate::domain::value::repo_path::RepoPath::new(".tender/config.toml")?;
     let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
         Some((mode, id)) if mode.is_regular() => Some(objects.blob(&id)?),
         _ => None,

@@ -8,14 +8,14 @@
 use super::journal::Moving;
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
+use crate::domain::change::patch::Candidate;
 use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
-use crate::domain::digest::{FileState, Mode, ObjectId};
-use crate::domain::patch::Candidate;
-use crate::domain::receipt::Outcome;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::report::CandidateObject;
-use crate::domain::task::{BaseState, Opened, Rebased, Record};
+use crate::domain::ledger::report::CandidateObject;
+use crate::domain::ledger::task::{BaseState, Opened, Rebased, Record};
+use crate::domain::value::digest::{FileState, Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
 use crate::git::apply::recover::{Recovered, Unfinished};
@@ -307,7 +307,7 @@ fn capture(
     opened: &Opened,
     quarantine: &Quarantine,
     tree: &ObjectId,
-) -> Result<(Candidate, crate::domain::evidence::Observation)> {
+) -> Result<(Candidate, crate::domain::proof::evidence::Observation)> {
     let objects = task.session.repository.objects(Some(quarantine))?;
     let limits = Limits {
         allowed: &|path| opened.effective.write_allows(path),

@@ -7,10 +7,10 @@
 use super::journal::{Facts, LedgerJournal};
 use super::session::{RunningAction, load};
 use super::{Session, publish};
-use crate::domain::action::{ActionState, Actor};
-use crate::domain::entry::Entry;
-use crate::domain::receipt::{Outcome, Receipt, Staged};
-use crate::domain::task::{Choice, Decision, Planned, Record, Word};
+use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
+use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::task::{Choice, Decision, Planned, Record, Word};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, Unfinished, run};
 use crate::store::Ledger;
@@ -37,7 +37,7 @@ pub struct Reconciled {
     /// where a person has to, `failed` where it could not be settled, or `busy` where it is still running.
     pub outcome: &'static str,
     /// Paths that the user edited meanwhile; they were kept.
-    pub kept: Vec<crate::domain::repo_path::RepoPath>,
+    pub kept: Vec<crate::domain::value::repo_path::RepoPath>,
     pub notes: Vec<String>,
 }
 

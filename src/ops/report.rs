@@ -7,12 +7,13 @@ pub use brief::{brief, brief_of_view};
 
 use super::session::load;
 use super::{Session, runs};
-use crate::domain::clause::{Permission, clauses};
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::{Evidence, InputFile, Listing, Observation};
-use crate::domain::report::{Known, Report};
-use crate::domain::task::{Opened, Record, Recorded, TaskState, TaskView};
-use crate::domain::verdict::{self, FORBIDDEN, Row, Strength, Verdict};
+use crate::domain::contract::clause::{Permission, clauses};
+use crate::domain::ledger::report::{Known, Report};
+use crate::domain::ledger::task::{Opened, Record, Recorded, TaskState, TaskView};
+use crate::domain::proof::evidence::{Evidence, InputFile, Listing, Observation};
+use crate::domain::proof::verdict;
+use crate::domain::proof::verdict::{FORBIDDEN, Row, Strength, Verdict};
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use crate::store::{Blobs, Ledger};
 use serde::Serialize;
@@ -82,7 +83,7 @@ pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
 }
 
 fn unproven(opened: &Opened) -> Vec<Row> {
-    let row = |clause: crate::domain::clause::Clause| Row {
+    let row = |clause: crate::domain::contract::clause::Clause| Row {
         reason: Some(match clause.permission {
             Permission::Forbidden => FORBIDDEN.to_owned(),
             _ => "no candidate yet".to_owned(),
@@ -179,7 +180,7 @@ fn size(folder: &std::path::Path) -> u64 {
 }
 
 /// The entries of the ledger, of one task or all, after the whole chain was checked.
-pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::entry::Entry>> {
+pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::ledger::entry::Entry>> {
     let Some(ledger) = session.ledger()? else {
         return match named {
             Some(id) => {
@@ -203,7 +204,7 @@ pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::
 #[serde(tag = "schema")]
 pub enum Shown {
     #[serde(rename = "git-tender/action/v1")]
-    Action { action: String, entries: Vec<crate::domain::entry::Entry> },
+    Action { action: String, entries: Vec<crate::domain::ledger::entry::Entry> },
     /// A stored blob: a record, a log, a patch.
     #[serde(rename = "git-tender/blob/v1")]
     Blob {

@@ -1,12 +1,11 @@
 //! `resume`: a person adds to a task's budget, and it goes on. Within the policy: what the repository's
 //! owners have limited, nobody adds to.
 
-use super::Session;
-use super::open;
 use super::session::{TaskWrite, unconfirmed};
-use crate::domain::budget::{Addition, Amounts, Key};
-use crate::domain::report::TaskObject;
-use crate::domain::task::Record;
+use super::{Session, open};
+use crate::domain::contract::budget::{Addition, Amounts, Key};
+use crate::domain::ledger::report::TaskObject;
+use crate::domain::ledger::task::Record;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 

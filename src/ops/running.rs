@@ -2,11 +2,11 @@
 //! transition function.
 
 use super::session::Session;
-use crate::domain::action::{ActionState, Actor};
-use crate::domain::budget::Cost;
-use crate::domain::digest::Sha256;
-use crate::domain::entry::Entry;
-use crate::domain::task::{Decision, Record};
+use crate::domain::contract::budget::Cost;
+use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::task::{Decision, Record};
+use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
 use crate::process::Secrets;
 use crate::store::{Draft, Ledger};

@@ -1,14 +1,15 @@
 //! The runs that rows rest on and that are no pass: how each ended, its first error, and its logs.
 
-use crate::domain::call::Origin;
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::{Attempt, Evidence, shown};
-use crate::domain::first_error::{self, Kind};
-use crate::domain::run::{FirstErrorIn, Log, Run};
-use crate::domain::task::Recorded;
-use crate::domain::verdict::{Row, Verdict};
+use crate::domain::ledger::task::Recorded;
+use crate::domain::proof::evidence::{Attempt, Evidence, shown};
+use crate::domain::proof::run::{FirstErrorIn, Log, Run};
+use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::value::digest::Sha256;
+use crate::domain::worker::call::Origin;
 use crate::error::Failure;
 use crate::store::Blobs;
+use crate::verifier::logs;
+use crate::verifier::logs::Kind;
 use serde_json::{Map, Value, json};
 
 /// The most findings of a run.
@@ -102,7 +103,7 @@ fn streams(attempt: &Attempt) -> impl Iterator<Item = (&'static str, Sha256, Opt
 /// output: standard error tells of progress, too.
 fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
     let found = logs.iter().rev().filter_map(|(bytes, log)| {
-        let error = first_error::find(bytes)?;
+        let error = logs::find(bytes)?;
         Some(FirstErrorIn { error, reference: log.reference.clone() })
     });
     let streams: Vec<FirstErrorIn> = found.collect();

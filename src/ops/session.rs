@@ -3,8 +3,8 @@
 //! Also the two ways into a task: [`Session::view`] for looking, [`Session::write`] for changing, which takes
 //! the task's lock and reconciles first what a crash left unfinished.
 
-use crate::domain::action::Actor;
-use crate::domain::task::{Record, TaskView};
+use crate::domain::ledger::action::Actor;
+use crate::domain::ledger::task::{Record, TaskView};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::materialise::Held;

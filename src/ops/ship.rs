@@ -3,7 +3,7 @@
 
 use super::session::Progress;
 use super::{Session, deliver, open, report, submit, verify};
-use crate::domain::report::Report;
+use crate::domain::ledger::report::Report;
 use crate::error::{Failure, Result};
 
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,10 @@
 use super::rebase::SET_ASIDE;
 use super::session::TaskWrite;
 use super::{Session, budget, tripwire, verify};
-use crate::domain::digest::{ObjectId, Sha256};
-use crate::domain::patch::{BoundPatch, Candidate, manifest_sha256};
-use crate::domain::report::CandidateObject;
-use crate::domain::task::{Opened, Record, TaskView};
+use crate::domain::change::patch::{BoundPatch, Candidate, manifest_sha256};
+use crate::domain::ledger::report::CandidateObject;
+use crate::domain::ledger::task::{Opened, Record, TaskView};
+use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
 use crate::git::keep::{self, Kept};

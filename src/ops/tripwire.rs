@@ -5,9 +5,9 @@
 use super::Session;
 use super::live::home;
 use super::session::TaskWrite;
-use crate::domain::digest::Sha256;
-use crate::domain::task::{Opened, Record};
-use crate::domain::tripwire::{Sight, Tripped, changes};
+use crate::domain::ledger::task::{Opened, Record};
+use crate::domain::proof::tripwire::{Sight, Tripped, changes};
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use crate::git::tripwire::{Place, look as see};
 use serde_json::json;

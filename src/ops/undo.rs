@@ -1,15 +1,14 @@
 //! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing
 //! is written.
 
-use super::Session;
 use super::journal::{Facts, LedgerJournal};
 use super::live::{self, Written, explained, home};
 use super::session::TaskWrite;
-use super::{explore, hooks};
+use super::{Session, explore, hooks};
 use crate::domain::delivery::Clearance;
-use crate::domain::receipt::{Outcome, Receipt};
-use crate::domain::report::DeliveryObject;
-use crate::domain::task::TaskState;
+use crate::domain::delivery::receipt::{Outcome, Receipt};
+use crate::domain::ledger::report::DeliveryObject;
+use crate::domain::ledger::task::TaskState;
 use crate::error::{Code, Failure, Result};
 use crate::git;
 use serde_json::json;

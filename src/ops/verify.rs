@@ -4,15 +4,16 @@
 use super::budget::{self, Bound};
 use super::session::{Progress, RunningAction, TaskWrite};
 use super::{Session, report, runs, tripwire};
+use crate::domain::change::patch::Candidate;
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
-use crate::domain::digest::{Sha256, canonical_json};
-use crate::domain::evidence::Observation;
-use crate::domain::patch::Candidate;
-use crate::domain::report::{Explanation, VerificationObject};
-use crate::domain::run::Run;
-use crate::domain::task::Record;
-use crate::domain::verdict::{self, Job, NOT_COMMITTED, Row, Verdict};
+use crate::domain::ledger::report::{Explanation, VerificationObject};
+use crate::domain::ledger::task::Record;
+use crate::domain::proof::evidence::Observation;
+use crate::domain::proof::run::Run;
+use crate::domain::proof::verdict;
+use crate::domain::proof::verdict::{Job, NOT_COMMITTED, Row, Verdict};
+use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree;
 use crate::verifier::{self, Host, Subject, Verifiers};
@@ -295,7 +296,7 @@ fn run(
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
     let mut action = RunningAction::new(
-        crate::domain::action::Actor::Harness,
+        crate::domain::ledger::action::Actor::Harness,
         Some(&task.view.id),
         "verifier",
         &params,

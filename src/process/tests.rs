@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::launch::{Limits, NotStarted};
-use super::{Command, End, Finished, output::Captured, run};
+use super::output::Captured;
+use super::{Command, End, Finished, run};
 
 const ROLE: &str = "TENDER_TEST_HARNESS_DIR";
 

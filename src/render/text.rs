@@ -1,18 +1,20 @@
 //! Results for people, in plain words. Styles are escape codes that the output strips where they are not
 //! wanted.
 
-use crate::domain::call::Counts;
+use crate::domain::change::patch::{Change, Status};
 use crate::domain::contract::Kind;
-use crate::domain::entry::Entry;
-use crate::domain::evidence::Evidence;
-use crate::domain::outside::{plain, readable};
-use crate::domain::patch::{Change, Status};
-use crate::domain::receipt::Outcome;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::report::{CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject};
-use crate::domain::run::Run;
-use crate::domain::task::TaskState;
-use crate::domain::verdict::{Row, Strength, Verdict};
+use crate::domain::delivery::receipt::Outcome;
+use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::report::{
+    CandidateObject, DeliveryObject, Report, TaskObject, VerificationObject,
+};
+use crate::domain::ledger::task::TaskState;
+use crate::domain::proof::evidence::Evidence;
+use crate::domain::proof::run::Run;
+use crate::domain::proof::verdict::{Row, Strength, Verdict};
+use crate::domain::value::outside::{plain, readable};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::Counts;
 use crate::error::Failure;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -41,7 +43,7 @@ fn styled(style: Style, text: &str) -> String {
 
 /// The text of a serialized word (`needs_confirmation` → `needs confirmation`).
 fn word(value: &impl Serialize) -> String {
-    crate::domain::report::word(value).replace('_', " ")
+    crate::domain::ledger::report::word(value).replace('_', " ")
 }
 
 /// A failure: what, where, expected and actual, and the next command.
@@ -435,14 +437,15 @@ fn around(out: &mut String, report: &Report) {
         }
     }
     for limit in &report.limits {
-        let _ = writeln!(out, "  limit: {}", plain(limit, crate::domain::inquiry::SHOWN));
+        let _ = writeln!(out, "  limit: {}", plain(limit, crate::domain::worker::inquiry::SHOWN));
     }
 }
 
 /// What the worker asked, wished and found. Its words are no one's whom we trust.
 fn worker_words(out: &mut String, report: &Report) {
-    let questions = report.questions.iter().flat_map(crate::domain::inquiry::QuestionObject::lines);
-    let amendments = report.amendments.iter().flat_map(crate::domain::inquiry::AmendmentObject::lines);
+    let questions = report.questions.iter().flat_map(crate::domain::worker::inquiry::QuestionObject::lines);
+    let amendments =
+        report.amendments.iter().flat_map(crate::domain::worker::inquiry::AmendmentObject::lines);
     for line in questions.chain(amendments) {
         let _ = writeln!(out, "{line}");
     }

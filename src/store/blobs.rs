@@ -2,7 +2,7 @@
 //! read.
 
 use super::layout::{Layout, create_private_dir, write_private};
-use crate::domain::digest::Sha256;
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use std::path::PathBuf;
 

@@ -8,9 +8,9 @@
 use super::layout::Layout;
 use super::lock::LockGuard;
 use super::unwritable;
-use crate::domain::action::{ActionState, Actor};
-use crate::domain::digest::Sha256;
-use crate::domain::entry::Entry;
+use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::ledger::entry::Entry;
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use serde_json::Value;

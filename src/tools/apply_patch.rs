@@ -10,8 +10,8 @@
 
 use super::patch_formats::{self, FilePatch, Kind};
 use super::place::refuse_too_long;
-use crate::domain::digest::{FileState, ObjectFormat, ObjectId};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{FileState, ObjectFormat, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::Repository;
 use crate::git::edit::{Edit, NewFile, Prepared, Present, Seen, Worktree};
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Ground<'_> {
 pub struct Applied {
     /// Each path with its state before and after; a rename is a deletion and an addition.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    pub changes: Vec<crate::domain::patch::Change>,
+    pub changes: Vec<crate::domain::change::patch::Change>,
 }
 
 /// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are

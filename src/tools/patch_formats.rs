@@ -26,8 +26,8 @@ mod matcher;
 mod tests;
 mod unified;
 
-use crate::domain::digest::ObjectFormat;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::ObjectFormat;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::tools::place::as_written;
 pub use edit::FAILURES;

@@ -5,9 +5,9 @@
 //! directory for a link while a call runs gains nothing: a link is never followed, and an open directory
 //! stays the one that was looked at.
 
-use crate::domain::digest::{ObjectFormat, ObjectId};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::value::digest::{ObjectFormat, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Dir, kind};
 use rustix::fs::{FileType, Stat};

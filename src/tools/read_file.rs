@@ -4,9 +4,9 @@
 use super::patch_formats::clipped;
 use super::place::Place;
 use super::text;
-use crate::domain::call::Origin;
-use crate::domain::digest::Sha256;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::Origin;
 use crate::error::{Code, Failure, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,10 +11,10 @@ use super::outcome::{Facts, Said, conclude};
 use super::protocol::{self, Answer, Call, expand};
 use super::run::{Judged, Made, Ticket};
 use super::{Halt, Host, Subject, tools, view};
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::{Attempt, Observed, Produced};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::verdict::{Checks, On, Verdict};
+use crate::domain::proof::evidence::{Attempt, Observed, Produced};
+use crate::domain::proof::verdict::{Checks, On, Verdict};
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result, clipped};
 use crate::git::beneath::{Cursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
@@ -356,7 +356,7 @@ impl<'a> Runner<'a> {
         &self,
         counted: &std::result::Result<Option<Counted>, String>,
         answer: Option<&std::result::Result<Answer, String>>,
-    ) -> Vec<crate::domain::evidence::Finding> {
+    ) -> Vec<crate::domain::proof::evidence::Finding> {
         let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
         let answered = answer.into_iter().flatten().flat_map(|answer| answer.findings.clone());
         let mut all: Vec<_> = cases.chain(answered).collect();

@@ -2,7 +2,7 @@
 //! a program's file (by inode, size and times). A cache only saves reading; a damaged or missing one costs
 //! time and nothing else.
 
-use crate::domain::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::error::{Failure, Result};
 use crate::git::Objects;
 use crate::store::layout::{create_private_dir, write_private};
@@ -162,7 +162,7 @@ impl FileDigests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::digest::ObjectFormat;
+    use crate::domain::value::digest::ObjectFormat;
     use crate::git::testing::TestRepository;
 
     #[test]

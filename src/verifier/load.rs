@@ -3,10 +3,10 @@
 
 use super::builtin;
 use super::manifest::{Kind, Manifest};
-use crate::domain::digest::{Mode, ObjectId, Sha256};
-use crate::domain::evidence::InputFile;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::proof::evidence::InputFile;
+use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Dir, kind as file_type, walk};
 use crate::git::tree::{self, TreeFile};

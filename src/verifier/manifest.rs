@@ -5,8 +5,8 @@
 
 mod read;
 
-use crate::domain::evidence::Reuse;
-use crate::domain::scope::Scope;
+use crate::domain::proof::evidence::Reuse;
+use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use std::time::Duration;
 

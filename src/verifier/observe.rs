@@ -6,15 +6,15 @@ use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Kind, Pass};
 use super::{Host, Subject, builtin, protocol, tools, view};
-use crate::domain::clause::{Clause, Permission, clauses};
 use crate::domain::contract::PROTECTED;
-use crate::domain::digest::{Sha256, canonical_json};
-use crate::domain::evidence::{
+use crate::domain::contract::clause::{Clause, Permission, clauses};
+use crate::domain::proof::evidence::{
     ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
     listing_digest,
 };
-use crate::domain::repo_path::RepoPath;
-use crate::domain::verdict::On;
+use crate::domain::proof::verdict::On;
+use crate::domain::value::digest::{Sha256, canonical_json};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::Objects;
 use crate::git::attributes::outside_attributes;
@@ -248,7 +248,7 @@ impl<'a> Observer<'a> {
     fn identity(
         &mut self,
         verifier: &Verifier,
-        tools: Vec<crate::domain::evidence::Tool>,
+        tools: Vec<crate::domain::proof::evidence::Tool>,
     ) -> Result<Identity> {
         Ok(Identity {
             manifest: verifier.manifest_sha256,
@@ -272,7 +272,7 @@ impl<'a> Observer<'a> {
             self.blobs.learn(&state.git_blob, state.sha256);
         }
         let candidate = tree::files(&self.objects, &self.subject.candidate.tree)?;
-        let back: Vec<_> = changes.iter().map(crate::domain::patch::Change::reversed).collect();
+        let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reversed).collect();
         let base = view::with_changes(&candidate, back.iter());
         Ok(Trees { candidate, base })
     }

@@ -4,8 +4,8 @@
 //! run meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
 use super::formats::Counted;
-use crate::domain::repo_path::display;
-use crate::domain::verdict::{Checks, Verdict};
+use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::value::repo_path::display;
 use crate::git::materialise::What;
 use crate::process::End;
 
@@ -134,7 +134,7 @@ fn insufficient(facts: &Facts<'_>) -> Option<Said> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::evidence::Finding;
+    use crate::domain::proof::evidence::Finding;
     use crate::process::launch::NotStarted;
     use proptest::prelude::*;
     use std::time::Duration;

@@ -5,12 +5,13 @@
 //! it to this run.
 
 use super::formats::Counted;
+use super::manifest::OUT;
 use super::outcome::Said;
-use super::{Subject, manifest::OUT, view};
-use crate::domain::clause::Clause;
-use crate::domain::evidence::{Finding, MOST_FINDINGS};
-use crate::domain::patch::Change;
-use crate::domain::verdict::{Checks, On, Verdict};
+use super::{Subject, view};
+use crate::domain::change::patch::Change;
+use crate::domain::contract::clause::Clause;
+use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
+use crate::domain::proof::verdict::{Checks, On, Verdict};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -264,7 +265,7 @@ pub(super) fn expand(argument: &str, out: &Path) -> std::ffi::OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::clause::{Origin, Permission};
+    use crate::domain::contract::clause::{Origin, Permission};
 
     fn read(text: &str) -> Result<Answer, String> {
         let clause = Clause {

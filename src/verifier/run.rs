@@ -5,11 +5,11 @@ use super::load::{Verifier, Verifiers};
 use super::outcome::Said;
 use super::{Host, Subject, attempt, builtin};
 use crate::domain::contract::ARTIFACTS;
-use crate::domain::evidence::{
+use crate::domain::proof::evidence::{
     Attempt, Evidence, EvidenceKind, Finding, MOST_FINDINGS, Observation, Observed, Produced, SCHEMA, Source,
     Subject as Spoken,
 };
-use crate::domain::verdict::{Checks, Job, On, Verdict};
+use crate::domain::proof::verdict::{Checks, Job, On, Verdict};
 use crate::error::{Failure, Result};
 use crate::process::Sandbox;
 use crate::store::ledger::now;

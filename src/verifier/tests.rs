@@ -3,12 +3,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test plays the user and writes files")]
 
+use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::Contract;
-use crate::domain::digest::ObjectId;
-use crate::domain::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
-use crate::domain::patch::{BoundPatch, Candidate, Change, manifest_sha256};
-use crate::domain::policy::{Config, effective};
-use crate::domain::verdict::{self, Record, Row, Strength, Verdict};
+use crate::domain::contract::policy::{Config, effective};
+use crate::domain::proof::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
+use crate::domain::proof::verdict;
+use crate::domain::proof::verdict::{Record, Row, Strength, Verdict};
+use crate::domain::value::digest::ObjectId;
 use crate::git::{Caller, Environment, Git, Repository, tree};
 use crate::store::{Blobs, Layout};
 use crate::verifier::{self, Host, Subject, Ticket, Verifiers};
@@ -218,7 +219,7 @@ impl Bench {
     }
 }
 
-fn listing(blobs: &Blobs, digest: &crate::domain::digest::Sha256) -> Option<Vec<InputFile>> {
+fn listing(blobs: &Blobs, digest: &crate::domain::value::digest::Sha256) -> Option<Vec<InputFile>> {
     let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
     let other = match &stored.differs_from {
         Some(other) => listing(blobs, other)?,

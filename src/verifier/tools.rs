@@ -3,13 +3,13 @@
 
 use super::cache::FileDigests;
 use super::load::Verifier;
-use super::{Halt, Host, manifest::ToolSpec};
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::Tool;
+use super::manifest::ToolSpec;
+use super::{Halt, Host};
+use crate::domain::proof::evidence::Tool;
+use crate::domain::value::digest::Sha256;
 use crate::error::Result;
-use crate::process::{
-    self, Command, End, PrivateHome, base_environment, helper::find_program, secret_values,
-};
+use crate::process::helper::find_program;
+use crate::process::{self, Command, End, PrivateHome, base_environment, secret_values};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! same list is digested and shown, so that nothing can be shown that is not digested.
 
 use super::load::{FOLDER, Verifier};
-use crate::domain::patch::Change;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::change::patch::Change;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::git::tree::TreeFile;
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,12 +1,11 @@
 //! A damaged ledger: cut short, with flipped bits, without its write-ahead log. It is noticed and said, or it does no harm; nothing is repaired,
 //! and the damaged file stays as it is.
 
-use crate::independent;
 use crate::mixed::{Stage, TOUCHED, alike};
-use crate::more;
 use crate::strace::{Call, What, calls, disturbed};
 use crate::support::Lab;
 use crate::support::snapshot::{Entry, tree};
+use crate::{independent, more};
 use std::path::PathBuf;
 
 /// All that a command may do with a damaged ledger: refuse as `store.corrupt` and leave it alone; or, if it still holds what it held,

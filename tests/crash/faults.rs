@@ -1,13 +1,12 @@
 //! The disk fails, is full or read-only; parts of the store vanish; the clock goes backwards; two deliver at once.
 
-use crate::independent;
 use crate::mixed::{Stage, alike, change, repository};
-use crate::more;
 use crate::strace::{What, calls, can_trace, disturbed};
 use crate::support::lab::{TENDER, run};
 use crate::support::repo::path_text;
 use crate::support::snapshot::tree;
 use crate::support::{Answer, Contract, Lab, Repo, skip};
+use crate::{independent, more};
 use std::path::PathBuf;
 
 /// What this machine cannot do at all, not even in CI.

@@ -1,11 +1,10 @@
 //! SIGKILL at the system calls of each command that writes, an edit of the user's while it is down, then the next command, whichever that is.
 
-use crate::independent;
 use crate::mixed::{EDITS, Edit, Stage, alike, fingerprint};
-use crate::more;
 use crate::strace::{Call, What, calls, calls_with, can_trace, disturbed, disturbed_by};
 use crate::support::snapshot::{Entry, Tree, tree};
 use crate::support::{Lab, Repo, setting};
+use crate::{independent, more};
 use serde_json::Value;
 
 /// How many kills of a command are tried by default where each is not of interest.

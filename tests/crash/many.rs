@@ -1,9 +1,8 @@
 //! A delivery of 5,000 files, killed at random times.
 
-use crate::independent;
-use crate::more;
 use crate::strace::killed_after;
 use crate::support::{Contract, Dice, Lab, Repo, setting};
+use crate::{independent, more};
 use std::time::{Duration, Instant};
 
 const FILES: usize = 5_000;

@@ -3,8 +3,8 @@
 
 use super::parse::Draft;
 use super::{ARTIFACTS, Base, DeliveryMode, Kind, PROTECTED, Requirement};
-use crate::domain::document::Problems;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::document::Problems;
+use crate::domain::value::repo_path::RepoPath;
 use serde_json::Value;
 
 /// The fields that every contract has.

@@ -1,8 +1,9 @@
 //! Fields that a later version fulfils: their shape is checked, then they are refused by name, never ignored.
 
 use super::DeliveryMode;
-use crate::domain::document::{Node, Problems, clipped};
-use crate::domain::publication::{self, Terms};
+use crate::domain::delivery::publication;
+use crate::domain::delivery::publication::Terms;
+use crate::domain::value::document::{Node, Problems, clipped};
 
 pub(super) fn field(problems: &mut Problems, key: &str, field: &str, node: &Node) {
     match key {

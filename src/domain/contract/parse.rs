@@ -6,11 +6,11 @@ use super::{
     Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
     Verification, check, later,
 };
-use crate::domain::budget::{Amounts, Key};
-use crate::domain::document::{Node, Problems, clipped, read_json};
-use crate::domain::publication::Terms;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::contract::budget::{Amounts, Key};
+use crate::domain::delivery::publication::Terms;
+use crate::domain::value::document::{Node, Problems, clipped, read_json};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 
 /// The fields of a contract.

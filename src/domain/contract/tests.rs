@@ -1,8 +1,8 @@
 //! The contract, as people may write it.
 
 use super::*;
-use crate::domain::budget::Key;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::contract::budget::Key;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,13 +1,13 @@
 use super::*;
-use crate::domain::receipt::{Outcome, PathReceipt};
-use crate::domain::verdict::Strength;
+use crate::domain::delivery::receipt::{Outcome, PathReceipt};
+use crate::domain::proof::verdict::Strength;
 
 fn path(text: &str) -> RepoPath {
     RepoPath::new(text).expect("a path")
 }
 
 fn id(text: &str) -> ObjectId {
-    crate::domain::digest::ObjectFormat::Sha1.blob_id(text.as_bytes()).expect("hashes")
+    crate::domain::value::digest::ObjectFormat::Sha1.blob_id(text.as_bytes()).expect("hashes")
 }
 
 fn state(mode: Mode, text: &str) -> Option<FileState> {

@@ -1,7 +1,7 @@
 //! Makes a staged file like the one that it will replace: owner, extended attributes (among them ACLs),
 //! permissions.
 
-use crate::domain::receipt::{Attributes, Note};
+use crate::domain::delivery::receipt::{Attributes, Note};
 use crate::git::fsops::Entry;
 use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;

@@ -3,8 +3,8 @@
 //! user's, like a path that is.
 
 use super::{Act, Run, Stop};
+use crate::domain::delivery::receipt::DeliveryPlan;
 use crate::domain::delivery::{Conflict, IndexStep, refused};
-use crate::domain::receipt::DeliveryPlan;
 use crate::error::Result;
 use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};

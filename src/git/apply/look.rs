@@ -1,11 +1,11 @@
 //! Looking at an object: is it what it should be, and is nobody writing into it?
 
 use super::Run;
+use crate::domain::change::patch::Change;
+use crate::domain::delivery::receipt::{PlannedStep, Raw};
+use crate::domain::delivery::recovery::{Live, Sight, Temporary};
 use crate::domain::delivery::{Reason, Side, Step};
-use crate::domain::digest::{Mode, ObjectFormat, Sha256};
-use crate::domain::patch::Change;
-use crate::domain::receipt::{PlannedStep, Raw};
-use crate::domain::recovery::{Live, Sight, Temporary};
+use crate::domain::value::digest::{Mode, ObjectFormat, Sha256};
 use crate::error::Result;
 use crate::git::fsops::{Entry, Folder, Top, fault};
 use crate::git::lease::{self, Asked};

@@ -4,8 +4,8 @@
 use super::index::{self, IndexState};
 use super::{Act, Direction, Journal, Keeper, Progress, Record, Run, Temporary, decide};
 use crate::domain::delivery::Step;
-use crate::domain::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::Environment;
 use crate::git::fsops::Top;

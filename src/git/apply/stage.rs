@@ -2,12 +2,12 @@
 //! stored.
 
 use super::{Delivery, Keeper, MANY, attributes, failed, folder};
-use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
-use crate::domain::digest::Sha256;
-use crate::domain::receipt::{
+use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
-use crate::domain::repo_path::RepoPath;
+use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder, Top};
 use crate::git::index_write::lock_name;

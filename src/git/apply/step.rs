@@ -7,10 +7,10 @@
 use super::back::Stored;
 use super::look::{Look, Wait, look};
 use super::{MANY, Run, Stop, failed, folder};
+use crate::domain::delivery::receipt::{Inode, Note, Raw};
+use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
-use crate::domain::receipt::{Inode, Note, Raw};
-use crate::domain::recovery::Act;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::fsops::{Barred, Folder};
 use std::io::{self, ErrorKind};

@@ -9,7 +9,7 @@ mod staged;
 pub(crate) mod world;
 
 use crate::domain::delivery::Reason;
-use crate::domain::receipt::{Note, Outcome};
+use crate::domain::delivery::receipt::{Note, Outcome};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use world::{World, reasons};
 

@@ -1,7 +1,7 @@
 //! The conversation with git while it converts: one request, one answer, and what its complaints mean.
 
-use crate::domain::digest::ObjectId;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::ObjectId;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::command::{Conversation, Output};
 use std::io::BufRead;

@@ -2,11 +2,11 @@
 //! by git's own conversions.
 
 use super::{Former, LiveBytes, Terms, endings};
+use crate::domain::change::patch::Change;
+use crate::domain::delivery::receipt::Attributes;
 use crate::domain::delivery::{Item, LiveKind, Plan, Step};
-use crate::domain::digest::{FileState, Mode, ObjectId, Sha256};
-use crate::domain::patch::Change;
-use crate::domain::receipt::Attributes;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::Objects;
 use crate::git::convert::{Conversions, Drivers, write_blobs};

@@ -1,10 +1,10 @@
 //! What the index says of the touched paths, and which of its names fold to one of them. One `ls-files`,
 //! whatever the number of paths.
 
+use crate::domain::change::patch::Change;
 use crate::domain::delivery::IndexState;
-use crate::domain::digest::Mode;
-use crate::domain::patch::Change;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::Mode;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::{Git, Repository};
 use std::collections::{HashMap, HashSet};

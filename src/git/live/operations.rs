@@ -4,10 +4,10 @@
 //! (that is how their result lies there); for a rebase or bisect, that HEAD has another version than the
 //! place where the user comes from and will return to.
 
+use crate::domain::change::patch::Change;
 use crate::domain::delivery::IndexState;
-use crate::domain::digest::ObjectId;
-use crate::domain::patch::Change;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::ObjectId;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::{Objects, Repository, tree};
 

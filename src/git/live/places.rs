@@ -4,8 +4,8 @@
 use super::LiveBytes;
 use super::index::fold;
 use crate::domain::delivery::ParentProblem;
-use crate::domain::digest::Sha256;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::fsops::{Barred, Entry, Folder, Top};
 use rustix::fs::FileType;

@@ -2,11 +2,11 @@
 //! written.
 
 use crate::domain::delivery::Reason;
-use crate::domain::receipt::Outcome;
+use crate::domain::delivery::receipt::Outcome;
 use crate::error::Code;
 use crate::git::apply::tests::world::{World, reasons};
 
-fn conflict(world: &World, changes: &[crate::domain::patch::Change]) -> Reason {
+fn conflict(world: &World, changes: &[crate::domain::change::patch::Change]) -> Reason {
     let before = world.tree();
     let index = std::fs::read(world.path(".git/index")).expect("an index");
     let refused = world.deliver(changes).expect_err("a conflict");

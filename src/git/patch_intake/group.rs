@@ -6,10 +6,10 @@ use super::super::private_index::PrivateIndex;
 use super::super::tree;
 use super::read::{Item, gitlink};
 use super::view::{Found, TreeView};
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::patch_text::exact::{self, Misfit};
-use crate::domain::patch_text::{Body, Hunk, Operation, Side, Strip};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::change::patch_text::exact::Misfit;
+use crate::domain::change::patch_text::{Body, Hunk, Operation, Side, Strip, exact};
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
@@ -238,7 +238,7 @@ impl<'a, 't> Group<'a, 't> {
         let one = self
             .items
             .iter()
-            .find(|item| said.contains(&crate::domain::repo_path::display(item.section.path())));
+            .find(|item| said.contains(&crate::domain::value::repo_path::display(item.section.path())));
         let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or(said);
         let message = format!("git does not apply the patch: {}{hint}", first.trim_start_matches("error: "));
         Err(one.unwrap_or(&self.items[0]).failure(Code::PatchInvalid, message).detail("git", said))
@@ -297,7 +297,7 @@ fn contradiction(item: &Item, after: &ObjectId) -> Option<Failure> {
 
 fn misfitting(item: &Item, hunks: &[Hunk], misfit: Misfit) -> Failure {
     let hunk = &hunks[misfit.hunk];
-    let header = crate::domain::repo_path::display(&item.text[hunk.header.clone()]);
+    let header = crate::domain::value::repo_path::display(&item.text[hunk.header.clone()]);
     let place = match misfit.would_apply_at.as_slice() {
         [] => String::new(),
         lines => {
@@ -307,7 +307,7 @@ fn misfitting(item: &Item, hunks: &[Hunk], misfit: Misfit) -> Failure {
     };
     let differs =
         misfit.differs.map(|(line, patch, base)| json!({"line": line, "patch": patch, "base": base}));
-    let path = crate::domain::repo_path::display(item.section.path());
+    let path = crate::domain::value::repo_path::display(item.section.path());
     item.failure(
         Code::PatchInvalid,
         format!("the hunk `{header}` does not fit {path}: {}{place}", misfit.what),

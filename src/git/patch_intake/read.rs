@@ -4,9 +4,10 @@
 use super::super::limits::{Limits, refusal};
 use super::mail::Part;
 use super::view::{Found, TreeView};
-use crate::domain::digest::Mode;
-use crate::domain::patch_text::{self, BinaryHunk, BinaryKind, Body, Operation, Section, Strip};
-use crate::domain::repo_path::{RepoPath, display};
+use crate::domain::change::patch_text;
+use crate::domain::change::patch_text::{BinaryHunk, BinaryKind, Body, Operation, Section, Strip};
+use crate::domain::value::digest::Mode;
+use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
 use std::collections::HashSet;
 

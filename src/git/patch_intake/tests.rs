@@ -1,7 +1,7 @@
 mod cases;
 
 use super::*;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::repo_path::RepoPath;
 use crate::git::testing::TestRepository;
 use crate::git::{Git, bound};
 

@@ -1,7 +1,7 @@
 //! What a tree has at a path, with every directory read once.
 
 use super::super::objects::{Objects, TreeEntry};
-use crate::domain::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId};
 use crate::error::Result;
 use std::cell::RefCell;
 use std::collections::HashMap;

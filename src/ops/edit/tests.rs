@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
 
 use super::*;
-use crate::domain::action::{ActionState, Actor};
+use crate::domain::ledger::action::{ActionState, Actor};
 use crate::error::Code;
 use crate::git::fsops::fault::{self, What};
 use crate::git::{Caller, Environment, Git, Repository};

@@ -7,9 +7,9 @@
 use super::super::session::TaskWrite;
 use super::super::{amend, edit, explore, inquiry};
 use super::reference;
-use crate::domain::call::Effect;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::task::TaskView;
+use crate::domain::ledger::task::TaskView;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::Effect;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::Limits;
 use crate::tools::place::{Place, require_readable};

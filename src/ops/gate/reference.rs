@@ -3,8 +3,8 @@
 
 use super::super::report;
 use super::super::session::TaskWrite;
-use crate::domain::digest::Sha256;
-use crate::domain::evidence::Evidence;
+use crate::domain::proof::evidence::Evidence;
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 
 /// Refuses a reference that no record of this task names.

@@ -1,9 +1,9 @@
 //! The remote's side: a push with a time limit, and the questions whose answers say what became of it.
 
 use super::{Moved, branch};
-use crate::domain::digest::ObjectId;
-use crate::domain::publication::{Publication, Publishing, Standing};
-use crate::domain::task::Opened;
+use crate::domain::delivery::publication::{Publication, Publishing, Standing};
+use crate::domain::ledger::task::Opened;
+use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::command::Call;
 use crate::git::push::{self, Said, Target};

@@ -3,16 +3,16 @@
 
 use super::super::{Session, gate};
 use super::of_view;
-use crate::domain::action::ActionState;
+use crate::domain::change::patch::Candidate;
 use crate::domain::contract::{DeliveryMode, Verification};
-use crate::domain::finding::FindingObject;
-use crate::domain::inquiry::{AmendmentObject, QuestionObject, SHOWN};
-use crate::domain::outside::plain;
-use crate::domain::patch::Candidate;
-use crate::domain::report::word;
-use crate::domain::run::Run;
-use crate::domain::task::{TaskState, TaskView};
-use crate::domain::verdict::{Row, Verdict};
+use crate::domain::ledger::action::ActionState;
+use crate::domain::ledger::report::word;
+use crate::domain::ledger::task::{TaskState, TaskView};
+use crate::domain::proof::run::Run;
+use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::value::outside::plain;
+use crate::domain::worker::finding::FindingObject;
+use crate::domain::worker::inquiry::{AmendmentObject, QuestionObject, SHOWN};
 use crate::error::Result;
 use crate::store::Ledger;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct Brief {
     state: TaskState,
     goal: String,
     worktree: String,
-    contract: crate::domain::task::Seal,
+    contract: crate::domain::ledger::task::Seal,
     kind: String,
     /// As far as policy and kind leave it.
     write_scope: Vec<String>,

@@ -1,9 +1,9 @@
 //! Whether a ledger is what was written: the chain, and all that is kept beside it and has to follow from it.
 
 use super::{Ledger, damaged, zeros};
-use crate::domain::digest::Sha256;
-use crate::domain::entry::Entry;
-use crate::domain::record::Record;
+use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::record::Record;
+use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use std::collections::BTreeMap;
 

@@ -34,7 +34,11 @@ impl<'a> Call<'a> {
         )
     }
 
-    fn apply(&self, patch: &str, expected: &[(&str, &str)]) -> Result<Vec<crate::domain::patch::Change>> {
+    fn apply(
+        &self,
+        patch: &str,
+        expected: &[(&str, &str)],
+    ) -> Result<Vec<crate::domain::change::patch::Change>> {
         let expected = expected.iter().map(|(path, id)| ((*path).to_owned(), (*id).to_owned())).collect();
         let ready = self.prepare(&Arguments { patch: patch.to_owned(), expected })?;
         let changes = ready.changes.clone();
@@ -125,7 +129,7 @@ fn the_version_that_is_meant() {
     let mut stale = Call::new(&world);
     stale.known.insert(path("a"), id(&world, "old\n"));
     stale.refused(CHANGE, &[], Code::VersionConflict);
-    let sha256 = crate::domain::digest::Sha256::of(b"1\n").to_string();
+    let sha256 = crate::domain::value::digest::Sha256::of(b"1\n").to_string();
     for (name, named) in [("a", &right[..7]), ("a", &right.to_uppercase()), ("a", &sha256), ("./a", &right)] {
         stale
             .prepare(&Arguments {

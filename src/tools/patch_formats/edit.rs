@@ -7,7 +7,7 @@
 
 use super::matcher::{FileLine, Lookup, Place, Tier, file_lines, place};
 use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
-use crate::domain::digest::{ObjectFormat, ObjectId};
+use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result, Retry};
 use crate::tools::text::{self, Encoding};
 

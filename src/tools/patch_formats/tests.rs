@@ -7,7 +7,7 @@ mod properties;
 mod refusals;
 
 use super::{FilePatch, parse};
-use crate::domain::digest::ObjectFormat;
+use crate::domain::value::digest::ObjectFormat;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
 
 use super::*;
-use crate::domain::digest::ObjectFormat;
-use crate::domain::scope::Scope;
+use crate::domain::value::digest::ObjectFormat;
+use crate::domain::value::scope::Scope;
 use crate::tools::list_files;
 use std::cell::Cell;
 use std::path::Path;

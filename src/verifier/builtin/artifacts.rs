@@ -6,10 +6,10 @@
 
 use super::{Judged, finding};
 use crate::domain::contract::Artifact;
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::document::clipped;
-use crate::domain::evidence::Finding;
-use crate::domain::repo_path::RepoPath;
+use crate::domain::proof::evidence::Finding;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::document::clipped;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::objects::Objects;
 use crate::git::tree;

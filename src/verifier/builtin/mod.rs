@@ -7,9 +7,9 @@ pub mod artifacts;
 pub mod scope;
 pub mod whitespace;
 
-use crate::domain::evidence::{Finding, MOST_FINDINGS};
-use crate::domain::repo_path::RepoPath;
-use crate::domain::verdict::Verdict;
+use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
+use crate::domain::proof::verdict::Verdict;
+use crate::domain::value::repo_path::RepoPath;
 
 /// The ids of the verifiers that need no manifest.
 pub const NAMES: [&str; 3] = ["scope", "artifacts", "whitespace"];

@@ -4,9 +4,9 @@
 //! contract and the policy of now, which an amendment may have narrowed since.
 
 use super::{Judged, finding};
-use crate::domain::digest::Mode;
-use crate::domain::patch::Change;
-use crate::domain::policy::Effective;
+use crate::domain::change::patch::Change;
+use crate::domain::contract::policy::Effective;
+use crate::domain::value::digest::Mode;
 
 /// Judges the paths of a manifest. The manifest knows no renames, so that both ends of one are among them.
 pub fn judge(changes: &[Change], effective: &Effective) -> Judged {
@@ -32,10 +32,10 @@ pub fn judge(changes: &[Change], effective: &Effective) -> Judged {
 mod tests {
     use super::*;
     use crate::domain::contract::Contract;
-    use crate::domain::digest::{FileState, ObjectFormat, Sha256};
-    use crate::domain::policy::{Config, effective};
-    use crate::domain::repo_path::RepoPath;
-    use crate::domain::verdict::Verdict;
+    use crate::domain::contract::policy::{Config, effective};
+    use crate::domain::proof::verdict::Verdict;
+    use crate::domain::value::digest::{FileState, ObjectFormat, Sha256};
+    use crate::domain::value::repo_path::RepoPath;
 
     fn state(mode: Mode) -> Option<FileState> {
         let git_blob = ObjectFormat::Sha1.blob_id(b"x").expect("an id");

@@ -11,10 +11,10 @@
 //!   too.
 
 use super::{Judged, finding};
-use crate::domain::digest::{Mode, ObjectId};
-use crate::domain::evidence::Finding;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::verdict::Verdict;
+use crate::domain::proof::evidence::Finding;
+use crate::domain::proof::verdict::Verdict;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::command::Git;
 use crate::git::objects::{Objects, Quarantine};

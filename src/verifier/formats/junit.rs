@@ -324,7 +324,7 @@ impl Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::verdict::Checks;
+    use crate::domain::proof::verdict::Checks;
     use proptest::prelude::*;
 
     fn checks(text: &str) -> Checks {

@@ -7,8 +7,8 @@
 pub mod junit;
 pub mod libtest;
 
-use crate::domain::evidence::{Finding, MOST_FINDINGS};
-use crate::domain::verdict::Checks;
+use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
+use crate::domain::proof::verdict::Checks;
 
 /// How many bytes of an output are read.
 pub const MOST_BYTES: usize = 64 << 20;

@@ -6,10 +6,10 @@ use super::{
     DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup,
     ToolSpec,
 };
-use crate::domain::document::{Node, Problems, clipped, duration, read_toml};
-use crate::domain::evidence::Reuse;
-use crate::domain::repo_path::RepoPath;
-use crate::domain::scope::Scope;
+use crate::domain::proof::evidence::Reuse;
+use crate::domain::value::document::{Node, Problems, clipped, duration, read_toml};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::verifier::builtin;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The process dies, or an operation fails, at every single place.
 
 use super::world::{Tree, World};
-use crate::domain::patch::Change;
+use crate::domain::change::patch::Change;
 use crate::error::Result;
 use crate::git::apply::recover::{Reached, Recovered, Unfinished};
 use crate::git::fsops::fault::{self, What};

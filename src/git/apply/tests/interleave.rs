@@ -4,7 +4,7 @@
 
 use super::crash::{run_with, silence};
 use super::world::{Tree, World};
-use crate::domain::patch::Change;
+use crate::domain::change::patch::Change;
 use crate::error::Code;
 use crate::git::fsops::fault::{self, What};
 use std::cell::RefCell;

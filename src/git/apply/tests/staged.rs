@@ -2,8 +2,8 @@
 
 use super::crash::{operations, run_with, silence};
 use super::world::{Tree, World, reasons};
+use crate::domain::change::patch::Change;
 use crate::domain::delivery::{IndexRule, Reason};
-use crate::domain::patch::Change;
 use crate::error::Code;
 use crate::git::apply::recover::Recovered;
 use crate::git::fsops::fault::{self, What};
@@ -86,7 +86,7 @@ fn nobody_elses_lock_is_touched() {
     let (world, _) = world();
     let lock = world.path(".git/index.lock");
     world.write(".git/index.lock", "");
-    let plan = crate::domain::receipt::IndexPlan {
+    let plan = crate::domain::delivery::receipt::IndexPlan {
         git_dir: world.path(".git"),
         lock: "tender-index-x".to_owned(),
         steps: Vec::new(),

@@ -1,10 +1,10 @@
 //! A repository with a live tree, and a way through the whole of a delivery.
 
+use crate::domain::change::patch::{Change, manifest_sha256};
+use crate::domain::delivery::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, Reason, plan, refused};
-use crate::domain::digest::{ObjectId, Sha256};
-use crate::domain::patch::{Change, manifest_sha256};
-use crate::domain::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
-use crate::domain::repo_path::RepoPath;
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, Unfinished};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};

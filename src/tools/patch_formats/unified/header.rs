@@ -5,8 +5,9 @@
 
 use super::super::lines::{Text, clipped};
 use super::super::{broken, path};
-use crate::domain::patch_text::names::{self, Strip};
-use crate::domain::repo_path::{RepoPath, display};
+use crate::domain::change::patch_text::names;
+use crate::domain::change::patch_text::names::Strip;
+use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::Result;
 use crate::tools::place::as_written;
 

@@ -1,0 +1,380 @@
+//! Shares: what each task of a family has used, reserved and left, and the next slice of a run.
+
+use crate::domain::contract::budget::{Charges, Cost, Key, Limits, Reservation};
+use crate::domain::ledger::task::TaskView;
+use crate::error::{Code, Failure};
+use serde_json::{Map, Value, json};
+
+/// One task of a family.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    pub id: String,
+    pub parent: Option<String>,
+    /// Its limits, with what was added.
+    pub limits: Limits,
+    /// What its own actions took.
+    pub charges: Charges,
+    /// Bytes of its last candidate; none once it was cancelled.
+    pub artifact_bytes: u64,
+}
+
+/// One task's limits, and what it and all tasks beneath it have used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub task: String,
+    limits: Limits,
+    pub(super) ended: Cost,
+    pub(super) reserved: Cost,
+    artifact_bytes: u64,
+    calls: u64,
+    /// The rows of the last call that was charged, and of the last one that was refused, of the task and all
+    /// beneath it.
+    last_charged: i64,
+    last_refused: i64,
+    /// The highest count of the same call with the same result, of this task alone.
+    repeated: u64,
+    stopped_at: Option<String>,
+}
+
+/// Where a task stands: its own account and those of the tasks above it, nearest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    accounts: Vec<Account>,
+    own_artifact_bytes: u64,
+}
+
+/// What a task's family has used and reserved, as one value. The order of `members` does not matter.
+pub fn standing(members: &[Member], id: &str) -> Standing {
+    let chain = chain(members, id);
+    let own = chain.first().map_or(0, |member| member.artifact_bytes);
+    let account = |above: &&Member| {
+        let mut account = Account {
+            task: above.id.clone(),
+            limits: above.limits.clone(),
+            ended: Cost::default(),
+            reserved: Cost::default(),
+            artifact_bytes: 0,
+            calls: 0,
+            last_charged: 0,
+            last_refused: 0,
+            repeated: above.charges.repetition.most(),
+            stopped_at: above
+                .charges
+                .repetition
+                .stopped(above.limits.of(Key::RepeatedFailures))
+                .map(str::to_owned),
+        };
+        for member in members.iter().filter(|member| is_at_or_beneath(members, member, &above.id)) {
+            account.ended = account.ended.plus(member.charges.ended);
+            account.reserved = account.reserved.plus(member.charges.reserved());
+            account.artifact_bytes = account.artifact_bytes.saturating_add(member.artifact_bytes);
+            account.calls = account.calls.saturating_add(member.charges.calls);
+            account.last_charged = account.last_charged.max(member.charges.last_charged);
+            account.last_refused = account.last_refused.max(member.charges.last_refused);
+        }
+        account
+    };
+    Standing { accounts: chain.iter().map(account).collect(), own_artifact_bytes: own }
+}
+
+/// A task and those above it, nearest first.
+fn chain<'a>(members: &'a [Member], id: &str) -> Vec<&'a Member> {
+    let find = |id: &str| members.iter().find(|member| member.id == id);
+    let mut chain: Vec<&Member> = Vec::new();
+    let mut next = find(id);
+    // A parent is there before its child, so there is no circle; a damaged ledger shall not make one.
+    while let Some(member) = next.filter(|member| chain.iter().all(|known| known.id != member.id)) {
+        chain.push(member);
+        next = member.parent.as_deref().and_then(find);
+    }
+    chain
+}
+
+pub(super) fn is_at_or_beneath(members: &[Member], member: &Member, above: &str) -> bool {
+    chain(members, &member.id).iter().any(|one| one.id == above)
+}
+
+impl Account {
+    /// What has been used of a key; `None` where nothing measures it.
+    pub fn used(&self, key: Key) -> Option<u64> {
+        match key {
+            // A second that was begun counts: whoever ran something has used something.
+            Key::WallSeconds => Some(self.ended.milliseconds.div_ceil(1000)),
+            Key::OutputBytes => Some(self.ended.output_bytes),
+            Key::ArtifactBytes => Some(self.artifact_bytes),
+            Key::ToolCalls => Some(self.calls),
+            Key::RepeatedFailures => Some(self.repeated),
+            Key::Turns => None,
+        }
+    }
+
+    /// The limit of a key.
+    pub fn limit(&self, key: Key) -> u64 {
+        self.limits.of(key)
+    }
+
+    pub(super) fn allowed(&self) -> Cost {
+        Cost {
+            milliseconds: self.limit(Key::WallSeconds).saturating_mul(1000),
+            output_bytes: self.limit(Key::OutputBytes),
+        }
+    }
+
+    /// What nobody has used or reserved.
+    fn free(&self) -> Cost {
+        self.allowed().minus(self.ended.plus(self.reserved))
+    }
+
+    /// The keys of which nothing is left.
+    fn used_up(&self) -> Vec<Key> {
+        let left = self.allowed().minus(self.ended);
+        let all = [
+            (Key::WallSeconds, left.milliseconds),
+            (Key::ToolCalls, self.calls_left()),
+            (Key::OutputBytes, left.output_bytes),
+        ];
+        all.into_iter().filter(|(_, left)| *left == 0).map(|(key, _)| key).collect()
+    }
+
+    /// The keys that are spent: used up, and for calls one more was asked for since. The last call may have
+    /// been the one that finished, and a refusal from before more was added says nothing of what was charged
+    /// after it.
+    pub fn spent(&self) -> Vec<Key> {
+        let asks_for_more = self.last_refused > self.last_charged;
+        let mut keys = self.used_up();
+        keys.retain(|key| *key != Key::ToolCalls || asks_for_more);
+        keys
+    }
+
+    /// Calls that may still be made.
+    fn calls_left(&self) -> u64 {
+        self.limit(Key::ToolCalls).saturating_sub(self.calls)
+    }
+
+    /// Used and limit of the given keys.
+    pub fn shares(&self, keys: impl IntoIterator<Item = Key>) -> Map<String, Value> {
+        let share = |key: Key| {
+            let used = self.used(key).map_or_else(|| json!("not measured"), |used| json!(used));
+            (key.as_str().to_owned(), json!({ "used": used, "limit": self.limit(key) }))
+        };
+        keys.into_iter().map(share).collect()
+    }
+}
+
+/// A budget that is used up: of which task, and which keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    account: Account,
+    keys: Vec<Key>,
+}
+
+impl Spent {
+    /// In words, such as `the budget of t1 is spent: wallSeconds 60 of 60`.
+    pub fn sentence(&self) -> String {
+        let shares: Vec<String> = self
+            .keys
+            .iter()
+            .map(|key| {
+                format!(
+                    "{} {} of {}",
+                    key.as_str(),
+                    self.account.used(*key).unwrap_or(0),
+                    self.account.limit(*key)
+                )
+            })
+            .collect();
+        format!("the budget of {} is spent: {}", self.account.task, shares.join(", "))
+    }
+
+    /// The refusal of everything that would use more.
+    pub fn refusal(&self, kept: &str) -> Failure {
+        let task = self.account.task.as_str();
+        let failure =
+            Failure::new(Code::BudgetExhausted, format!("{}; {kept}", self.sentence())).subject(task);
+        let failure = self
+            .account
+            .shares(self.keys.iter().copied())
+            .into_iter()
+            .fold(failure, |failure, (key, share)| failure.detail(&key, share));
+        let mut command = vec!["git".to_owned(), "tender".to_owned(), "resume".to_owned(), task.to_owned()];
+        for key in &self.keys {
+            command.push("--add".to_owned());
+            command.push(format!("{}={}", key.as_str(), self.account.limit(*key).max(1)));
+        }
+        failure.remedy("A person can add to the budget; the task then goes on.", command)
+    }
+}
+
+impl Standing {
+    /// What is used up, of the task itself or of one above it.
+    pub fn spent(&self) -> Option<Spent> {
+        self.first_lacking(Account::spent)
+    }
+
+    /// The same, of what a run uses only: how many calls are left is nothing to who is under way.
+    pub fn spent_for_runs(&self) -> Option<Spent> {
+        self.first_lacking(|account| {
+            let mut keys = account.spent();
+            keys.retain(|key| Key::OF_RUNS.contains(key));
+            keys
+        })
+    }
+
+    /// What keeps one more call from being charged: that the task itself, or one above it, has none left.
+    pub fn without_call(&self) -> Option<Spent> {
+        self.first_lacking(|account| if account.calls_left() == 0 { account.used_up() } else { Vec::new() })
+    }
+
+    fn first_lacking(&self, keys: impl Fn(&Account) -> Vec<Key>) -> Option<Spent> {
+        self.accounts.iter().find_map(|account| {
+            let keys = keys(account);
+            (!keys.is_empty()).then(|| Spent { account: account.clone(), keys })
+        })
+    }
+
+    /// The refusal of a task that does the same over and over.
+    pub fn repeated(&self) -> Option<Failure> {
+        let own = self.own()?;
+        let (tool, task) = (own.stopped_at.as_deref()?, own.task.as_str());
+        let text = format!(
+            "the task {task} is stopped: {tool} was called {} times with the same arguments and the same result",
+            own.repeated
+        );
+        let shares = own.shares([Key::RepeatedFailures]);
+        let failure = Failure::new(Code::FailureRepeated, text).subject(task).detail("tool", tool);
+        let failure = shares.into_iter().fold(failure, |failure, (key, share)| failure.detail(&key, share));
+        Some(failure.remedy("A person can let the task go on.", ["git", "tender", "resume", task]))
+    }
+
+    /// The account of the task itself.
+    pub fn own(&self) -> Option<&Account> {
+        self.accounts.first()
+    }
+
+    /// The ids of the tasks above it, nearest first.
+    #[cfg(test)]
+    pub fn above(&self) -> impl Iterator<Item = &str> {
+        self.accounts.iter().skip(1).map(|account| account.task.as_str())
+    }
+
+    /// Used and limit of every key, as reports show it.
+    pub fn object(&self) -> Value {
+        let all = Key::ALL.map(|(_, key)| key);
+        self.own().map_or(Value::Null, |account| Value::Object(account.shares(all)))
+    }
+
+    /// The next slice of a run that has something reserved already: of what it has used up only, since the
+    /// rest carries over. `None` where there is nothing left of that, or less than was printed already.
+    pub fn further_slice(&self, held: Reservation) -> Option<Cost> {
+        let (slice, left) = (self.next_slice(), self.left());
+        let Reservation { reserved, used } = held;
+        let wants_time = used.milliseconds >= reserved.milliseconds;
+        let printed = used.minus(reserved).output_bytes;
+        if (wants_time && left.milliseconds == 0) || printed > left.output_bytes {
+            return None;
+        }
+        Some(Cost {
+            milliseconds: if wants_time { slice.milliseconds } else { 0 },
+            output_bytes: if printed > 0 { slice.output_bytes.max(printed) } else { 0 },
+        })
+    }
+
+    /// The first slice of a run; a part of it is nothing where all that is left is reserved by others.
+    pub fn next_slice(&self) -> Cost {
+        let slice = self.accounts.iter().fold(LARGEST_SLICE, |slice, account| {
+            let allowed = account.allowed();
+            slice.at_most(Cost {
+                milliseconds: (allowed.milliseconds / PARTS).max(SMALLEST_SLICE.milliseconds),
+                output_bytes: (allowed.output_bytes / PARTS).max(SMALLEST_SLICE.output_bytes),
+            })
+        });
+        self.left().at_most(slice)
+    }
+
+    /// What a slice without limits is, for whoever may go beyond them.
+    pub fn slice_without_limits() -> Cost {
+        LARGEST_SLICE
+    }
+
+    /// What nobody of the family has used or reserved.
+    pub fn left(&self) -> Cost {
+        let most = Cost { milliseconds: u64::MAX, output_bytes: u64::MAX };
+        self.accounts.iter().fold(most, |least, account| least.at_most(account.free()))
+    }
+
+    /// Which budget has nothing free, or less than was printed beyond what was reserved, in words; reserved
+    /// counts as used.
+    pub fn lacking(&self, held: Option<Reservation>) -> String {
+        let printed = held.map_or(0, |held| held.used.minus(held.reserved).output_bytes);
+        let lack = |account: &Account| {
+            let free = account.free();
+            let wants_time = held.is_none_or(|held| held.used.milliseconds >= held.reserved.milliseconds);
+            let keys = [
+                (Key::WallSeconds, wants_time && free.milliseconds == 0),
+                (
+                    Key::OutputBytes,
+                    if held.is_some() { free.output_bytes < printed } else { free.output_bytes == 0 },
+                ),
+            ];
+            let (key, _) = keys.into_iter().find(|(_, lacks)| *lacks)?;
+            Some(format!(
+                "the budget {} of {} is spent: its limit is {}",
+                key.as_str(),
+                account.task,
+                account.limit(key)
+            ))
+        };
+        self.accounts.iter().find_map(lack).unwrap_or_else(|| "the budget is spent".to_owned())
+    }
+
+    /// The most bytes that the task's next candidate may have.
+    pub fn artifact_bytes(&self) -> u64 {
+        let left = |account: &Account| {
+            let others = account.artifact_bytes.saturating_sub(self.own_artifact_bytes);
+            account.limit(Key::ArtifactBytes).saturating_sub(others)
+        };
+        self.accounts.iter().map(left).min().unwrap_or(0)
+    }
+}
+
+/// Into how many slices a limit is cut, so that runs side by side get something each.
+const PARTS: u64 = 16;
+const LARGEST_SLICE: Cost = Cost { milliseconds: 30_000, output_bytes: 16 << 20 };
+const SMALLEST_SLICE: Cost = Cost { milliseconds: 1_000, output_bytes: 64 << 10 };
+
+impl TaskView {
+    /// The limits that hold now: those of its contract, and what a person added, within the policy's ceiling.
+    pub fn limits(&self) -> Limits {
+        let Some(effective) = self.opened.as_ref().map(|opened| &opened.value.effective) else {
+            return Limits::default().plus(self.charges.added());
+        };
+        effective.limits.plus(self.charges.added()).beneath(&effective.ceiling)
+    }
+
+    /// The task as one of a family that shares a budget.
+    pub fn member(&self) -> Member {
+        let last = self.candidates.last().filter(|_| self.cancelled.is_none());
+        Member {
+            id: self.id.clone(),
+            parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
+            limits: self.limits(),
+            charges: self.charges.clone(),
+            artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
+        }
+    }
+
+    /// The refusal of a task that was stopped since the same came back over and over.
+    pub fn repeated(&self) -> Option<Failure> {
+        self.standing.as_ref().and_then(Standing::repeated)
+    }
+
+    /// What of its budget, or of one above it, is used up.
+    pub fn spent(&self) -> Option<Spent> {
+        self.standing.as_ref().and_then(Standing::spent)
+    }
+
+    /// What of it is used up that a run uses.
+    pub fn spent_for_runs(&self) -> Option<Spent> {
+        self.standing.as_ref().and_then(Standing::spent_for_runs)
+    }
+}

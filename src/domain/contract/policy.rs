@@ -1,0 +1,690 @@
+//! The policy: the repository's ceiling over every contract, from `.tender/config.toml` at the base commit.
+//!
+//! Authority only shrinks: two policies intersect, a contract is intersected with the policy, and every
+//! narrowing is named. A key that is left out sets no ceiling, but for the protected paths and `flaky`. What
+//! a later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
+
+use crate::domain::contract::budget::{Amounts, Key, Limits};
+use crate::domain::contract::{Contract, DeliveryMode, Kind, network};
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::document::{Node, Problems, read_toml};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::{Fit, Scope};
+use crate::domain::worker::hook::{Hook, hooks};
+use crate::error::{Code, Failure, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Protected where the policy does not say.
+pub const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
+
+/// Protected whatever the policy says.
+const ALWAYS_PROTECTED: [&str; 1] = [".tender/"];
+
+/// What a pass after a fail on the same bytes counts as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flaky {
+    #[default]
+    Fail,
+    /// A pass, and a risk in the report.
+    Warn,
+}
+
+/// A verifier that must pass where a change touches certain paths, whatever the contract says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// Id of the verifier; the row has the same id.
+    pub verifier: String,
+    pub when: Scope,
+}
+
+/// The ceiling. Read with its defaults by [`Config::parse`]; without a configuration it is the default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    /// A path that changes must be in each of these; no ceiling where empty. Several come from intersecting.
+    pub write: Vec<Scope>,
+    /// Paths whose change a person confirms; `None` stands for the default. See [`Policy::protected_scope`].
+    pub protected: Option<Scope>,
+    /// Verifiers that a change needs.
+    pub require: Vec<Floor>,
+    /// Modes that may be used; `None` sets no ceiling.
+    pub delivery: Option<Vec<DeliveryMode>>,
+    /// False where no task may commit.
+    pub commit: Option<bool>,
+    /// What flaky counts as; `None` sets nothing, and stands for [`Flaky::Fail`] in the end.
+    pub flaky: Option<Flaky>,
+    /// By kind: the most that a task may use.
+    pub budget: BTreeMap<String, Amounts>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    pub policy: Policy,
+    /// Names of filter drivers that run in slots.
+    pub filters: Vec<String>,
+    /// Programs that are asked, or hear, of what workers do.
+    pub hooks: Vec<Hook>,
+}
+
+impl Config {
+    /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or
+    /// `not_supported` where it asks for what this version does not do; its subject is the key, and it lists
+    /// every problem.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
+        let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
+        let mut config = Self::default();
+        problems.object(
+            "",
+            &document,
+            &["filters", "policy", "hooks"],
+            |problems, key, field, node| match key {
+                "filters" => config.filters = names(problems, field, node),
+                "policy" => config.policy = policy(problems, field, node),
+                _ => config.hooks = hooks(problems, field, node),
+            },
+        );
+        problems.finish()?;
+        Ok(config)
+    }
+}
+
+fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
+    const KEYS: [&str; 10] = [
+        "write",
+        "protected",
+        "require",
+        "network",
+        "delivery",
+        "commit",
+        "env",
+        "flaky",
+        "accept",
+        "budget",
+    ];
+    let mut policy = Policy::default();
+    problems.object(field, node, &KEYS, |problems, key, field, node| match key {
+        "write" => policy.write.extend(problems.scope(field, node)),
+        "protected" => policy.protected = problems.scope(field, node),
+        "require" => policy.require = floors(problems, field, node),
+        // Nothing that this version runs has a network, so that no ceiling can be broken.
+        "network" => drop(network(problems, field, node)),
+        "delivery" => policy.delivery = modes(problems, field, node),
+        "commit" => policy.commit = problems.boolean(field, node),
+        "flaky" => {
+            let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
+            policy.flaky = problems.choice(field, node, &words);
+        }
+        // A contract cannot pass variables on in this version; those that a manifest names are its owners'
+        // own.
+        "env" => drop(problems.texts(field, node)),
+        "accept" => {
+            problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
+            problems.later(field, "accepting bundles");
+        }
+        _ => policy.budget = budgets(problems, field, node),
+    });
+    policy
+}
+
+fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (item, value) in problems.list(field, node, "strings").unwrap_or_default() {
+        if let Some(name) = problems.text(&item, value)
+            && problems.once(&item, &name, &names)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn floors(problems: &mut Problems, field: &str, node: &Node) -> Vec<Floor> {
+    let mut floors = Vec::new();
+    for (name, item) in problems.list(field, node, "tables").unwrap_or_default() {
+        let (mut verifier, mut when) = (None, None);
+        problems.object(&name, item, &["verifier", "when"], |problems, key, field, node| match key {
+            "verifier" => verifier = problems.id(field, node),
+            _ => when = problems.scope(field, node),
+        });
+        problems.require(&name, item, "verifier", "the id of a verifier");
+        problems.require(&name, item, "when", "a list of paths and globs; [\"**\"] for every change");
+        if let (Some(verifier), Some(when)) = (verifier, when) {
+            floors.push(Floor { verifier, when });
+        }
+    }
+    floors
+}
+
+fn modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<DeliveryMode>> {
+    let mut modes = Vec::new();
+    for (name, item) in problems.list(field, node, "delivery modes")? {
+        if let Some(mode) = problems.choice(&name, item, &DeliveryMode::ALL)
+            && !modes.contains(&mode)
+        {
+            modes.push(mode);
+        }
+    }
+    Some(modes)
+}
+
+fn budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, Amounts> {
+    let mut budgets: BTreeMap<String, Amounts> = BTreeMap::new();
+    let kinds = Kind::ALL.map(|(word, _)| word);
+    problems.object(field, node, &kinds, |problems, kind, field, node| {
+        let budget = budgets.entry(kind.to_owned()).or_default();
+        problems.object(field, node, &Key::words(), |problems, key, field, node| {
+            if let (Some(count), Some(key)) = (problems.count(field, node), Key::of(key)) {
+                budget.insert(key, count);
+            }
+        });
+    });
+    budgets
+}
+
+impl Policy {
+    /// Both ceilings at once: what one forbids is forbidden, what one asks for is asked for.
+    pub fn intersect(&self, other: &Policy) -> Policy {
+        let mut write = self.write.clone();
+        write.extend(other.write.iter().filter(|scope| !self.write.contains(scope)).cloned());
+        let mut require = self.require.clone();
+        require.extend(other.require.iter().filter(|floor| !self.require.contains(floor)).cloned());
+        let mut budget = self.budget.clone();
+        for (kind, amounts) in &other.budget {
+            let own = budget.entry(kind.clone()).or_default();
+            for (key, most) in amounts {
+                own.entry(*key).and_modify(|own| *own = (*own).min(*most)).or_insert(*most);
+            }
+        }
+        Policy {
+            write,
+            protected: both(&self.protected, &other.protected, Scope::union),
+            require,
+            delivery: both(&self.delivery, &other.delivery, |a, b| {
+                a.iter().filter(|mode| b.contains(mode)).copied().collect()
+            }),
+            commit: both(&self.commit, &other.commit, |a, b| *a && *b),
+            flaky: both(&self.flaky, &other.flaky, |a, b| {
+                if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
+            }),
+            budget,
+        }
+    }
+
+    /// The protected paths, the default and what is always protected included.
+    pub fn protected_scope(&self) -> Scope {
+        let own = self.protected.clone().unwrap_or_else(|| built_in(&DEFAULT_PROTECTED));
+        own.union(&built_in(&ALWAYS_PROTECTED))
+    }
+
+    /// The digest that an authorization names as its basis.
+    pub fn digest(&self) -> Sha256 {
+        Sha256::of_json(self)
+    }
+}
+
+/// A scope of patterns that are known to be right.
+fn built_in(patterns: &[&str]) -> Scope {
+    Scope::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).unwrap_or_default()
+}
+
+/// What two ceilings come to where each may be left out.
+fn both<T: Clone>(a: &Option<T>, b: &Option<T>, join: impl FnOnce(&T, &T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(join(a, b)),
+        (one, None) | (None, one) => one.clone(),
+    }
+}
+
+/// One place where the contract asks for more than it gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Narrowing {
+    /// The field of the contract.
+    pub field: String,
+    /// The key of the policy that narrows it.
+    pub by: String,
+    pub text: String,
+}
+
+/// What is in force for a task: the contract within the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effective {
+    /// The contract's scope and each ceiling: a path that changes is in all of them.
+    write: Vec<Scope>,
+    /// Paths whose change a person confirms.
+    protected: Scope,
+    /// Verifiers that a change needs.
+    require: Vec<Floor>,
+    /// How much the task may use, but for what a person adds.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The policy's own limits: no person may add beyond them.
+    #[serde(default)]
+    pub ceiling: Amounts,
+    pub delivery: DeliveryMode,
+    pub commit: bool,
+    pub flaky: Flaky,
+    pub policy_sha256: Sha256,
+}
+
+/// The contract within the policy, and each narrowing. Refused (`permission.denied`) where the contract's
+/// delivery mode is none that the policy has: that cannot be narrowed.
+pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec<Narrowing>)> {
+    if let Some(modes) = policy.delivery.as_ref().filter(|modes| !modes.contains(&contract.delivery)) {
+        let words: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
+        let asked = contract.delivery.as_str();
+        let message = format!(
+            "the policy does not allow the delivery mode `{asked}`; it allows [{}]",
+            words.join(", ")
+        );
+        return Err(Failure::new(Code::PermissionDenied, message).subject("delivery").expected(words, asked));
+    }
+    let mut narrowings = narrowed_scopes(contract, policy);
+    narrowings.extend(narrowed_by_kind(contract));
+    let kind = contract.kind.as_str();
+    let ceiling = policy.budget.get(kind).cloned().unwrap_or_default();
+    let (limits, narrowed) = Limits::within(contract.kind, &contract.budget, &ceiling);
+    narrowings.extend(narrowed.into_iter().map(|key| {
+        let (asked, word) = (contract.budget.get(&key).copied().unwrap_or(0), key.as_str());
+        let by = format!("policy.budget.{kind}.{word}");
+        let text = format!("budget.{word} {asked} narrowed to {} by {by}", limits.of(key));
+        Narrowing { field: format!("budget.{word}"), by, text }
+    }));
+    let commit = contract.commit_allowed && policy.commit != Some(false);
+    if contract.commit_allowed && !commit {
+        narrowings.push(Narrowing {
+            field: "commitAllowed".to_owned(),
+            by: "policy.commit".to_owned(),
+            text: "commitAllowed true narrowed to false by policy.commit".to_owned(),
+        });
+    }
+    if contract.delivery.publishes() && !commit {
+        let asked = contract.delivery.as_str();
+        let message = format!("the policy allows no commits, and the delivery mode `{asked}` makes one");
+        return Err(Failure::new(Code::PermissionDenied, message)
+            .subject("delivery")
+            .expected("a mode without a commit, such as `local_files`", asked));
+    }
+    let mut write: Vec<Scope> =
+        std::iter::once(&contract.write_scope).chain(&policy.write).cloned().collect();
+    if contract.kind == Kind::Explore {
+        // No path is in it, whatever the contract says.
+        write.push(Scope::default());
+    }
+    let effective = Effective {
+        write,
+        protected: policy.protected_scope(),
+        require: policy.require.clone(),
+        limits,
+        ceiling,
+        delivery: contract.delivery,
+        commit,
+        flaky: policy.flaky.unwrap_or_default(),
+        policy_sha256: policy.digest(),
+    };
+    Ok((effective, narrowings))
+}
+
+/// An `explore` changes nothing, whatever its contract says.
+fn narrowed_by_kind(contract: &Contract) -> Option<Narrowing> {
+    if contract.kind != Kind::Explore || contract.write_scope.is_empty() {
+        return None;
+    }
+    let list = contract.write_scope.patterns().join(", ");
+    Some(Narrowing {
+        field: "writeScope".to_owned(),
+        by: "kind".to_owned(),
+        text: format!("writeScope [{list}] narrowed to nothing by the kind `explore`, which changes nothing"),
+    })
+}
+
+fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
+    let mut narrowings = Vec::new();
+    for ceiling in &policy.write {
+        for (pattern, fit) in contract.write_scope.fits(ceiling) {
+            let list = ceiling.patterns().join(", ");
+            let text = match fit {
+                Fit::Within => continue,
+                Fit::Partly => {
+                    format!("writeScope {pattern} narrowed by policy.write to what lies in [{list}]")
+                }
+                Fit::Outside => format!("writeScope {pattern} narrowed to nothing by policy.write [{list}]"),
+            };
+            narrowings.push(Narrowing {
+                field: "writeScope".to_owned(),
+                by: "policy.write".to_owned(),
+                text,
+            });
+        }
+    }
+    narrowings
+}
+
+/// What of a pattern lies within a ceiling.
+fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
+    let Ok(scope) = Scope::new(vec![pattern.clone()]) else { return vec![pattern] };
+    let fit = scope.fits(ceiling).first().map(|(_, fit)| *fit);
+    match fit {
+        Some(Fit::Outside) => Vec::new(),
+        Some(Fit::Partly) => {
+            let inner = ceiling.fits(&scope).into_iter().filter(|(_, fit)| *fit == Fit::Within);
+            let inner: Vec<String> = inner.map(|(text, _)| text.to_owned()).collect();
+            if inner.is_empty() { vec![pattern] } else { inner }
+        }
+        Some(Fit::Within) | None => vec![pattern],
+    }
+}
+
+impl Effective {
+    /// True where a task may change the path. No [`RepoPath`] is git's own, so that `.git` never comes here.
+    pub fn write_allows(&self, path: &RepoPath) -> bool {
+        self.write.iter().all(|scope| scope.matches(path))
+    }
+
+    /// Patterns for people of what [`Effective::write_allows`]: the contract's, without what lies outside of
+    /// a ceiling. Where one lies in it partly, the ceiling's own patterns within it take its place, if there
+    /// are such.
+    pub fn write_patterns(&self) -> Vec<String> {
+        let (first, ceilings) = match self.write.split_first() {
+            Some((first, ceilings)) => (first.patterns().to_vec(), ceilings),
+            None => (Vec::new(), [].as_slice()),
+        };
+        let mut patterns = ceilings.iter().fold(first, |patterns, ceiling| {
+            patterns.into_iter().flat_map(|pattern| within(pattern, ceiling)).collect()
+        });
+        patterns.dedup();
+        patterns
+    }
+
+    /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and
+    /// the directories above them (a link in their place would hide them).
+    pub fn is_protected(&self, path: &RepoPath) -> bool {
+        self.protected.touches(path)
+            || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches(&folded))
+    }
+
+    /// Within what is in force for the task that this one is a part of, whose limits are `limits` by now.
+    pub fn beneath(mut self, parent: &Effective, limits: &Limits) -> Self {
+        self.write.extend(
+            parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>(),
+        );
+        self.require.extend(
+            parent.require.iter().filter(|floor| !self.require.contains(floor)).cloned().collect::<Vec<_>>(),
+        );
+        self.protected = self.protected.union(&parent.protected);
+        self.limits = self.limits.at_most(limits);
+        self.commit &= parent.commit;
+        if parent.flaky == Flaky::Fail {
+            self.flaky = Flaky::Fail;
+        }
+        self
+    }
+
+    /// Protects more: the closure and the manifests of the verifiers.
+    pub fn protecting(mut self, more: &Scope) -> Self {
+        self.protected = self.protected.union(more);
+        self
+    }
+
+    /// The verifiers that a change of these paths needs, each once, in the order of the policy.
+    pub fn floor<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
+        let changed: Vec<&RepoPath> = changed.into_iter().collect();
+        let mut verifiers: Vec<String> = Vec::new();
+        for floor in &self.require {
+            if !verifiers.contains(&floor.verifier) && changed.iter().any(|path| floor.when.matches(path)) {
+                verifiers.push(floor.verifier.clone());
+            }
+        }
+        verifiers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::contract::policy::*;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    fn refused(text: &str) -> Failure {
+        Config::parse(text.as_bytes()).expect_err(text)
+    }
+
+    fn contract(more: &str) -> Contract {
+        let text = format!(r#"{{"taskId":"t1","goal":"g","allowedTools":[],{more}}}"#);
+        Contract::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    fn path(text: &str) -> RepoPath {
+        RepoPath::new(text).expect("a path")
+    }
+
+    const WHOLE: &str = r#"
+filters = ["lfs"]
+[policy]
+write = ["docs/", "src/", "tests/"]
+protected = ["secret/"]
+require = [{ verifier = "unit", when = ["src/**"] }, { verifier = "lint", when = ["**/*.rs"] }]
+network = "disabled"
+delivery = ["local_files", "bundle"]
+commit = false
+flaky = "warn"
+[policy.budget.repair]
+artifactBytes = 1000
+"#;
+
+    #[test]
+    fn every_key_in_force_is_read() {
+        let config = config(WHOLE);
+        assert_eq!(config.filters, ["lfs"]);
+        let policy = config.policy;
+        assert_eq!(policy.write[0].patterns(), ["docs/", "src/", "tests/"]);
+        assert_eq!(policy.protected_scope().patterns(), ["secret/", ".tender/"]);
+        assert_eq!(policy.require[1].verifier, "lint");
+        assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
+        assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
+        assert_eq!(policy.budget["repair"].get(&Key::ArtifactBytes), Some(&1000));
+    }
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        assert_eq!(config(""), Config::default());
+        assert_eq!(config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
+        let protected = Policy::default().protected_scope();
+        for name in
+            [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"]
+        {
+            assert!(protected.matches(&path(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_key_and_the_nearest() {
+        for (text, subject, says) in [
+            ("polcy = 1", "polcy", "`policy`"),
+            ("[policy]\nwrites = []", "policy.writes", "`policy.write`"),
+            ("[policy.budget.repair]\ntoolcall = 1", "policy.budget.repair.toolcall", "toolCalls"),
+            ("[policy.budget.fix]\ntoolCalls = 1", "policy.budget.fix", "policy.budget."),
+            ("[policy]\nwrite = \"docs/\"", "policy.write", "a list"),
+            ("[policy]\nwrite = [\"../\"]", "policy.write[0]", ".."),
+            ("[policy]\nflaky = \"maybe\"", "policy.flaky", "fail, warn"),
+            ("[policy]\ncommit = \"no\"", "policy.commit", "true or false"),
+            ("[policy]\nnetwork = \"open\"", "policy.network", "disabled"),
+            ("[policy]\ndelivery = [\"mail\"]", "policy.delivery[0]", "local_files"),
+            ("[policy]\nrequire = [{ verifier = \"unit\" }]", "policy.require[0].when", "missing"),
+            ("[policy]\nrequire = [{ verifier = \"a b\", when = [] }]", "policy.require[0].verifier", "a b"),
+            ("[policy.budget.edit]\nartifactBytes = -1", "policy.budget.edit.artifactBytes", "from 0"),
+            ("filters = [\"a\", \"a\"]", "filters[1]", "already"),
+            ("hooks = 1", "hooks", "list"),
+            ("[policy]\naccept = \"all\"", "policy.accept", "signed"),
+        ] {
+            let failure = refused(text);
+            assert_eq!(
+                (failure.code(), failure.subject_text()),
+                (Code::ConfigInvalid, Some(subject)),
+                "{failure}"
+            );
+            assert!(failure.message().contains(says), "{failure}");
+        }
+        let damaged = refused("[policy]\nwrite = [");
+        assert_eq!(damaged.code(), Code::ConfigInvalid);
+        assert!(damaged.message().contains("line 2"), "{damaged}");
+        assert_eq!(refused("a = 1\na = 2").code(), Code::ConfigInvalid);
+        assert_eq!(Config::parse(&[b'#'; 2 << 20]).expect_err("too large").code(), Code::ConfigInvalid);
+        assert_eq!(Config::parse(b"\xff").expect_err("not UTF-8").code(), Code::ConfigInvalid);
+    }
+
+    #[test]
+    fn what_comes_later_is_refused_by_name() {
+        let failure = refused("[policy]\naccept = \"signed\"");
+        assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some("policy.accept")));
+        let both = refused("[policy]\naccept = \"signed\"\nwrites = []");
+        assert_eq!(both.code(), Code::ConfigInvalid);
+        assert_eq!(both.others()[0].code(), Code::NotSupported);
+    }
+
+    #[test]
+    fn policies_intersect() {
+        let committed = config(WHOLE).policy;
+        let private = config(
+            "[policy]\nwrite = [\"src/\"]\nprotected = [\"more/\"]\ndelivery = [\"local_files\"]\ncommit = true\n\
+             require = [{ verifier = \"mine\", when = [\"**\"] }]\n[policy.budget.repair]\nartifactBytes = 10\n\
+             [policy.budget.edit]\nartifactBytes = 7\n",
+        )
+        .policy;
+        for policy in [committed.intersect(&private), private.intersect(&committed)] {
+            let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
+            assert!(force.write_allows(&path("src/a")) && !force.write_allows(&path("docs/a")));
+            assert!(force.is_protected(&path("secret/a")) && force.is_protected(&path("more/a")));
+            assert!(!force.is_protected(&path(".github/a")), "both say what is protected");
+            assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
+            assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
+            assert_eq!(policy.require.len(), 3);
+            let bytes = |kind: &str| policy.budget[kind][&Key::ArtifactBytes];
+            assert_eq!((bytes("edit"), bytes("repair")), (7, 10));
+        }
+        assert_eq!(committed.intersect(&committed), committed);
+        assert_eq!(committed.intersect(&Policy::default()), committed, "who says nothing changes nothing");
+        let lenient = Policy { flaky: Some(Flaky::Warn), ..Policy::default() };
+        assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));
+        let strict = Policy { flaky: Some(Flaky::Fail), ..Policy::default() };
+        assert_eq!(strict.intersect(&lenient).flaky, Some(Flaky::Fail), "the stricter of the two");
+    }
+
+    #[test]
+    fn the_contract_is_narrowed_and_each_narrowing_shown() {
+        let policy = config(WHOLE).policy;
+        let contract = contract(
+            r#""writeScope":["docs/a/","lib/","**/*.md"],"kind":"repair","case":["tests/"],"budget":{"artifactBytes":5000},"commitAllowed":true"#,
+        );
+        let (force, narrowings) = effective(&contract, &policy).expect("allowed");
+        assert!(force.write_allows(&path("docs/a/x")) && force.write_allows(&path("src/x.md")));
+        for name in ["lib/x", "x.md", "docs/b", "src/x.rs"] {
+            assert!(!force.write_allows(&path(name)), "{name}");
+        }
+        assert_eq!((force.limits.of(Key::ArtifactBytes), force.commit), (1000, false));
+        let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "writeScope lib/ narrowed to nothing by policy.write [docs/, src/, tests/]",
+                "writeScope **/*.md narrowed by policy.write to what lies in [docs/, src/, tests/]",
+                "budget.artifactBytes 5000 narrowed to 1000 by policy.budget.repair.artifactBytes",
+                "commitAllowed true narrowed to false by policy.commit",
+            ]
+        );
+        let text = serde_json::to_string(&(&force, &narrowings)).expect("serializes");
+        let back: (Effective, Vec<Narrowing>) = serde_json::from_str(&text).expect("reads");
+        assert_eq!(back, (force, narrowings));
+    }
+
+    #[test]
+    fn budgets_default_to_the_policy_then_to_the_built_in() {
+        let plain = contract(r#""writeScope":[]"#);
+        let bytes = |contract: &Contract, text: &str| {
+            effective(contract, &config(text).policy).expect("allowed").0.limits.of(Key::ArtifactBytes)
+        };
+        let built_in = Key::ArtifactBytes.built_in(Kind::Edit);
+        assert_eq!(bytes(&plain, ""), built_in);
+        assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9"), 9);
+        assert_eq!(bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9"), built_in);
+        let large = contract(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
+        assert_eq!(bytes(&large, ""), 1_000_000_000);
+    }
+
+    #[test]
+    fn every_key_of_the_budget_is_narrowed_by_its_own_ceiling() {
+        let policy = config("[policy.budget.edit]\nwallSeconds = 60\ntoolCalls = 0\nturns = 7").policy;
+        let asked = contract(r#""writeScope":[],"budget":{"wallSeconds":61,"toolCalls":1,"turns":6}"#);
+        let (force, narrowings) = effective(&asked, &policy).expect("allowed");
+        let of = |key: Key| force.limits.of(key);
+        assert_eq!((of(Key::WallSeconds), of(Key::ToolCalls), of(Key::Turns)), (60, 0, 6));
+        assert_eq!(of(Key::OutputBytes), Key::OutputBytes.built_in(Kind::Edit));
+        let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "budget.wallSeconds 61 narrowed to 60 by policy.budget.edit.wallSeconds",
+                "budget.toolCalls 1 narrowed to 0 by policy.budget.edit.toolCalls",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_delivery_mode_that_the_policy_lacks_is_denied() {
+        let policy = config("[policy]\ndelivery = [\"bundle\"]").policy;
+        let failure = effective(&contract(r#""writeScope":[]"#), &policy).expect_err("denied");
+        assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
+        assert_eq!(failure.details()["expected"], serde_json::json!(["bundle"]));
+    }
+
+    #[test]
+    fn a_policy_without_commits_denies_the_modes_that_make_one() {
+        let policy = config("[policy]\ncommit = false").policy;
+        for mode in ["branch", "push"] {
+            let contract = contract(&format!(r#""writeScope":[],"commitAllowed":true,"delivery":"{mode}""#));
+            let failure = effective(&contract, &policy).expect_err("denied");
+            assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
+            assert!(effective(&contract, &Policy::default()).is_ok());
+        }
+    }
+
+    #[test]
+    fn tender_is_protected_always_and_in_any_letters() {
+        let policy = config("[policy]\nprotected = []").policy;
+        let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
+        for name in [".tender/config.toml", ".tender", ".TENDER/verifiers/x", ".Tender"] {
+            assert!(force.is_protected(&path(name)), "{name}");
+        }
+        assert!(!force.is_protected(&path(".tenderx/a")) && !force.is_protected(&path(".github/a")));
+        let closure = Scope::new(vec!["bin/unit.sh".into()]).expect("a scope");
+        let force = force.protecting(&closure);
+        assert!(force.is_protected(&path("bin/unit.sh")) && force.is_protected(&path("bin")));
+        assert!(!force.is_protected(&path("bin/other.sh")));
+    }
+
+    #[test]
+    fn the_floor_follows_the_touched_paths() {
+        let (force, _) =
+            effective(&contract(r#""writeScope":["**"]"#), &config(WHOLE).policy).expect("allowed");
+        assert_eq!(force.floor([&path("docs/a.md")]), Vec::<String>::new());
+        assert_eq!(force.floor([&path("docs/a.rs")]), ["lint"]);
+        assert_eq!(force.floor([&path("docs/a.md"), &path("src/a.rs")]), ["unit", "lint"]);
+    }
+
+    #[test]
+    fn a_policy_survives_the_ledger_and_has_one_digest() {
+        let policy = config(WHOLE).policy;
+        let text = serde_json::to_string(&policy).expect("serializes");
+        let back: Policy = serde_json::from_str(&text).expect("reads");
+        assert_eq!(back, policy);
+        assert_eq!(back.digest(), policy.digest());
+        assert_ne!(policy.digest(), Policy::default().digest());
+    }
+}

@@ -1,0 +1,45 @@
+//! A row of the ledger, and the hash that chains it to the row before.
+
+use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::value::digest::{Sha256, canonical_json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A row as `log` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Position, from 1 without gaps.
+    pub seq: i64,
+    pub at: String,
+    /// The task, where the action belongs to one.
+    pub task: Option<String>,
+    pub actor: Actor,
+    /// Id of the action; several rows share it.
+    pub action: String,
+    /// The tool's or the command's name.
+    pub tool: String,
+    /// The state that the action reached.
+    pub state: ActionState,
+    /// Digest of the canonical arguments.
+    pub params_sha256: Sha256,
+    /// What allowed it: contract version and digest, policy digest.
+    pub basis: Value,
+    /// The channel it came by.
+    pub origin: String,
+    pub result: Value,
+    /// Hash of the row before; zeros for the first.
+    pub prev: String,
+    pub hash: Sha256,
+}
+
+impl Entry {
+    /// The hash of the row: sha256 over the canonical JSON of all its fields but the hash.
+    pub fn computed_hash(&self) -> Sha256 {
+        let mut value = serde_json::to_value(self).unwrap_or(Value::Null);
+        if let Some(object) = value.as_object_mut() {
+            object.remove("hash");
+        }
+        Sha256::of(&canonical_json(&value))
+    }
+}

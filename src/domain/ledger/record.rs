@@ -1,0 +1,265 @@
+//! What the result of a ledger row holds: a [`Record`], and the parts that it is made of.
+//!
+//! These are stored for good. A field that comes later has a default, so that the rows of an older program
+//! stay readable.
+
+use crate::domain::change::patch::Candidate;
+use crate::domain::contract::Contract;
+use crate::domain::contract::amendment::Amended;
+use crate::domain::contract::budget::{Addition, Cost, Reservation};
+use crate::domain::contract::policy::Effective;
+use crate::domain::delivery::IndexState;
+use crate::domain::delivery::publication::{Identity, Publication, Publishing};
+use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
+use crate::domain::ledger::decision::Decision;
+use crate::domain::proof::evidence::{Evidence, Observation};
+use crate::domain::proof::tripwire::Tripped;
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::{Arrived, Called};
+use crate::domain::worker::hook::Hook;
+use crate::domain::worker::inquiry::{Hint, Reply};
+use crate::error::{Failure, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A sealed version of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    pub version: u32,
+    /// sha256 of the document as given; the text is kept as a blob.
+    pub sha256: Sha256,
+}
+
+/// What the task was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseState {
+    pub commit: ObjectId,
+    /// The base tree; for `live` it holds the uncommitted work too.
+    pub tree: ObjectId,
+    /// The commit's own tree: where policy and verifiers are read from.
+    #[serde(rename = "commitTree")]
+    pub commit_tree: ObjectId,
+    /// True where the base is a capture of live work.
+    pub live: bool,
+}
+
+impl BaseState {
+    /// The tree that judges: the base commit's own.
+    pub fn commit_tree(&self) -> &ObjectId {
+        &self.commit_tree
+    }
+}
+
+/// Where the change is delivered to: the working tree that the task was opened from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Home {
+    /// Top of the live tree.
+    pub top: String,
+    /// Its git directory (a linked worktree has its own).
+    pub git_dir: String,
+    /// The branch that was checked out; `None` where HEAD was detached.
+    pub branch: Option<String>,
+}
+
+/// What the worktree does not have although the live tree has it. Paths, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lacks {
+    pub dirty: Vec<RepoPath>,
+    /// Ignored files; directories end in `/`.
+    pub ignored: Vec<RepoPath>,
+    pub submodules: Vec<RepoPath>,
+    /// Files whose content is in LFS.
+    pub lfs: Vec<RepoPath>,
+}
+
+/// A path whose index entry was not the base's when the base was fixed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDifference {
+    pub path: RepoPath,
+    pub state: IndexState,
+}
+
+/// What `open` fixed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opened {
+    /// The seal of the contract.
+    pub seal: Seal,
+    pub contract: Contract,
+    /// What is in force of it within the policy.
+    pub effective: Effective,
+    /// Filter drivers that run while a slot is filled.
+    pub filters: Vec<String>,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    pub base: BaseState,
+    pub worktree: String,
+    pub home: Home,
+    pub lacks: Lacks,
+    /// Blob with the list of [`IndexDifference`], as JSON.
+    pub index: Sha256,
+    /// Whoever opened it, where the delivery makes a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Identity>,
+    /// Blob with what the shared settings and branches were: [`crate::domain::proof::tripwire::Sight`].
+    #[serde(default)]
+    pub sight: Option<Sha256>,
+    /// The hooks of its base commit and of the user's own configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+}
+
+/// A delivery that is about to write: everything that its end will say and that recovery needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    pub plan: DeliveryPlan,
+    /// HEAD of the live tree.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rests on.
+    pub evidence: Vec<String>,
+    /// True where it reverses a delivery.
+    pub undoes: bool,
+}
+
+impl Planned {
+    /// The record of its end.
+    pub fn done(&self, receipt: Receipt) -> Record {
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let (head, evidence) = (self.head.clone(), self.evidence.clone());
+        Record::Delivered(Box::new(Delivered { receipt, head, evidence, said_by_person: false }))
+    }
+}
+
+/// A delivery that took place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What was written, path by path.
+    pub receipt: Receipt,
+    /// HEAD of the live tree then.
+    pub head: Option<ObjectId>,
+    /// `sha256:…` of the evidence that it rested on.
+    pub evidence: Vec<String>,
+    /// True where nobody saw it take place: a person said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said_by_person: bool,
+}
+
+/// A candidate carried over to another base, with everything that a crash in the middle needs to go on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rebased {
+    /// The task as it is on the new base.
+    pub opened: Opened,
+    pub from: ObjectId,
+    pub to: ObjectId,
+    /// The candidate and its digests; `None` where something has to be resolved first.
+    pub captured: Option<(Candidate, Observation)>,
+    /// Paths whose conflict markers a worker has to resolve.
+    pub marked: Vec<RepoPath>,
+    /// True where the worktree has a folder with the candidate's versions that no markers could show.
+    #[serde(default)]
+    pub set_aside: bool,
+}
+
+/// What the result of a ledger row holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    Opened(Box<Opened>),
+    /// A candidate was captured, or the same one again.
+    Captured {
+        candidate: Box<Candidate>,
+        /// The digests taken with it.
+        observation: Box<Observation>,
+    },
+    /// Digests of tree and tools were taken anew.
+    Observed(Box<Observation>),
+    /// A verifier ran, or a person attested.
+    Evidence(Box<Evidence>),
+    /// A rebase is about to move the worktree.
+    Rebasing(Box<Rebased>),
+    /// The task has another base.
+    Rebased(Box<Rebased>),
+    /// A delivery is about to write.
+    Planned(Box<Planned>),
+    /// Its new content lies beside its targets.
+    Staged(Box<Staged>),
+    /// A ref is about to be moved.
+    Publishing(Box<Publishing>),
+    Delivered(Box<Delivered>),
+    Undone(Box<Receipt>),
+    /// All of a delivery is in place; from here on it only goes forward.
+    InPlace,
+    /// From here on a delivery only goes back.
+    TakingBack,
+    /// A delivery was taken back.
+    TakenBack {
+        /// Paths that the user edited meanwhile; they stay as they are.
+        later: Vec<RepoPath>,
+    },
+    /// It cannot be found out whether an effect took place.
+    Decision(Box<Decision>),
+    /// A run may use this much: all that was reserved for it so far.
+    Reserved(Reservation),
+    /// What a run took; its records follow.
+    Charged {
+        cost: Cost,
+    },
+    /// A person answered a question, or refused an amendment.
+    Answered(Reply),
+    /// A worker's client gave something back for a question.
+    Hinted(Hint),
+    /// A person agreed to an amendment: the task has another version of its contract.
+    Amended(Box<Amended>),
+    /// A person added to the budget.
+    Resumed(Addition),
+    /// Something around the task is not as it was when it was looked at before.
+    Tripped(Tripped),
+    Cancelled,
+    /// Its worktree and private files were removed.
+    Collected,
+    /// A worker's call has arrived.
+    Call(Arrived),
+    Called(Box<Called>),
+    Failure {
+        failure: Failure,
+        /// What a run had taken until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+    },
+    /// An action that is its own record.
+    Done {
+        text: String,
+    },
+}
+
+impl Record {
+    /// As it is where a person said so, and nobody saw it.
+    pub fn on_a_persons_word(self) -> Self {
+        match self {
+            Self::Delivered(delivered) => {
+                Self::Delivered(Box::new(Delivered { said_by_person: true, ..*delivered }))
+            }
+            other => other,
+        }
+    }
+
+    /// As the result of a row.
+    pub fn to_value(&self) -> Result<Value> {
+        serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
+    }
+
+    /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
+    pub fn key(&self) -> Option<Sha256> {
+        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
+        match self {
+            Self::Evidence(evidence) => Some(evidence.key.digest()),
+            Self::Delivered(delivered) => of(&delivered.receipt),
+            Self::Undone(receipt) => of(receipt),
+            _ => None,
+        }
+    }
+}

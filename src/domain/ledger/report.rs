@@ -1,0 +1,379 @@
+//! The report: a projection of the ledger that says nothing the ledger does not hold.
+
+use crate::domain::change::patch::{Candidate, Change};
+use crate::domain::contract::DeliveryMode;
+use crate::domain::delivery::publication::Publication;
+use crate::domain::delivery::receipt::{Outcome, Receipt};
+use crate::domain::ledger::task::{
+    BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished,
+};
+use crate::domain::proof::evidence::Evidence;
+use crate::domain::proof::run::Run;
+use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::Counts;
+use crate::domain::worker::finding;
+use crate::domain::worker::finding::FindingObject;
+use crate::domain::worker::inquiry::{AmendmentObject, QuestionObject};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What `open` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskObject {
+    /// `git-tender/task/v1`
+    pub schema: String,
+    pub task_id: String,
+    /// `edit`, `repair` or `explore`.
+    pub kind: String,
+    pub state: TaskState,
+    pub contract: Seal,
+    /// Commit and tree it starts from.
+    pub base: BaseState,
+    pub worktree: String,
+    pub lacks: Lacks,
+    /// What the policy took away, as sentences.
+    pub narrowed: Vec<String>,
+    /// Requirements that only a person can attest.
+    pub manual: Vec<String>,
+    /// What whoever opened it should hear.
+    pub notes: Vec<String>,
+}
+
+/// What `submit` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateObject {
+    /// `git-tender/candidate/v1`
+    pub schema: String,
+    pub task_id: String,
+    pub candidate: u32,
+    /// The tree it was made against.
+    pub base_tree: ObjectId,
+    pub tree: ObjectId,
+    pub patch: PatchObject,
+    pub changes: Vec<Change>,
+}
+
+/// The patch of a candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PatchObject {
+    pub manifest_sha256: Sha256,
+    pub sha256: Sha256,
+    pub bytes: u64,
+    pub path: String,
+}
+
+impl CandidateObject {
+    /// From a candidate and the place of its patch text.
+    pub fn new(task: &str, candidate: &Candidate, path: String) -> Self {
+        Self {
+            schema: "git-tender/candidate/v1".to_owned(),
+            task_id: task.to_owned(),
+            candidate: candidate.candidate,
+            base_tree: candidate.base_tree.clone(),
+            tree: candidate.tree.clone(),
+            patch: PatchObject {
+                manifest_sha256: candidate.patch.manifest_sha256,
+                sha256: candidate.patch.sha256,
+                bytes: candidate.patch.bytes,
+                path,
+            },
+            changes: candidate.changes.clone(),
+        }
+    }
+}
+
+/// What `verify` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerificationObject {
+    /// `git-tender/verification/v1`
+    pub schema: String,
+    pub task_id: String,
+    /// The candidate it speaks of.
+    pub candidate: u32,
+    pub requirements: Vec<Row>,
+    /// The runs that rows rest on and that are no pass, with first error and logs.
+    #[serde(default)]
+    pub runs: Vec<Run>,
+    /// With `--explain`: a sentence for each row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanations: Option<Vec<Explanation>>,
+}
+
+/// Why a row's evidence is fresh or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub id: String,
+    pub text: String,
+}
+
+/// What `deliver` and `undo` show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryObject {
+    /// `git-tender/delivery/v1`
+    pub schema: String,
+    pub task_id: String,
+    pub state: TaskState,
+    pub mode: String,
+    /// What happened to each path.
+    pub paths: Vec<DeliveredPath>,
+    /// The branch that was moved, for the modes `branch` and `push`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that was delivered there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<ObjectId>,
+    /// The remote that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// What is worth knowing beside it.
+    pub notes: Vec<String>,
+}
+
+/// One path of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveredPath {
+    pub path: RepoPath,
+    pub outcome: Outcome,
+}
+
+impl DeliveryObject {
+    pub fn new(task: &str, state: TaskState, mode: DeliveryMode, receipt: &Receipt) -> Self {
+        Self {
+            schema: "git-tender/delivery/v1".to_owned(),
+            task_id: task.to_owned(),
+            state,
+            mode: mode.as_str().to_owned(),
+            paths: receipt
+                .paths
+                .iter()
+                .map(|p| DeliveredPath { path: p.change.path.clone(), outcome: p.outcome })
+                .collect(),
+            branch: None,
+            commit: None,
+            remote: None,
+            notes: receipt.sentences(),
+        }
+        .published(receipt.publication.as_deref())
+    }
+
+    /// With the ref that was moved, or would be.
+    pub fn published(mut self, publication: Option<&Publication>) -> Self {
+        let Some(publication) = publication else { return self };
+        self.branch = Some(publication.branch.clone());
+        self.commit = match self.state {
+            TaskState::Undone => publication.old.clone(),
+            _ => publication.new.clone(),
+        };
+        self.remote = publication.remote.as_ref().map(|remote| remote.name.clone());
+        self
+    }
+
+    /// What a delivery would do (`--dry-run`).
+    pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
+        Self {
+            schema: "git-tender/delivery/v1".to_owned(),
+            task_id: task.to_owned(),
+            state: TaskState::Verified,
+            mode: mode.as_str().to_owned(),
+            paths: paths.into_iter().map(|(path, outcome)| DeliveredPath { path, outcome }).collect(),
+            branch: None,
+            commit: None,
+            remote: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The receipt of a delivery that took place before: nothing was written now.
+    pub fn already(mut self) -> Self {
+        for path in &mut self.paths {
+            path.outcome = Outcome::Already;
+        }
+        self
+    }
+}
+
+/// How many rows have which verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// `passed`
+    pub passed: u64,
+    /// `failed`
+    pub failed: u64,
+    /// `not_run`
+    pub not_run: u64,
+    /// `stale`
+    pub stale: u64,
+    /// `needs_confirmation`
+    pub needs_confirmation: u64,
+    /// `error`
+    pub error: u64,
+}
+
+impl Summary {
+    pub fn of(rows: &[Row]) -> Self {
+        let mut summary = Self::default();
+        for row in rows {
+            let slot = match row.verdict {
+                Verdict::Passed => &mut summary.passed,
+                Verdict::Failed => &mut summary.failed,
+                Verdict::NotRun => &mut summary.not_run,
+                Verdict::Stale => &mut summary.stale,
+                Verdict::NeedsConfirmation => &mut summary.needs_confirmation,
+                Verdict::Error => &mut summary.error,
+            };
+            *slot += 1;
+        }
+        summary
+    }
+}
+
+/// Something a reader should know before relying on the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    pub text: String,
+    /// The ledger action it rests on.
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
+/// Confinement: what was asked for and what was in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxObject {
+    /// `required` or `optional`.
+    pub requested: String,
+    /// `full`, `partial` or `none`.
+    pub enforced: String,
+}
+
+/// What `report` shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// `git-tender/report/v1`
+    pub schema: String,
+    pub task_id: String,
+    pub state: TaskState,
+    /// `edit`, `repair` or `explore`.
+    pub kind: String,
+    pub goal: String,
+    /// Number of the last candidate; `None` where there is none.
+    pub candidate: Option<u32>,
+    pub summary: Summary,
+    pub requirements: Vec<Row>,
+    /// The runs that rows rest on and that are no pass, with first error and logs.
+    #[serde(default)]
+    pub runs: Vec<Run>,
+    /// The manifest of the last candidate.
+    pub changes: Vec<Change>,
+    /// What the worker found: of an `explore`, this is what it delivers.
+    pub findings: Vec<FindingObject>,
+    /// Limits of what was looked at.
+    pub limits: Vec<String>,
+    /// What the worker asked a person, with the answers.
+    pub questions: Vec<QuestionObject>,
+    /// What the worker wished to be different in the contract, with what became of it.
+    pub amendments: Vec<AmendmentObject>,
+    pub risks: Vec<Risk>,
+    /// Used and limit, by budget key.
+    pub budget: Value,
+    pub sandbox: SandboxObject,
+    /// The delivery, once there was one.
+    pub delivery: Option<DeliveryObject>,
+    pub contract: Seal,
+    /// What the policy, or the kind of the task, took away of it; one line each.
+    #[serde(default)]
+    pub narrowed: Vec<String>,
+    /// What became of the calls of workers, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Counts>,
+    /// Actions without an end: they run at this moment, or a crash cut them off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// Everything a report is computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub view: &'a TaskView,
+    /// What `open` fixed.
+    pub opened: &'a Opened,
+    /// The rows of the last candidate (or of the base, where there is none).
+    pub rows: &'a [Row],
+    /// The evidence that the rows may rest on, with the actions that made it.
+    pub evidence: &'a [Recorded<Evidence>],
+    /// What is told of the runs that are no pass.
+    pub runs: &'a [Run],
+}
+
+impl Report {
+    pub fn new(known: Known<'_>) -> Self {
+        let Known { view, opened, rows, .. } = known;
+        let state = view.state(rows);
+        let candidate = view.candidate().map(|c| &c.value);
+        let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
+        let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
+        Self {
+            schema: "git-tender/report/v1".to_owned(),
+            task_id: view.id.clone(),
+            state,
+            kind: opened.contract.kind.as_str().to_owned(),
+            goal: opened.contract.goal.clone(),
+            candidate: candidate.map(|c| c.candidate),
+            summary: Summary::of(rows),
+            requirements: rows.to_vec(),
+            runs: known.runs.to_vec(),
+            changes: candidate.map(|c| c.changes.clone()).unwrap_or_default(),
+            findings: findings(view),
+            limits: limits(view, opened),
+            questions: view.inquiries.question_objects(),
+            amendments: view.inquiries.amendment_objects(),
+            risks: crate::domain::proof::risk::all(known),
+            budget: view
+                .standing
+                .as_ref()
+                .map_or(Value::Null, crate::domain::contract::budget::Standing::object),
+            sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
+            delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
+            contract: opened.seal.clone(),
+            narrowed: opened.narrowed.clone(),
+            calls: (!view.calls.is_empty()).then(|| view.calls.counts()),
+            unfinished: view.unfinished.clone(),
+        }
+    }
+}
+
+/// The word that a value is in objects, such as `needs_confirmation`.
+pub fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+/// What the worker noted as found.
+pub fn findings(view: &TaskView) -> Vec<FindingObject> {
+    let found = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Finding);
+    found.map(FindingObject::new).collect()
+}
+
+fn limits(view: &TaskView, opened: &Opened) -> Vec<String> {
+    let missing = [
+        (&opened.lacks.submodules, "submodules were not checked out"),
+        (&opened.lacks.lfs, "files in LFS were present as pointers only"),
+    ];
+    let noted = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Limit);
+    missing
+        .into_iter()
+        .filter(|(paths, _)| !paths.is_empty())
+        .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
+        .chain(noted.map(|noted| noted.value.text.clone()))
+        .collect()
+}

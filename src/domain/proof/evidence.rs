@@ -1,0 +1,449 @@
+//! Evidence: one record of one verifier run or of one person's word, and the digests that decide for what it
+//! counts.
+//!
+//! A record counts where its key equals the key that is computed now; nothing else makes it fresh, and
+//! nothing stores that it is. The key covers the requirement's words, the verifier with everything that
+//! judges, the files that the verdict depends on, and the platform. The harness alone makes records; they
+//! live in the ledger.
+
+use crate::domain::contract::Kind;
+use crate::domain::contract::clause::Clause;
+use crate::domain::contract::policy::Flaky;
+use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The `schema` of a record.
+pub const SCHEMA: &str = "git-tender/evidence/v1";
+/// The platform of what does not depend on one: a person's word, built-in verifiers.
+pub const ANY_PLATFORM: &str = "any";
+/// How many findings a record keeps.
+pub const MOST_FINDINGS: usize = 200;
+
+/// What a record is bound to. Two keys are the same where every part is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceKey {
+    /// Digest of the requirement's text.
+    pub requirement: Sha256,
+    /// Digest of the verifier's [`Identity`].
+    pub verifier: Sha256,
+    /// Digest of the listing of the files that it depends on ([`listing_digest`]), with what it is told of
+    /// the change where it is told anything; of the candidate's manifest and tree where the verifier has no
+    /// listing.
+    pub inputs: Sha256,
+    /// Operating system and architecture, or [`ANY_PLATFORM`].
+    pub platform: String,
+}
+
+impl EvidenceKey {
+    /// The digest that the ledger is searched by.
+    pub fn digest(&self) -> Sha256 {
+        Sha256::of_json(self)
+    }
+}
+
+/// One file that a verdict depends on. The fields stand in the order of canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputFile {
+    /// Git's id of its bytes.
+    pub git_blob: ObjectId,
+    pub mode: Mode,
+    pub path: RepoPath,
+    /// The sha256 of its bytes.
+    pub sha256: Sha256,
+}
+
+/// The digest of a listing: sha256 over the canonical JSON of the files, sorted by path bytes.
+pub fn listing_digest(sorted: &[InputFile]) -> Sha256 {
+    // The fields are declared in canonical order and all values are strings, so that the plain serialization
+    // is the canonical one; it is made without a copy, because a listing may hold 100,000 files.
+    struct Sink(sha2::Sha256);
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            sha2::Digest::update(&mut self.0, bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sink = std::io::BufWriter::with_capacity(1 << 16, Sink(sha2::Digest::new()));
+    let written = serde_json::to_writer(&mut sink, sorted).is_ok();
+    match sink.into_inner() {
+        Ok(Sink(hasher)) if written => Sha256::from_hasher(hasher),
+        _ => Sha256::of_json(&sorted),
+    }
+}
+
+/// A listing as it is stored: whole, or as what differs from another one. The candidate of a large repository
+/// costs the size of its change that way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing {
+    /// The stored listing that this one differs from; `None` where it is whole.
+    pub differs_from: Option<Sha256>,
+    /// Paths of that one that are not in this one.
+    pub without: Vec<RepoPath>,
+    /// Files that are only in this one, or are different there; all files where it is whole.
+    pub files: Vec<InputFile>,
+}
+
+impl Listing {
+    /// A whole listing of sorted files.
+    pub fn whole(files: Vec<InputFile>) -> Self {
+        Self { differs_from: None, without: Vec::new(), files }
+    }
+
+    /// `files` told by what differs from `other`, which is stored as the blob `at`. Both are sorted.
+    pub fn against(at: Sha256, other: &[InputFile], files: &[InputFile]) -> Self {
+        let known: BTreeMap<&RepoPath, &InputFile> = other.iter().map(|file| (&file.path, file)).collect();
+        let now: std::collections::BTreeSet<&RepoPath> = files.iter().map(|file| &file.path).collect();
+        Self {
+            differs_from: Some(at),
+            without: known.keys().filter(|path| !now.contains(*path)).map(|path| (*path).clone()).collect(),
+            files: files.iter().filter(|file| known.get(&file.path) != Some(file)).cloned().collect(),
+        }
+    }
+
+    /// The sorted files, given those of the listing that this one differs from.
+    pub fn resolve(self, other: Vec<InputFile>) -> Vec<InputFile> {
+        let mut all: BTreeMap<RepoPath, InputFile> =
+            other.into_iter().map(|file| (file.path.clone(), file)).collect();
+        self.without.iter().for_each(|path| drop(all.remove(path)));
+        all.extend(self.files.into_iter().map(|file| (file.path.clone(), file)));
+        all.into_values().collect()
+    }
+}
+
+/// A program that a verifier uses, by its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// The name that is looked for on `PATH`.
+    pub name: String,
+    /// The sha256 of the file that was found.
+    pub sha256: Sha256,
+    /// What the probe printed; `None` where there is no probe.
+    pub probe: Option<Sha256>,
+}
+
+/// Everything that judges: the verifier's digest is taken of this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    /// The bytes of the manifest; of the parameters where the verifier is built in.
+    pub manifest: Sha256,
+    /// The argument vector as written.
+    pub argv: Vec<String>,
+    /// The verifier's own files, from where the manifest came from.
+    pub closure: Vec<InputFile>,
+    pub tools: Vec<Tool>,
+    /// The digests of the passed variables' values; `None` for one that is not set.
+    pub env: BTreeMap<String, Option<Sha256>>,
+    /// What decides, beside the tree, how bytes are checked out: settings and filter drivers that run.
+    pub checkout: Vec<String>,
+    /// The profile of the confinement.
+    pub sandbox: String,
+    pub tender_version: String,
+}
+
+impl Identity {
+    pub fn digest(&self) -> Sha256 {
+        Sha256::of_json(self)
+    }
+
+    /// What is different, each in a few words; empty where nothing is.
+    pub fn differences(&self, before: &Identity) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.manifest != before.manifest {
+            found.push("the manifest changed".to_owned());
+        }
+        if self.argv != before.argv {
+            found.push("the command changed".to_owned());
+        }
+        found.extend(
+            listing_differences(&before.closure, &self.closure).into_iter().map(|d| format!("closure: {d}")),
+        );
+        found.extend(self.tool_differences(before));
+        for (name, value) in &self.env {
+            if before.env.get(name) != Some(value) {
+                found.push(format!("the variable {name} changed"));
+            }
+        }
+        found.extend(
+            before
+                .env
+                .keys()
+                .filter(|name| !self.env.contains_key(*name))
+                .map(|name| format!("the variable {name} is no longer passed")),
+        );
+        if self.checkout != before.checkout {
+            found.push("the settings of the checkout changed".to_owned());
+        }
+        if self.sandbox != before.sandbox {
+            found.push(format!("the sandbox was {}, it is {}", before.sandbox, self.sandbox));
+        }
+        if self.tender_version != before.tender_version {
+            found.push(format!("git-tender was {}, it is {}", before.tender_version, self.tender_version));
+        }
+        found
+    }
+
+    fn tool_differences(&self, before: &Identity) -> Vec<String> {
+        let mut found = Vec::new();
+        for tool in &self.tools {
+            match before.tools.iter().find(|old| old.name == tool.name) {
+                Some(old) if old == tool => {}
+                Some(_) => found.push(format!("the tool {} changed", tool.name)),
+                None => found.push(format!("the tool {} is new", tool.name)),
+            }
+        }
+        let gone = before.tools.iter().filter(|old| !self.tools.iter().any(|tool| tool.name == old.name));
+        found.extend(gone.map(|old| format!("the tool {} is no longer used", old.name)));
+        found
+    }
+}
+
+/// What differs between two listings, each in a few words, in path order.
+pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<String> {
+    let old: BTreeMap<&RepoPath, &InputFile> = before.iter().map(|file| (&file.path, file)).collect();
+    let new: BTreeMap<&RepoPath, &InputFile> = now.iter().map(|file| (&file.path, file)).collect();
+    let paths: std::collections::BTreeSet<&&RepoPath> = old.keys().chain(new.keys()).collect();
+    paths
+        .into_iter()
+        .filter_map(|path| match (old.get(*path), new.get(*path)) {
+            (Some(a), Some(b)) if a == b => None,
+            (Some(a), Some(b)) if a.mode != b.mode && a.sha256 == b.sha256 => {
+                Some(format!("{path} changed its mode from {} to {}", a.mode, b.mode))
+            }
+            (Some(_), Some(_)) => Some(format!("{path} changed")),
+            (None, _) => Some(format!("{path} was added")),
+            (_, None) => Some(format!("{path} was removed")),
+        })
+        .collect()
+}
+
+/// Where a row's verdict comes from, as far as that is known without running anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "is")]
+pub enum Source {
+    Command,
+    /// A verifier of git-tender's own.
+    Builtin,
+    Manual,
+    /// Protected paths are touched: a person attests it.
+    Protected,
+    /// The contract forbids the verifier.
+    Forbidden,
+    /// The contract does not name it among the allowed ones.
+    NotAllowed,
+    /// Its manifest is not in the base commit, but there.
+    OnlyIn {
+        /// Where it is, in words.
+        place: String,
+    },
+    /// A program that it needs is not here.
+    Missing {
+        /// What is missing, in a sentence.
+        what: String,
+    },
+}
+
+/// Whether an earlier pass may count again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reuse {
+    /// Where the key is the same.
+    SameInputs,
+    /// Only for the candidate that it was made for, and `verify` makes it anew.
+    Never,
+}
+
+/// One row, with everything that decides whether a record counts for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observed {
+    /// What has to be shown.
+    pub clause: Clause,
+    pub source: Source,
+    /// The key that a record must have; `None` where nothing can be shown now.
+    pub key: Option<EvidenceKey>,
+    /// What the key's verifier digest is taken of.
+    pub identity: Option<Identity>,
+    /// The stored [`Listing`] that the key's input digest belongs to.
+    pub listing: Option<Sha256>,
+    /// The key of a run on the base (for a repair: with the case); `None` where no base run can be.
+    pub base_key: Option<EvidenceKey>,
+    /// True where the verifier counts cases.
+    pub counts: bool,
+    /// Whether an earlier pass counts.
+    pub reuse: Reuse,
+    /// The candidate touches what judges it.
+    pub judge_changed: bool,
+}
+
+/// All that is known of a candidate's rows at one moment. Together with records it gives the verdicts, so it
+/// is recorded whenever it is taken, and a report needs nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observation {
+    pub task: String,
+    pub candidate: u32,
+    pub contract_version: u32,
+    pub manifest_sha256: Sha256,
+    pub kind: Kind,
+    /// What the policy says of flaky runs.
+    pub flaky: Flaky,
+    /// The rows in the order in which they are shown.
+    pub rows: Vec<Observed>,
+}
+
+/// What kind of record it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceKind {
+    /// A run on the candidate.
+    Run,
+    /// A run on the base, with the case of a repair.
+    BaseRun,
+    Attestation,
+}
+
+/// What a record speaks of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// The candidate's tree; for a base run the base's, without the case.
+    pub tree: ObjectId,
+    /// The tree that the candidate was made against.
+    pub base_tree: ObjectId,
+    pub manifest_sha256: Sha256,
+}
+
+/// Something that a run said about a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The file, as the verifier wrote it.
+    pub path: Option<String>,
+    pub line: Option<u64>,
+    pub column: Option<u64>,
+    /// `error`, `warning`, `note`.
+    pub level: String,
+    /// The rule's or the case's name.
+    pub rule: Option<String>,
+    pub message: String,
+}
+
+/// One start of the verifier's command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    pub outcome: Verdict,
+    /// Why, where it is no pass.
+    pub reason: Option<String>,
+    /// Exit code, where it ended by itself.
+    pub exit_code: Option<i32>,
+    /// Signal, where one ended it.
+    pub signal: Option<i32>,
+    pub checks: Option<Checks>,
+    /// The stored log of standard output.
+    pub stdout: Option<Sha256>,
+    /// The stored log of standard error.
+    pub stderr: Option<Sha256>,
+    /// True where a log was cut at its cap.
+    pub truncated: bool,
+    /// How many bytes it wrote to standard output, where not all of them are in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_total: Option<u64>,
+    /// The same of standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_total: Option<u64>,
+    pub milliseconds: u64,
+}
+
+/// A file that a run made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Produced {
+    /// As the manifest names it.
+    pub path: String,
+    pub sha256: Sha256,
+    pub bytes: u64,
+}
+
+/// Who attested, and with which words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attestation {
+    /// The person, as git knows them.
+    pub person: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// [`SCHEMA`].
+    pub schema: String,
+    pub kind: EvidenceKind,
+    /// Id of the run; the rows that one run shows share it.
+    pub run: String,
+    pub nonce: String,
+    /// The task it was made for.
+    pub task: String,
+    /// The candidate it was made for.
+    pub candidate: u32,
+    pub contract_version: u32,
+    pub requirement: String,
+    pub verifier: String,
+    pub subject: Subject,
+    /// What it is bound to.
+    pub key: EvidenceKey,
+    pub identity: Identity,
+    /// The stored [`Listing`] of what it depended on.
+    pub listing: Option<Sha256>,
+    /// `passed`, `failed`, `not_run` or `error`.
+    pub outcome: Verdict,
+    /// Why, where it is no pass.
+    pub reason: Option<String>,
+    /// What was counted; `None` where nothing counts.
+    pub checks: Option<Checks>,
+    /// It failed and passed, within this run.
+    pub flaky: bool,
+    /// It began with scratch that another candidate of the same task may have written: it counts for that
+    /// task only.
+    #[serde(default)]
+    pub warm: bool,
+    /// Every start of the command; empty where no process ran.
+    pub attempts: Vec<Attempt>,
+    pub outputs: Vec<Produced>,
+    /// What it said, at most [`MOST_FINDINGS`].
+    pub findings: Vec<Finding>,
+    pub started_at: String,
+    pub finished_at: String,
+    /// The confinement that was enforced.
+    pub sandbox: String,
+    pub attestation: Option<Attestation>,
+}
+
+impl Evidence {
+    /// The digest of the record: sha256 of its canonical JSON.
+    pub fn digest(&self) -> Sha256 {
+        Sha256::of_json(self)
+    }
+
+    /// True where a log of it was cut.
+    pub fn truncated(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.truncated)
+    }
+}
+
+/// A digest as reports show it.
+pub fn shown(digest: &Sha256) -> String {
+    format!("sha256:{digest}")
+}

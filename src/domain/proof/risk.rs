@@ -1,0 +1,209 @@
+//! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action
+//! it rests on.
+
+use crate::domain::contract::Kind;
+use crate::domain::ledger::report::{Known, Risk};
+use crate::domain::proof::evidence::shown;
+use crate::domain::proof::verdict::{Verdict, disagree, is_fresh};
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::finding;
+
+/// Every risk that holds, in a fixed order.
+pub fn all(known: Known<'_>) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    for rule in [
+        empty_change,
+        optional_rows,
+        unseen_work,
+        moved_head,
+        confinement,
+        protected,
+        delivery_notes,
+        a_persons_word,
+        open_effects,
+        flaky,
+        warm,
+        cut_output,
+        tripped,
+        unverified_findings,
+        later_work,
+    ] {
+        rule(known, &mut risks);
+    }
+    risks
+}
+
+fn add(risks: &mut Vec<Risk>, reference: &str, text: String) {
+    risks.push(Risk { text, reference: reference.to_owned() });
+}
+
+fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
+    // An exploration is not meant to change anything.
+    let meant = known.opened.contract.kind != Kind::Explore;
+    if let Some(candidate) = known.view.candidate().filter(|c| meant && c.value.changes.is_empty()) {
+        add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
+    }
+}
+
+fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if let Some(delivered) = known.view.delivered.as_ref().filter(|delivered| delivered.value.said_by_person)
+    {
+        let text = "nobody saw the delivery end: a person said that it took place".to_owned();
+        add(risks, &delivered.action, text);
+    }
+}
+
+/// What a worker changed after the candidate that was delivered lies in the worktree alone.
+fn later_work(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let (Some(delivered), true) = (&known.view.delivered, known.view.is_being_worked_on()) else { return };
+    let text =
+        "the worker changed files after the candidate that was delivered: they are only in its worktree";
+    add(risks, &delivered.action, text.to_owned());
+}
+
+fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidate() else { return };
+    for row in known.rows.iter().filter(|row| !row.required && row.verdict != Verdict::Passed) {
+        let reason = row.reason.as_deref().unwrap_or("no reason recorded");
+        add(risks, &candidate.action, format!("the optional requirement {} did not pass: {reason}", row.id));
+    }
+}
+
+fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(opened) = &known.view.opened else { return };
+    let dirty = &opened.value.lacks.dirty;
+    if !opened.value.base.live && !dirty.is_empty() {
+        let text = format!("the live tree had uncommitted work in {} that no evidence saw", named(dirty));
+        add(risks, &opened.action, text);
+    }
+}
+
+fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(delivered) = &known.view.delivered else { return };
+    let base = &known.opened.base;
+    if let Some(head) = delivered.value.head.as_ref().filter(|head| **head != base.commit) {
+        let text = format!(
+            "HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs",
+            base.commit
+        );
+        add(risks, &delivered.action, text);
+    }
+}
+
+fn confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(opened) = &known.view.opened else { return };
+    let text = "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network";
+    add(risks, &opened.action, text.to_owned());
+}
+
+fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidate() else { return };
+    let touched: Vec<RepoPath> = candidate
+        .value
+        .changes
+        .iter()
+        .filter(|c| known.opened.effective.is_protected(&c.path))
+        .map(|c| c.path.clone())
+        .collect();
+    if touched.is_empty() {
+        return;
+    }
+    let row = known.rows.iter().find(|row| row.id == "protected");
+    let confirmed = row.filter(|row| row.verdict == Verdict::Passed).and_then(|row| {
+        let by = known.evidence.iter().find(|e| Some(shown(&e.value.digest())) == row.evidence)?;
+        let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
+        Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
+    });
+    let (action, who) =
+        confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
+    add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
+}
+
+fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if let Some(delivered) = &known.view.delivered {
+        delivered.value.receipt.sentences().into_iter().for_each(|note| add(risks, &delivered.action, note));
+    }
+    if let Some(undone) = &known.view.undone {
+        undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
+    }
+}
+
+fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for (effect, action) in known.view.outside_effects() {
+        add(risks, action, effect);
+    }
+}
+
+fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(observation) = known.view.observation.as_ref().map(|observed| &observed.value) else { return };
+    for observed in &observation.rows {
+        let clause = &observed.clause;
+        let fresh = known.evidence.iter().filter(|e| is_fresh(observation, observed, &e.value));
+        if !disagree(fresh.clone().map(|e| &e.value)) {
+            continue;
+        }
+        if let Some(last) = fresh.max_by_key(|e| e.seq) {
+            let (id, verifier) = (&clause.id, &clause.verifier);
+            let text = format!(
+                "the requirement {id} is flaky: its verifier {verifier} failed and passed on the same bytes"
+            );
+            add(risks, &last.action, text);
+        }
+    }
+}
+
+fn warm(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for run in resting(known).filter(|e| e.value.warm) {
+        let text = format!(
+            "the verifier {} began with what an earlier candidate's run left in its scratch",
+            run.value.verifier
+        );
+        add(risks, &run.action, text);
+    }
+}
+
+fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for run in resting(known).filter(|e| e.value.truncated()) {
+        add(
+            risks,
+            &run.action,
+            format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
+        );
+    }
+}
+
+fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
+    for seen in &known.view.tripped {
+        for change in &seen.value.changes {
+            add(risks, &seen.action, format!("while the task was open, {change}"));
+        }
+    }
+}
+
+fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let unverified = |noted: &&crate::domain::ledger::task::Recorded<finding::Finding>| {
+        noted.value.kind == finding::Kind::Finding && !noted.value.is_verified()
+    };
+    for noted in known.view.findings.iter().filter(unverified) {
+        add(risks, &noted.action, format!("a finding without evidence: {}", noted.value.line()));
+    }
+}
+
+/// The evidence that the rows rest on.
+fn resting<'a>(
+    known: Known<'a>,
+) -> impl Iterator<Item = &'a crate::domain::ledger::task::Recorded<crate::domain::proof::evidence::Evidence>>
+{
+    known.evidence.iter().filter(move |e| {
+        let reference = shown(&e.value.digest());
+        known.rows.iter().any(|row| row.evidence.as_deref() == Some(reference.as_str()))
+    })
+}
+
+fn named(paths: &[RepoPath]) -> String {
+    match paths {
+        [] => "no path".to_owned(),
+        [one] => one.to_string(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    }
+}

@@ -1,0 +1,219 @@
+//! JSON: messages of cargo, results of libtest, the output of Go's tests, reports of linters and of Jest.
+//!
+//! What a report calls its parts differs from tool to tool, but little: a message, a file, and where in it.
+//! So reports are searched for the first object that has these, and calls itself no warning.
+
+use crate::verifier::logs::log::{Line, Lines};
+use crate::verifier::logs::place::Place;
+use crate::verifier::logs::{Found, Kind, Sign, script};
+use serde_json::Value;
+
+/// Whose output an event of `go test -json` holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) package: String,
+    pub(super) test: Option<String>,
+}
+
+/// The line that stands within an event of `go test -json`; that is then read like any other.
+pub(super) fn output_of(line: &[u8]) -> Option<(String, Owner)> {
+    // Looked for before it is parsed: most lines that begin like this are others.
+    let key = b"\"Output\":";
+    line.windows(key.len()).any(|window| window == key).then_some(())?;
+    let event: Value = serde_json::from_slice(line).ok()?;
+    matches!(event["Action"].as_str(), Some("output" | "build-output")).then_some(())?;
+    let text = event["Output"].as_str()?.trim_end_matches('\n').to_owned();
+    let named = |key: &str| event[key].as_str().map(str::to_owned);
+    let package = named("Package").or_else(|| named("ImportPath")).unwrap_or_default();
+    Some((text, Owner { package, test: named("Test") }))
+}
+
+/// A value that spans several lines is tried this often: each try may read to the end of the log.
+const TRIES: u8 = 8;
+
+/// How many values over several lines may still be tried.
+#[derive(Debug)]
+pub(super) struct Memory {
+    tries: u8,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { tries: TRIES }
+    }
+}
+
+/// What is found where a line begins a value.
+pub(super) enum Read {
+    Found(Found),
+    /// The line was JSON, and tells of no error.
+    Content,
+    Nothing,
+}
+
+/// Reads a value that begins at the line, whose start is where `here` is; `rest` goes behind it.
+pub(super) fn read<'l>(line: &Line, here: &Lines<'l>, rest: &mut Lines<'l>, memory: &mut Memory) -> Read {
+    if line.owner.is_some() || !line.text.starts_with(['{', '[']) {
+        return Read::Nothing;
+    }
+    let bytes = here.rest();
+    let end = bytes.iter().position(|b| *b == b'\n').unwrap_or(bytes.len());
+    let value = match serde_json::from_slice::<Value>(&bytes[..end]) {
+        Ok(value) => Some(value),
+        Err(error) if error.is_eof() && end < bytes.len() && memory.tries > 0 => {
+            memory.tries -= 1;
+            // Where it ends is looked for first: that is cheap.
+            let mut ends = serde_json::Deserializer::from_slice(bytes).into_iter::<serde::de::IgnoredAny>();
+            let whole = ends.next().and_then(std::result::Result::ok).map(|_| ends.byte_offset());
+            let value = whole.and_then(|end| serde_json::from_slice(&bytes[..end]).ok());
+            if let (Some(end), Some(_)) = (whole, &value) {
+                *rest = here.clone();
+                rest.pass_over(end);
+            }
+            value
+        }
+        Err(_) => None,
+    };
+    match value {
+        Some(value) if value.is_object() || value.is_array() => {
+            found(&value).map_or(Read::Content, Read::Found)
+        }
+        _ => Read::Nothing,
+    }
+}
+
+fn found(value: &Value) -> Option<Found> {
+    cargo(value)
+        .or_else(|| libtest(value))
+        .or_else(|| jest(value))
+        .or_else(|| report(value, None, false))
+        .or_else(|| failed(value))
+}
+
+fn number(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|number| u32::try_from(number).ok())
+}
+
+/// An error among cargo's messages, as the compiler would have shown it.
+fn cargo(value: &Value) -> Option<Found> {
+    let message = match value["reason"].as_str() {
+        Some("compiler-message") => &value["message"],
+        _ if value["$message_type"] == "diagnostic" => value,
+        _ => return None,
+    };
+    (message["level"] == "error").then_some(())?;
+    let spans = message["spans"].as_array()?;
+    let span = spans.iter().find(|span| span["is_primary"] == true).or(spans.first())?;
+    let place =
+        Place::new(span["file_name"].as_str()?, number(&span["line_start"])?, number(&span["column_start"]));
+    let shown = message["rendered"].as_str().or(message["message"].as_str())?;
+    let text = shown.lines().take_while(|text| !text.trim().is_empty()).map(str::to_owned).collect();
+    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place), from: None })
+}
+
+/// A failed test of libtest, with what it printed.
+fn libtest(value: &Value) -> Option<Found> {
+    (value["type"] == "test" && value["event"] == "failed").then_some(())?;
+    let name = value["name"].as_str()?;
+    let printed = format!("---- {name} stdout ----\n{}", value["stdout"].as_str().unwrap_or_default());
+    let mut lines = Lines::new(printed.as_bytes());
+    let first = lines.next()?;
+    // The whole of it stands in this one line.
+    let found = super::rust::read(&first, &lines, &mut super::rust::Memory::default());
+    found.map(|found| Found { from: None, ..found })
+}
+
+/// A failed test in the report of Jest, Vitest or mocha.
+fn jest(value: &Value) -> Option<Found> {
+    if let Some(failure) = value["failures"].as_array().and_then(|failures| failures.first()) {
+        let said = failure["err"]["stack"].as_str().or(failure["err"]["message"].as_str())?;
+        let name = failure["fullTitle"].as_str().or(failure["title"].as_str())?;
+        return Some(thrown(Kind::Mocha, name, said, failure["file"].as_str()));
+    }
+    value["testResults"].as_array()?.iter().find_map(|file| {
+        let path = file["name"].as_str();
+        let tests = file["assertionResults"].as_array().into_iter().flatten();
+        let failed = tests.into_iter().find(|test| test["status"] == "failed");
+        if let Some(test) = failed {
+            let name = test["fullName"].as_str().or(test["title"].as_str()).unwrap_or_default();
+            return Some(thrown(Kind::Jest, name, test["failureMessages"][0].as_str()?, path));
+        }
+        (file["status"] == "failed").then_some(())?;
+        Some(thrown(Kind::Jest, "", file["message"].as_str()?, path))
+    })
+}
+
+/// What a test threw, with its stack.
+fn thrown(kind: Kind, name: &str, said: &str, file: Option<&str>) -> Found {
+    let plain: Vec<String> = Lines::new(said.as_bytes()).map(|line| line.text).collect();
+    let (said, at) = script::thrown(&plain);
+    let place = at.or_else(|| file.map(|path| Place { path: path.to_owned(), row: None, column: None }));
+    let text = std::iter::once(name.to_owned()).filter(|name| !name.is_empty()).chain(said).collect();
+    Found { sign: Sign::Sure, kind, text, place, from: None }
+}
+
+/// What reports call the lists of what they found.
+const LISTS: &[&str] = &[
+    "errors",
+    "error",
+    "messages",
+    "diagnostics",
+    "generalDiagnostics",
+    "results",
+    "issues",
+    "findings",
+    "Issues",
+];
+
+/// The first finding in a report that is no warning. `path` is the file that lists are about; only what a
+/// list holds needs no word that it is an error.
+fn report(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
+    if let Some(values) = value.as_array() {
+        return values.iter().find_map(|value| report(value, path, true));
+    }
+    let path = text_at(value, &["filePath", "file", "filename", "path", "file_path"]).or(path);
+    if let Some(found) = finding(value, path, listed) {
+        return Some(found);
+    }
+    LISTS.iter().find_map(|list| report(value.get(*list)?, path, true))
+}
+
+fn text_at<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
+    keys.iter().find_map(|key| value[*key].as_str())
+}
+
+/// An object with a message: with a path and a row it is sure to be meant for a reader of the source.
+fn finding(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
+    let message = text_at(value, &["message", "text", "Text", "msg"])?;
+    let error = match text_at(value, &["severity", "level", "kind", "type"]) {
+        Some(word) => {
+            ["error", "fatal", "critical", "fatal error"].contains(&word.to_ascii_lowercase().as_str())
+        }
+        None => value["severity"].as_u64().map_or(listed, |severity| severity == 2),
+    };
+    error.then_some(())?;
+    let spot = [&value["locations"][0]["caret"], &value["location"], &value["start"], &value["Pos"], value];
+    let row = |spot: &Value| ["line", "row", "Line"].iter().find_map(|key| number(&spot[*key]));
+    let at = spot.into_iter().find(|spot| row(spot).is_some());
+    let path = path.or_else(|| text_at(at?, &["file", "path", "Filename"]));
+    let row = at.and_then(row).filter(|_| path.is_some());
+    let column = at.and_then(|at| ["column", "col", "Column"].iter().find_map(|key| number(&at[*key])));
+    let code = text_at(value, &["ruleId", "code", "rule", "symbol"]);
+    let mut text: Vec<String> = message.lines().map(str::to_owned).collect();
+    if let (Some(first), Some(code)) = (text.first_mut(), code) {
+        *first = format!("{first} ({code})");
+    }
+    let place =
+        path.map(|path| Place { path: path.to_owned(), row, column: column.filter(|_| row.is_some()) });
+    let sign = if row.is_some() { Sign::Sure } else { Sign::Word };
+    // A log may have entries in JSON, which say nothing of a source.
+    let kind = if listed || row.is_some() { Kind::Json } else { Kind::Plain };
+    Some(Found { sign, kind, text, place, from: None })
+}
+
+/// `{"error": "…"}`
+fn failed(value: &Value) -> Option<Found> {
+    let text = value["error"].as_str()?.lines().map(str::to_owned).collect::<Vec<_>>();
+    (!text.is_empty()).then_some(())?;
+    Some(Found { sign: Sign::Word, kind: Kind::Json, text, place: None, from: None })
+}
