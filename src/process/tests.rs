@@ -297,7 +297,7 @@ fn the_program_has_three_descriptors_and_no_terminal() {
     let mut inherited = std::process::Command::new("sh");
     inherited.args([
         "-c",
-        "exec 7</dev/null 9</dev/null; exec \"$0\" --exact --ignored harness",
+        "exec 7</dev/null 9</dev/null; exec \"$0\" --exact --ignored process::tests::harness",
         &current_exe(),
     ]);
     inherited.env(ROLE, place.path()).env("TENDER_TEST_SCRIPT", "ls /proc/self/fd > fds; tty > tty; :");
@@ -394,7 +394,7 @@ fn when_the_harness_is_killed_everything_dies() {
     let script =
         format!("echo $PPID >> pids; echo $$ >> pids; {}; sleep 300", DAEMONS.replace("-lt 6", "-lt 8"));
     let mut harness = std::process::Command::new(current_exe())
-        .args(["--exact", "--ignored", "harness"])
+        .args(["--exact", "--ignored", "process::tests::harness"])
         .env(ROLE, place.path())
         .env("TENDER_TEST_SCRIPT", script)
         .stdout(std::process::Stdio::null())
