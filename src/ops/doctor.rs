@@ -1,9 +1,12 @@
 //! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes
 //! from trying it.
 
+use crate::domain::value::outside::readable;
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Git, Repository};
 use crate::store::{Layout, Ledger};
+use crate::verifier::Verifiers;
+use crate::verifier::load::Verifier;
 use serde::Serialize;
 use std::path::Path;
 
@@ -17,6 +20,18 @@ pub struct Diagnosis {
     /// True where nothing that a task needs is missing.
     pub ok: bool,
     pub checks: Vec<Check>,
+    /// The verifiers that a task started at HEAD would have, the built-in ones left out.
+    pub verifiers: Vec<KnownVerifier>,
+}
+
+/// A verifier of the repository.
+#[derive(Debug, Serialize)]
+pub struct KnownVerifier {
+    pub id: String,
+    /// The title in its manifest; `None` where the manifest gives none, or cannot be read.
+    pub title: Option<String>,
+    /// Why it cannot be used; `None` where it can.
+    pub problem: Option<String>,
 }
 
 /// One question and its answer.
@@ -42,8 +57,13 @@ impl Check {
 /// Looks at the machine, and at the repository where there is one.
 pub fn diagnose(caller: &Caller) -> Diagnosis {
     let mut checks = vec![Check::new("git", git_version(caller))];
+    let mut verifiers = Vec::new();
     match Repository::discover(caller) {
-        Ok(repository) => in_repository(&repository, &mut checks),
+        Ok(repository) => {
+            in_repository(&repository, &mut checks);
+            // What keeps a repository from being read is among the checks already.
+            verifiers = list_verifiers(&repository).unwrap_or_default();
+        }
         Err(failure) => {
             let remedy = "run it inside a repository, or name one with -C, to have that looked at too";
             checks.push(Check::new("repository", Err((failure.message().to_owned(), remedy))));
@@ -53,7 +73,7 @@ pub fn diagnose(caller: &Caller) -> Diagnosis {
         "sandbox",
         Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned()),
     ));
-    Diagnosis { schema: "git-tender/doctor/v1", ok: checks.iter().all(|c| c.ok), checks }
+    Diagnosis { schema: "git-tender/doctor/v1", ok: checks.iter().all(|c| c.ok), checks, verifiers }
 }
 
 fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static str)> {
@@ -100,6 +120,18 @@ fn in_repository(repository: &Repository, checks: &mut Vec<Check>) {
     checks.push(Check::new("ledger", ledger(&Layout::new(repository.common_dir()))));
 }
 
+fn list_verifiers(repository: &Repository) -> Result<Vec<KnownVerifier>> {
+    let Some(tree) = repository.resolve("HEAD", "tree")? else { return Ok(Vec::new()) };
+    let layout = Layout::new(repository.common_dir());
+    let all = Verifiers::load(repository, &tree, &layout.local())?;
+    let row = |(id, verifier): (&str, std::result::Result<&Verifier, &Failure>)| KnownVerifier {
+        id: id.to_owned(),
+        title: verifier.ok().and_then(|known| known.manifest.title.clone()),
+        problem: verifier.err().map(|failure| failure.message().to_owned()),
+    };
+    Ok(all.all().map(row).collect())
+}
+
 /// Really exchanges two files where deliveries would do it: in a directory beside the repository's own files.
 fn exchange(top: &Path) -> std::result::Result<String, (String, &'static str)> {
     const REMEDY: &str = "deliveries still work, with a short window in which an edit made at the same moment is found only afterwards";
@@ -139,6 +171,12 @@ impl Diagnosis {
                 if check.remedy.is_empty() { String::new() } else { format!("\n          {}", check.remedy) };
             format!("{mark}  {}: {}{remedy}\n", check.id, check.text)
         };
-        self.checks.iter().map(line).collect()
+        let verifier = |known: &KnownVerifier| {
+            let said = known.problem.as_ref().or(known.title.as_ref());
+            let said = said.map(|text| format!(": {}", readable(text))).unwrap_or_default();
+            let mark = if known.problem.is_none() { "ok     " } else { "unfit  " };
+            format!("{mark}  verifier {}{said}\n", known.id)
+        };
+        self.checks.iter().map(line).chain(self.verifiers.iter().map(verifier)).collect()
     }
 }

@@ -90,6 +90,7 @@ fn unproven(opened: &Opened) -> Vec<Row> {
         }),
         id: clause.id,
         verifier: clause.verifier,
+        title: None,
         required: clause.required,
         verdict: Verdict::NotRun,
         reused: false,

@@ -34,6 +34,9 @@ const ERROR_LINES: usize = 5;
 /// The most characters of one.
 const ERROR_WIDTH: usize = 200;
 
+/// The most characters of a verifier's title.
+const TITLE: usize = 200;
+
 /// How many paths of a list are shown before the rest is only counted.
 const SHOWN: usize = 10;
 
@@ -277,12 +280,13 @@ fn requirement(out: &mut String, row: &Row, runs: &[Run]) {
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let title = row.title.as_ref().map(|title| format!(" - {}", plain(title, TITLE))).unwrap_or_default();
     // What a verifier's output named is the candidate's own words.
     let reason =
         row.reason.as_ref().map(|reason| format!(": {}", plain(reason, usize::MAX))).unwrap_or_default();
     let _ = writeln!(
         out,
-        "  {} {}{notes}{reason}",
+        "  {} {}{title}{notes}{reason}",
         styled(style, &format!("{:<18}", word(&row.verdict))),
         row.id
     );

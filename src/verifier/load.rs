@@ -187,6 +187,18 @@ impl Verifiers {
         }
     }
 
+    /// The title of a verifier; `None` where no manifest counts for it, or the manifest gives none.
+    pub(super) fn title(&self, id: &str) -> Option<&str> {
+        self.known.get(id)?.manifest.title.as_deref()
+    }
+
+    /// The verifiers of the repository by id, and those that cannot be used, with the reason.
+    pub fn all(&self) -> impl Iterator<Item = (&str, std::result::Result<&Verifier, &Failure>)> {
+        let known = self.known.iter().map(|(id, verifier)| (id.as_str(), Ok(verifier)));
+        let broken = self.broken.iter().filter(|(id, _)| !builtin::LATER.contains(&id.as_str()));
+        known.chain(broken.map(|(id, failure)| (id.as_str(), Err(failure))))
+    }
+
     /// True where nobody but a person can show it.
     pub fn is_manual(&self, id: &str) -> bool {
         match self.known.get(id) {

@@ -76,7 +76,7 @@ pub struct Setup {
 pub struct Manifest {
     /// The name of its directory.
     pub id: String,
-    pub title: String,
+    pub title: Option<String>,
     pub kind: Kind,
     /// The argument vector; empty unless the kind is [`Kind::Command`].
     pub command: Vec<String>,

@@ -62,7 +62,7 @@ impl Judge {
         }
     }
 
-    fn observed(self, clause: Clause) -> Observed {
+    fn observed(self, clause: Clause, title: Option<String>) -> Observed {
         let key = |inputs: Option<Sha256>| {
             let (inputs, identity) = (inputs?, self.identity.as_ref()?);
             let platform = self.platform.clone();
@@ -72,6 +72,7 @@ impl Judge {
             key: key(self.inputs),
             base_key: key(self.base_inputs),
             clause,
+            title,
             source: self.source,
             identity: self.identity,
             listing: self.listing,
@@ -115,7 +116,8 @@ pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) ->
                 }
             },
         };
-        rows.push(judge.observed(clause));
+        let title = verifiers.title(&clause.verifier).map(str::to_owned);
+        rows.push(judge.observed(clause, title));
     }
     observer.blobs.save();
     observer.programs.save();

@@ -73,7 +73,7 @@ mod tests {
     fn every_manifest_is_read_and_is_what_it_is_said_to_be() {
         for shipped in ALL {
             let manifest = manifest(shipped);
-            assert_eq!((manifest.id.as_str(), manifest.title.as_str()), (shipped.id, shipped.title));
+            assert_eq!((manifest.id.as_str(), manifest.title.as_deref()), (shipped.id, Some(shipped.title)));
             assert_eq!((manifest.kind, manifest.attempts, manifest.inputs), (Kind::Command, 1, None));
             let formats: Vec<Format> = manifest.outputs.iter().map(|output| output.format).collect();
             let (expected, least): (&[Format], _) = match shipped.id {

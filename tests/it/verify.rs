@@ -10,7 +10,7 @@ pub fn verification_shape() -> Value {
     json!({
         "schema": "git-tender/verification/v1", "taskId": "$text", "candidate": "$int",
         "requirements": [{
-            "id": "$text", "verifier": "$text", "required": "$bool", "verdict": "$word", "reason": "$str?",
+            "id": "$text", "verifier": "$text", "title": "$str?", "required": "$bool", "verdict": "$word", "reason": "$str?",
             "reused": "$bool", "strength": "$word", "judgeChanged": "$bool", "evidence": "$ref256?", "checks": "$any"
         }]
     })
@@ -64,6 +64,27 @@ fn verdict_of(verifier: &Verifier, verdict: &str, words: &[&str]) {
 
 fn unit(script: &str) -> Verifier {
     Verifier::new("unit").script(script)
+}
+
+#[test]
+fn a_title_is_shown_wherever_its_verifier_is() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let unit = unit("exit 0").key("title = \"Unit tests\"");
+    let answer = verified(&repo, &unit);
+    assert_eq!(answer.row("unit")["title"], "Unit tests");
+    assert_eq!(repo.json(&["report", "t1"]).ok().row("unit")["title"], "Unit tests");
+    for view in [&["verify", "t1"][..], &["report", "t1"]] {
+        let text = repo.tender(view).all();
+        assert!(text.contains("unit - Unit tests"), "{text}");
+    }
+    Verifier::new("lint").key("title = 1").commit(&repo);
+    let doctor = repo.json(&["doctor"]).ok();
+    let problem = doctor.json["verifiers"][1]["problem"].as_str().expect("it cannot be read");
+    assert!(problem.contains("title"), "{problem}");
+    assert_eq!(doctor.json["verifiers"][0], json!({"id": "unit", "title": "Unit tests", "problem": null}));
+    let text = repo.tender(&["doctor"]).all();
+    assert!(text.contains("verifier unit: Unit tests") && text.contains("verifier lint: "), "{text}");
 }
 
 #[test]

@@ -215,6 +215,7 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
     Row {
         id: id.into(),
         verifier: id.into(),
+        title: None,
         required,
         verdict,
         reason: None,

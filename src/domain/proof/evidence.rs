@@ -269,6 +269,9 @@ pub enum Reuse {
 pub struct Observed {
     /// What has to be shown.
     pub clause: Clause,
+    /// The title of the verifier; shown, and part of no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     pub source: Source,
     /// The key that a record must have; `None` where nothing can be shown now.
     pub key: Option<EvidenceKey>,

@@ -59,6 +59,9 @@ pub struct Row {
     pub id: String,
     /// The verifier that shows it.
     pub verifier: String,
+    /// The title in the verifier's manifest; `None` where there is no manifest, or it gives none.
+    #[serde(default)]
+    pub title: Option<String>,
     pub required: bool,
     pub verdict: Verdict,
     /// Why, where the verdict is not `passed`.
@@ -186,6 +189,7 @@ fn blank(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
     Row {
         id: observed.clause.id.clone(),
         verifier: observed.clause.verifier.clone(),
+        title: observed.title.clone(),
         required: observed.clause.required,
         verdict,
         reason,

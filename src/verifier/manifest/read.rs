@@ -355,10 +355,9 @@ fn check_outputs(problems: &mut Problems, draft: &Draft, min_checks: bool) {
 fn fill(draft: Draft) -> Manifest {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
     let counts = pass == Pass::Protocol || !draft.outputs.is_empty();
-    let id = draft.id.unwrap_or_default();
     Manifest {
-        title: draft.title.unwrap_or_else(|| id.clone()),
-        id,
+        id: draft.id.unwrap_or_default(),
+        title: draft.title,
         kind: draft.kind.unwrap_or(Kind::Command),
         command: draft.command,
         setup: draft.setup,

@@ -51,6 +51,7 @@ fn observed(id: &str, source: Source) -> Observed {
     };
     Observed {
         clause,
+        title: None,
         source,
         key: Some(key("now")),
         identity: Some(identity()),
