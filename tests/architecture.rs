@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("main", &[]),
     ("lib", &["cli"]),
     ("cli", &["mcp", "ops", "render", "domain", "error"]),
-    ("mcp", &["ops", "tools", "domain", "error"]),
+    ("mcp", &["ops", "render", "tools", "domain", "error"]),
     ("ops", &["render", "tools", "verifier", "git", "store", "process", "domain", "error"]),
     ("tools", &["verifier", "git", "store", "process", "domain", "error"]),
     ("verifier", &["git", "store", "process", "domain", "error"]),

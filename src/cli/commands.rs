@@ -11,8 +11,8 @@ use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::mcp;
 use crate::ops::{self, Session};
+use crate::render;
 use crate::render::agent::{Client, Snippet};
-use crate::render::text;
 use std::io::Read;
 use std::path::Path;
 
@@ -37,34 +37,34 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Ship(args) => ship(&session, format, &cwd, args),
         Command::Rebase { task } => {
             let object = ops::rebase::rebase(&session, task.as_deref())?;
-            done(show(format, &object, || text::candidate(&object)))
+            done(show(format, &object, || render::candidate::candidate_text(&object)))
         }
         Command::Undo { task } => {
             let object = ops::undo::undo(&session, task.as_deref())?;
-            done(show(format, &object, || text::delivery(&object)))
+            done(show(format, &object, || render::delivery::delivery_text(&object)))
         }
         Command::Cancel { task } => {
             let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || object.text()))
+            done(show(format, &object, || render::cancel::cancel_text(&object)))
         }
         Command::Resume { task, add } => {
             let object = ops::resume::resume(&session, task.as_deref(), add)?;
-            done(show(format, &object, || text::task(&object)))
+            done(show(format, &object, || render::task::task_text(&object)))
         }
         Command::Answer { words } => answer(&session, format, words),
         Command::Recover => {
             let object = ops::recover::recover(&session)?;
-            show(format, &object, || object.text())?;
+            show(format, &object, || render::recovery::recovery_text(&object))?;
             Ok(left_over(object.actions.iter().map(|action| action.outcome)))
         }
         Command::Gc => {
             let object = ops::gc::gc(&session)?;
-            done(show(format, &object, || object.text()))
+            done(show(format, &object, || render::gc::gc_text(&object)))
         }
         Command::Init(args) => {
             let layer = if args.private { ops::init::Layer::Private } else { ops::init::Layer::Committed };
             let object = ops::init::init(&session, layer)?;
-            done(show(format, &object, || object.text()))
+            done(show(format, &object, || render::init::init_text(&object)))
         }
         view => {
             let code = look(&session, format, view)?;
@@ -78,7 +78,7 @@ pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
 fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
     if format == Format::Text && !matches!(view, Command::Status) {
         for left in ops::report::unfinished(session, None)? {
-            output::write_err(&format!("{}\n", left.text()));
+            output::write_err(&format!("{}\n", render::status::unfinished_line(&left)));
         }
     }
     Ok(())
@@ -104,7 +104,7 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
     match command {
         Command::Status => {
             let object = ops::report::status(session)?;
-            done(show(format, &object, || object.text()))
+            done(show(format, &object, || render::status::status_text(&object)))
         }
         Command::Report(args) => report(session, format, args),
         Command::Diff { task } => {
@@ -116,7 +116,7 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
         }
         Command::Log { task } => {
             for entry in ops::report::log(session, task.as_deref())? {
-                show(format, &entry, || text::entry(&entry))?;
+                show(format, &entry, || render::log::entry_line(&entry))?;
             }
             Ok(0)
         }
@@ -124,12 +124,12 @@ fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
             let object = ops::report::show(session, reference)?;
             match (format, object.raw()) {
                 (Format::Text, Some(bytes)) => match ops::report::told(session, &bytes)? {
-                    Some(told) => {
-                        done(output::write_out(text::evidence(&told.evidence, &told.logs).as_bytes()))
-                    }
+                    Some(told) => done(output::write_out(
+                        render::evidence::evidence_text(&told.evidence, &told.logs).as_bytes(),
+                    )),
                     None => done(output::write_out(&bytes)),
                 },
-                _ => done(show(format, &object, || object.text())),
+                _ => done(show(format, &object, || render::log::action_text(&object))),
             }
         }
         _ => Err(Failure::internal("this command has no handler")),
@@ -149,18 +149,18 @@ fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
                     }
                 },
             )?;
-            done(show(cli.format, &demo, || demo.text()))
+            done(show(cli.format, &demo, || render::demo::demo_text(&demo)))
         }
         Command::Agent(args) => agent(cli.format, args),
         Command::Doctor => {
             let caller = surroundings.caller(cli.folder.as_deref());
             let diagnosis = ops::doctor::diagnose(&caller);
-            done(show(cli.format, &diagnosis, || diagnosis.text()))
+            done(show(cli.format, &diagnosis, || render::doctor::doctor_text(&diagnosis)))
         }
         Command::Completions { shell } => done(output::write_out(&super::manual::completions(*shell))),
         Command::Man { dir } => {
             let written = super::manual::write_pages(dir.as_deref(), &surroundings.program)?;
-            done(show(cli.format, &written, || written.text()))
+            done(show(cli.format, &written, || render::manual::manual_text(&written)))
         }
         _ => Err(Failure::internal("this command has no handler")),
     }
@@ -192,7 +192,7 @@ fn serve(cli: &Cli, surroundings: &Surroundings, task: Option<&str>) -> Result<u
     let (input, output) = output::channel()?;
     let end = mcp::serve(&session, task, mcp::Channel { input, output })?;
     if let Some(failure) = end.failure {
-        output::write_err(&text::failure(&failure));
+        output::write_err(&render::failure::failure_text(&failure));
     }
     Ok(end.code)
 }
@@ -224,7 +224,7 @@ fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
             }
         })?;
     drop(progress);
-    done(show(format, &object, || text::task(&object)))
+    done(show(format, &object, || render::task::task_text(&object)))
 }
 
 fn open(session: &Session, format: Format, cwd: &Path, contract: &Path) -> Result<u8> {
@@ -232,13 +232,13 @@ fn open(session: &Session, format: Format, cwd: &Path, contract: &Path) -> Resul
     let progress = Progress::start(format, "filling the worktree");
     let object = ops::open::open(session, &bytes, &|done, total| progress.at(done, total))?;
     drop(progress);
-    done(show(format, &object, || text::task(&object)))
+    done(show(format, &object, || render::task::task_text(&object)))
 }
 
 fn submit(session: &Session, format: Format, cwd: &Path, args: &SubmitArgs) -> Result<u8> {
     let patch = args.patch.as_deref().map(|file| read_input(cwd, file)).transpose()?;
     let object = ops::submit::submit(session, args.task.as_deref(), patch.as_deref())?;
-    done(show(format, &object, || text::candidate(&object)))
+    done(show(format, &object, || render::candidate::candidate_text(&object)))
 }
 
 fn verify(session: &Session, format: Format, args: &VerifyArgs) -> Result<u8> {
@@ -257,7 +257,7 @@ fn verify(session: &Session, format: Format, args: &VerifyArgs) -> Result<u8> {
 
 /// Shows a verification; the exit code follows from its required rows.
 fn verification(format: Format, object: &VerificationObject) -> Result<u8> {
-    show(format, object, || text::verification(object))?;
+    show(format, object, || render::verification::verification_text(object))?;
     Ok(ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code()))
 }
 
@@ -269,7 +269,7 @@ fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
     };
     let word = if args.pass { ops::attest::Word::Pass } else { ops::attest::Word::Fail };
     let object = ops::attest::attest(session, task, requirement, word, &args.message)?;
-    done(show(format, &object, || text::verification(&object)))
+    done(show(format, &object, || render::verification::verification_text(&object)))
 }
 
 fn answer(session: &Session, format: Format, words: &[String]) -> Result<u8> {
@@ -279,7 +279,7 @@ fn answer(session: &Session, format: Format, words: &[String]) -> Result<u8> {
         _ => return Err(Failure::internal("no answer was parsed")),
     };
     let object = ops::answer::answer(session, task, action, text)?;
-    done(show(format, &object, || object.text()))
+    done(show(format, &object, || render::answer::answer_text(&object)))
 }
 
 fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
@@ -291,7 +291,7 @@ fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> 
         false => ops::deliver::deliver(session, task, &options)?,
     };
     drop(progress);
-    done(show(format, &object, || text::delivery(&object)))
+    done(show(format, &object, || render::delivery::delivery_text(&object)))
 }
 
 fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Result<u8> {
@@ -311,10 +311,10 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
             progress.at(done, total)
         })?;
     drop(progress);
-    show(format, &shipped.report, || text::report(&shipped.report))?;
+    show(format, &shipped.report, || render::report::report_text(&shipped.report))?;
     let Some(failure) = shipped.refused else { return Ok(0) };
     if format == Format::Text {
-        output::write_err(&text::refusal(&failure));
+        output::write_err(&render::failure::refusal_text(&failure));
     }
     Ok(failure.exit_code())
 }
@@ -322,10 +322,10 @@ fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Resul
 fn report(session: &Session, format: Format, args: &ReportArgs) -> Result<u8> {
     if args.brief {
         let object = ops::report::brief(session, args.task.as_deref())?;
-        return done(show(format, &object, || object.text()));
+        return done(show(format, &object, || render::brief::brief_text(&object)));
     }
     let object = ops::report::report(session, args.task.as_deref())?;
-    done(show(format, &object, || text::report(&object)))
+    done(show(format, &object, || render::report::report_text(&object)))
 }
 
 /// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an

@@ -1,32 +1,11 @@
 //! Man pages and completion scripts, generated from the grammar.
 
 use super::args::Cli;
+use crate::domain::ledger::objects::ManualPages;
 use crate::error::{Failure, Result};
 use crate::store::layout::write_shared;
 use clap::CommandFactory;
-use serde::Serialize;
 use std::path::Path;
-
-/// The pages that were written.
-#[derive(Debug, Serialize)]
-pub struct Written {
-    schema: &'static str,
-    /// Where.
-    pub dir: String,
-    /// Their file names.
-    pub pages: Vec<String>,
-}
-
-impl Written {
-    /// As text.
-    pub fn text(&self) -> String {
-        format!(
-            "{} pages in {}; `git tender --help` finds them there if `man` does\n",
-            self.pages.len(),
-            self.dir
-        )
-    }
-}
 
 /// The completion script of a shell.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
@@ -37,7 +16,7 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 
 /// Writes one page a command. Without a folder they go where `man` looks for what is installed beside the
 /// program.
-pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<Written> {
+pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<ManualPages> {
     let beside =
         program.parent().and_then(Path::parent).map(|prefix| prefix.join("share").join("man").join("man1"));
     let dir = dir
@@ -46,7 +25,7 @@ pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<Written> {
         .ok_or_else(|| Failure::internal("the program lies in no folder"))?;
     std::fs::create_dir_all(&dir).map_err(|e| Failure::io("create", &dir, &e))?;
     let mut written =
-        Written { schema: "git-tender/man/v1", dir: dir.display().to_string(), pages: Vec::new() };
+        ManualPages { schema: "git-tender/man/v1", dir: dir.display().to_string(), pages: Vec::new() };
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
     page(&root, "git-tender", &dir, &mut written)?;
@@ -56,7 +35,7 @@ pub fn write_pages(dir: Option<&Path>, program: &Path) -> Result<Written> {
     Ok(written)
 }
 
-fn page(command: &clap::Command, name: &str, dir: &Path, written: &mut Written) -> Result<()> {
+fn page(command: &clap::Command, name: &str, dir: &Path, written: &mut ManualPages) -> Result<()> {
     let file = format!("{name}.1");
     let path = dir.join(&file);
     let mut text = Vec::new();

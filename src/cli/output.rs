@@ -38,7 +38,7 @@ pub fn show_failure(format: Format, failure: &Failure) -> u8 {
         Format::Json => {
             let _ = show(format, &error_object(failure), String::new);
         }
-        Format::Text => write_err(&crate::render::text::failure(failure)),
+        Format::Text => write_err(&crate::render::failure::failure_text(failure)),
     }
     failure.exit_code()
 }

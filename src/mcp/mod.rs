@@ -24,6 +24,7 @@ mod wire;
 use crate::error::{Failure, Result};
 use crate::ops::gate::{Door, Line};
 use crate::ops::{Session, report};
+use crate::render::brief::brief_text;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use server::{Call, Job, Server, Shelf, Step};
@@ -54,7 +55,7 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let mut door = Door::open(session, named)?;
     let shelf = Shelf::default();
     look(&door, &shelf)?;
-    let brief = report::brief(session, named)?.for_instructions().text();
+    let brief = brief_text(&report::brief(session, named)?.for_instructions());
     let instructions = answers::instructions(&brief, &door.tools()?);
     let stop = Stop::new();
     let failed = |e: std::io::Error| Failure::internal(format!("the connection cannot be set up: {e}"));

@@ -5,33 +5,12 @@
 use super::session::{TaskWrite, redacted, unconfirmed};
 use super::{Session, amend, hooks, recover};
 use crate::domain::contract::amendment::Proposal;
-use crate::domain::ledger::task::{Record, Recorded, Seal, TaskState, Unfinished, Word};
+use crate::domain::ledger::objects::Answered;
+use crate::domain::ledger::task::{Record, Recorded, Unfinished, Word};
 use crate::domain::value::outside::{accept, plain};
 use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};
-use serde::Serialize;
 use serde_json::{Value, json};
-
-/// What `answer` shows.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Answered {
-    schema: &'static str,
-    pub task_id: String,
-    pub state: TaskState,
-    /// `question`, `amendment` or `decision`.
-    pub kind: &'static str,
-    /// The action that was answered to.
-    pub action: String,
-    pub answer: String,
-    /// Of a decision `succeeded` or `safe_to_retry`, of an amendment `amended` or `refused`, of a question
-    /// `answered`.
-    pub outcome: &'static str,
-    /// The contract that is in force now.
-    pub contract: Seal,
-    /// What the policy took away of an amendment, and what became of the candidate, as sentences.
-    pub notes: Vec<String>,
-}
 
 /// Something that waits for a person.
 #[derive(Debug, Clone)]
@@ -237,22 +216,4 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
     };
     task.finish(action, &accepted.record)?;
     Ok(("amended", accepted.notes.into_iter().chain(changes).collect()))
-}
-
-impl Answered {
-    pub fn text(&self) -> String {
-        let answer = plain(&self.answer, SHOWN);
-        let outcome = self.outcome.replace('_', " ");
-        let mut out = format!("recorded for {}: {answer} ({outcome})\n", self.action);
-        if self.outcome == "amended" {
-            out.push_str(&format!(
-                "version {} of the contract of {} is in force\n",
-                self.contract.version, self.task_id
-            ));
-        }
-        for note in &self.notes {
-            out.push_str(&format!("  {}\n", plain(note, usize::MAX)));
-        }
-        out
-    }
 }

@@ -6,25 +6,10 @@
 
 use super::session::TaskWrite;
 use super::{Session, budget, hooks};
+use crate::domain::ledger::objects::Cancelled;
 use crate::domain::ledger::task::{Record, TaskView};
 use crate::error::{Code, Result};
-use serde::Serialize;
 use serde_json::json;
-
-/// What `cancel` shows.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Cancelled {
-    schema: &'static str,
-    pub task_id: String,
-    state: &'static str,
-    /// Its worktree, with whatever is in it.
-    pub worktree: String,
-    /// What may still happen although it was cancelled, one sentence each.
-    pub effects: Vec<String>,
-    /// Tasks that were parts of it, and were cancelled with it.
-    pub parts: Vec<String>,
-}
 
 /// Ends a task. Cancelling it again changes nothing; a completed one is `state.invalid`.
 pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
@@ -84,18 +69,4 @@ fn effects(view: &TaskView) -> Vec<String> {
         format!("the {} of {} ({}) may have taken effect, or still take it", one.tool, view.id, one.action)
     });
     outside.chain(local).collect()
-}
-
-impl Cancelled {
-    pub fn text(&self) -> String {
-        let mut out =
-            format!("task {} is cancelled; its worktree {} stays until gc\n", self.task_id, self.worktree);
-        for part in &self.parts {
-            out.push_str(&format!("with it {part}, which was a part of it\n"));
-        }
-        for effect in &self.effects {
-            out.push_str(&format!("{effect}\n"));
-        }
-        out
-    }
 }

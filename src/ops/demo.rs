@@ -4,49 +4,27 @@
 use super::session::{Machine, Nobody};
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::ledger::action::Actor;
+use crate::domain::ledger::objects::{Demo, DemoStep};
 use crate::error::{Code, Failure, Result};
 use crate::git::{Caller, Environment, Git, Repository};
-use crate::render::text;
+use crate::render::candidate::candidate_text;
+use crate::render::delivery::delivery_text;
+use crate::render::failure::failure_text;
+use crate::render::report::report_text;
+use crate::render::task::task_text;
+use crate::render::verification::verification_text;
 use crate::store::Layout;
 use crate::store::layout::write_shared;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 const README: &str = "# Greeting\n\nSay hello.\n\nThat is all.\n";
 const CHECK: &str = "#!/bin/sh\n# Passes while the greeting is a whole sentence. Writes what a test runner would.\nif grep -q 'Say hello.*\\.$' docs/greeting.md; then\n  echo 'test greeting_is_a_sentence ... ok'\n  echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'\nelse\n  echo 'test greeting_is_a_sentence ... FAILED'\n  echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'\n  exit 1\nfi\n";
 const MANIFEST: &str = "protocol = 1\nid = \"greeting\"\ntitle = \"The greeting is a sentence\"\ncommand = [\"sh\", \".tender/verifiers/greeting/check.sh\"]\ninputs = [\"docs/**\"]\noutputs = [{ format = \"libtest\" }]\n";
 
-/// What `demo` shows.
-#[derive(Debug, Serialize)]
-pub struct Demo {
-    schema: &'static str,
-    pub repository: String,
-    /// One a step: the command and what came of it.
-    pub steps: Vec<Step>,
-}
-
-/// One step of the walk.
-#[derive(Debug, Serialize)]
-pub struct Step {
-    /// The command that does the same.
-    pub command: String,
-    pub outcome: String,
-}
-
-impl Demo {
-    /// The closing lines; the steps were told as they happened.
-    pub fn text(&self) -> String {
-        format!(
-            "The repository lies in {}\nLook around: git -C {} tender status\n",
-            self.repository, self.repository
-        )
-    }
-}
-
 struct Walk<'a> {
     session: Session,
     top: PathBuf,
-    steps: Vec<Step>,
+    steps: Vec<DemoStep>,
     tell: &'a dyn Fn(&str),
 }
 
@@ -128,7 +106,7 @@ fn contract(task: &str, goal: &str) -> String {
 impl Walk<'_> {
     fn step(&mut self, command: &str, outcome: String) {
         (self.tell)(&format!("$ {command}\n{outcome}\n"));
-        self.steps.push(Step { command: command.to_owned(), outcome });
+        self.steps.push(DemoStep { command: command.to_owned(), outcome });
     }
 
     fn all(&mut self) -> Result<()> {
@@ -148,14 +126,14 @@ impl Walk<'_> {
         self.step("echo … > docs/greeting.md", "this time you edit the same line yourself\n".to_owned());
         self.refusal("again")?;
         let report = report::report(&self.session, Some("hello"))?;
-        self.step("git tender report hello", text::report(&report));
+        self.step("git tender report hello", report_text(&report));
         Ok(())
     }
 
     fn open(&mut self, task: &str, goal: &str) -> Result<PathBuf> {
         let document = contract(task, goal);
         let object = open::open(&self.session, document.as_bytes(), &|_, _| {})?;
-        self.step(&format!("git tender open {task}.json"), text::task(&object));
+        self.step(&format!("git tender open {task}.json"), task_text(&object));
         Ok(PathBuf::from(object.worktree))
     }
 
@@ -167,14 +145,14 @@ impl Walk<'_> {
 
     fn prove(&mut self, task: &str) -> Result<()> {
         let candidate = submit::submit(&self.session, Some(task), None)?;
-        self.step(&format!("git tender submit {task}"), text::candidate(&candidate));
+        self.step(&format!("git tender submit {task}"), candidate_text(&candidate));
         let options = verify::Options {
             only: &[],
             explain: verify::Explain::No,
             sandbox: verify::Sandbox::AsContracted,
         };
         let verification = verify::verify(&self.session, Some(task), &options, &|_, _| {})?;
-        self.step(&format!("git tender verify {task}"), text::verification(&verification));
+        self.step(&format!("git tender verify {task}"), verification_text(&verification));
         match verify::refusal(task, &verification.requirements) {
             Some(failure) => Err(failure),
             None => Ok(()),
@@ -183,14 +161,14 @@ impl Walk<'_> {
 
     fn deliver(&mut self, task: &str) -> Result<()> {
         let object = deliver::deliver(&self.session, Some(task), &deliver::Options::default())?;
-        self.step(&format!("git tender deliver {task}"), text::delivery(&object));
+        self.step(&format!("git tender deliver {task}"), delivery_text(&object));
         Ok(())
     }
 
     fn refusal(&mut self, task: &str) -> Result<()> {
         match deliver::deliver(&self.session, Some(task), &deliver::Options::default()) {
             Err(failure) if failure.code() == Code::DeliveryConflict => {
-                self.step(&format!("git tender deliver {task}"), text::failure(&failure));
+                self.step(&format!("git tender deliver {task}"), failure_text(&failure));
                 Ok(())
             }
             Err(other) => Err(other),

@@ -1,62 +1,20 @@
 //! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes
 //! from trying it.
 
-use crate::domain::value::outside::readable;
+use crate::domain::ledger::objects::{Diagnosis, DoctorCheck, KnownVerifier};
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Git, Repository};
 use crate::store::{Layout, Ledger};
 use crate::verifier::Verifiers;
 use crate::verifier::load::Verifier;
-use serde::Serialize;
 use std::path::Path;
 
 /// The oldest git whose `--attr-source` we rely on.
 pub const OLDEST_GIT: (u32, u32) = (2, 41);
 
-/// What `doctor` shows.
-#[derive(Debug, Serialize)]
-pub struct Diagnosis {
-    schema: &'static str,
-    /// True where nothing that a task needs is missing.
-    pub ok: bool,
-    pub checks: Vec<Check>,
-    /// The verifiers that a task started at HEAD would have, the built-in ones left out.
-    pub verifiers: Vec<KnownVerifier>,
-}
-
-/// A verifier of the repository.
-#[derive(Debug, Serialize)]
-pub struct KnownVerifier {
-    pub id: String,
-    /// The title in its manifest; `None` where the manifest gives none, or cannot be read.
-    pub title: Option<String>,
-    /// Why it cannot be used; `None` where it can.
-    pub problem: Option<String>,
-}
-
-/// One question and its answer.
-#[derive(Debug, Serialize)]
-pub struct Check {
-    pub id: &'static str,
-    /// Whether it is as needed.
-    pub ok: bool,
-    pub text: String,
-    /// How to get it; empty where nothing is missing.
-    pub remedy: String,
-}
-
-impl Check {
-    fn new(id: &'static str, answer: std::result::Result<String, (String, &str)>) -> Self {
-        match answer {
-            Ok(text) => Self { id, ok: true, text, remedy: String::new() },
-            Err((text, remedy)) => Self { id, ok: false, text, remedy: remedy.to_owned() },
-        }
-    }
-}
-
 /// Looks at the machine, and at the repository where there is one.
 pub fn diagnose(caller: &Caller) -> Diagnosis {
-    let mut checks = vec![Check::new("git", git_version(caller))];
+    let mut checks = vec![DoctorCheck::new("git", git_version(caller))];
     let mut verifiers = Vec::new();
     match Repository::discover(caller) {
         Ok(repository) => {
@@ -66,10 +24,10 @@ pub fn diagnose(caller: &Caller) -> Diagnosis {
         }
         Err(failure) => {
             let remedy = "run it inside a repository, or name one with -C, to have that looked at too";
-            checks.push(Check::new("repository", Err((failure.message().to_owned(), remedy))));
+            checks.push(DoctorCheck::new("repository", Err((failure.message().to_owned(), remedy))));
         }
     }
-    checks.push(Check::new(
+    checks.push(DoctorCheck::new(
         "sandbox",
         Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned()),
     ));
@@ -106,18 +64,23 @@ pub fn require_git(repository: &Repository) -> Result<()> {
         .remedy("Install a newer git; `doctor` says what else is missing.", ["git", "tender", "doctor"]))
 }
 
-fn in_repository(repository: &Repository, checks: &mut Vec<Check>) {
+fn in_repository(repository: &Repository, checks: &mut Vec<DoctorCheck>) {
     let place = repository.common_dir().display();
-    checks.push(Check::new("repository", Ok(format!("{place}, objects named by {:?}", repository.format()))));
+    checks.push(DoctorCheck::new(
+        "repository",
+        Ok(format!("{place}, objects named by {:?}", repository.format())),
+    ));
     match repository.top() {
         Ok(top) => {
-            checks.push(Check::new("worktree", Ok(top.display().to_string())));
-            checks.push(Check::new("exchange", exchange(top)));
+            checks.push(DoctorCheck::new("worktree", Ok(top.display().to_string())));
+            checks.push(DoctorCheck::new("exchange", exchange(top)));
         }
-        Err(failure) => checks
-            .push(Check::new("worktree", Err((failure.message().to_owned(), "use a clone that has files")))),
+        Err(failure) => checks.push(DoctorCheck::new(
+            "worktree",
+            Err((failure.message().to_owned(), "use a clone that has files")),
+        )),
     }
-    checks.push(Check::new("ledger", ledger(&Layout::new(repository.common_dir()))));
+    checks.push(DoctorCheck::new("ledger", ledger(&Layout::new(repository.common_dir()))));
 }
 
 fn list_verifiers(repository: &Repository) -> Result<Vec<KnownVerifier>> {
@@ -160,23 +123,5 @@ fn ledger(layout: &Layout) -> std::result::Result<String, (String, &'static str)
             Err(failure) => Err((failure.message().to_owned(), REMEDY)),
         },
         Err(failure) => Err((failure.message().to_owned(), REMEDY)),
-    }
-}
-
-impl Diagnosis {
-    pub fn text(&self) -> String {
-        let line = |check: &Check| {
-            let mark = if check.ok { "ok     " } else { "missing" };
-            let remedy =
-                if check.remedy.is_empty() { String::new() } else { format!("\n          {}", check.remedy) };
-            format!("{mark}  {}: {}{remedy}\n", check.id, check.text)
-        };
-        let verifier = |known: &KnownVerifier| {
-            let said = known.problem.as_ref().or(known.title.as_ref());
-            let said = said.map(|text| format!(": {}", readable(text))).unwrap_or_default();
-            let mark = if known.problem.is_none() { "ok     " } else { "unfit  " };
-            format!("{mark}  verifier {}{said}\n", known.id)
-        };
-        self.checks.iter().map(line).chain(self.verifiers.iter().map(verifier)).collect()
     }
 }

@@ -3,31 +3,14 @@
 
 use super::session::{TaskWrite, load};
 use super::{Session, submit};
+use crate::domain::ledger::objects::{Collection, KeptTask};
 use crate::domain::ledger::task::Record;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::Limits;
 use crate::git::{capture, keep, materialise, worktree};
 use crate::store::lock::LockGuard;
-use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
-
-/// What `gc` shows.
-#[derive(Debug, Serialize)]
-pub struct Collection {
-    schema: &'static str,
-    /// Tasks whose worktree and private files were removed.
-    pub removed: Vec<String>,
-    pub kept: Vec<KeptTask>,
-}
-
-/// A task whose files stay.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct KeptTask {
-    pub task_id: String,
-    pub reason: String,
-}
 
 pub fn gc(session: &Session) -> Result<Collection> {
     let mut collection = Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new() };
@@ -120,14 +103,5 @@ fn remove_private(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", folder, &e)),
         _ => Ok(()),
-    }
-}
-
-impl Collection {
-    pub fn text(&self) -> String {
-        let removed = self.removed.iter().map(|id| format!("removed {id}\n"));
-        let kept = self.kept.iter().map(|kept| format!("kept {}: {}\n", kept.task_id, kept.reason));
-        let text: String = removed.chain(kept).collect();
-        if text.is_empty() { "nothing to remove\n".to_owned() } else { text }
     }
 }

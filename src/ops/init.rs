@@ -3,6 +3,7 @@
 
 use super::Session;
 use crate::domain::contract::policy::DEFAULT_PROTECTED;
+use crate::domain::ledger::objects::Initialised;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_shared};
 use crate::verifier::shipped;
@@ -15,21 +16,6 @@ pub enum Layer {
     Committed,
     /// Under the git directory, the user's own.
     Private,
-}
-
-/// What `init` shows.
-#[derive(Debug, Serialize)]
-pub struct Initialised {
-    schema: &'static str,
-    /// `committed` or `private`.
-    pub layer: &'static str,
-    pub dir: String,
-    /// Files that were written, as paths from the top of the repository or of the git directory.
-    pub written: Vec<String>,
-    /// Files that were there and stay as they are.
-    pub kept: Vec<String>,
-    /// Verifiers that fit what was found.
-    pub verifiers: Vec<&'static str>,
 }
 
 /// Writes the configuration and the fitting verifiers.
@@ -108,27 +94,6 @@ fn config(top: &Path) -> Result<String> {
          # Verifiers that a change needs, by what it touches:\n\
          # require = [{{ verifier = \"cargo-test\", when = [\"src/**\"] }}]\n"
     ))
-}
-
-impl Initialised {
-    pub fn text(&self) -> String {
-        let mut out = format!("{} ({})\n", self.dir, self.layer);
-        for name in &self.written {
-            out.push_str(&format!("  wrote {name}\n"));
-        }
-        for name in &self.kept {
-            out.push_str(&format!("  kept  {name}\n"));
-        }
-        if self.verifiers.is_empty() {
-            out.push_str(
-                "  no tools were recognised; write verifiers of your own under verifiers/ID/verifier.toml\n",
-            );
-        }
-        if self.layer == "committed" && !self.written.is_empty() {
-            out.push_str("Commit it: only what the base commit holds counts.\n");
-        }
-        out
-    }
 }
 
 #[cfg(test)]

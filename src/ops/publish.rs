@@ -10,7 +10,6 @@ mod remote;
 
 use super::Session;
 use super::deliver::{Options, Write};
-use super::recover::Reconciled;
 use super::session::{RunningAction, TaskWrite};
 use crate::domain::change::patch::{Candidate, manifest_sha256};
 use crate::domain::contract::{Contract, DeliveryMode};
@@ -21,6 +20,7 @@ use crate::domain::delivery::publication::{
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::objects::Reconciled;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::{Opened, Record, TaskState};
 use crate::domain::value::digest::{ObjectId, Sha256};

@@ -10,50 +10,12 @@ use super::{Session, publish};
 use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::objects::{Reconciled, Recovery};
 use crate::domain::ledger::task::{Choice, Decision, Planned, Record, Word};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, Unfinished, run};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
-use serde::Serialize;
-
-/// What `recover` shows.
-#[derive(Debug, Serialize)]
-pub struct Recovery {
-    schema: &'static str,
-    /// Rows of the ledger; its whole chain was checked.
-    pub rows: u64,
-    /// One an action that was unfinished.
-    pub actions: Vec<Reconciled>,
-}
-
-/// An action that was unfinished.
-#[derive(Debug, Serialize)]
-pub struct Reconciled {
-    pub action: String,
-    pub task: Option<String>,
-    pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision`
-    /// where a person has to, `failed` where it could not be settled, or `busy` where it is still running.
-    pub outcome: &'static str,
-    /// Paths that the user edited meanwhile; they were kept.
-    pub kept: Vec<crate::domain::value::repo_path::RepoPath>,
-    pub notes: Vec<String>,
-}
-
-impl Reconciled {
-    /// Of an action that changed nothing, until something else is found. `last` is its last row.
-    pub fn new(last: &Entry) -> Self {
-        Self {
-            action: last.action.clone(),
-            task: last.task.clone(),
-            tool: last.tool.clone(),
-            outcome: "safe_to_retry",
-            kept: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
-}
 
 /// Brings everything unfinished to its end. Where that fails for one action the others are settled all the
 /// same, and the failure lists all.
@@ -397,31 +359,6 @@ fn finish(
         }
     }
     Ok(())
-}
-
-impl Recovery {
-    pub fn text(&self) -> String {
-        let mut out = format!("the ledger is whole: {} rows\n", self.rows);
-        if self.actions.is_empty() {
-            out.push_str("nothing was left unfinished\n");
-        }
-        for action in &self.actions {
-            let task = action.task.as_deref().unwrap_or("-");
-            out.push_str(&format!(
-                "{} of task {task} ({}): {}\n",
-                action.tool,
-                action.action,
-                action.outcome.replace('_', " ")
-            ));
-            for path in &action.kept {
-                out.push_str(&format!("  your later edit of {path} was kept\n"));
-            }
-            for note in &action.notes {
-                out.push_str(&format!("  {note}\n"));
-            }
-        }
-        out
-    }
 }
 
 #[cfg(test)]

@@ -66,27 +66,4 @@ impl Run {
     pub fn is_told_at(&self, row: &Row) -> bool {
         self.requirements.first() == Some(&row.id)
     }
-
-    /// Place and words of the first error in at most `most` lines, not yet made fit for a terminal; none
-    /// where no error was found.
-    pub fn error_lines(&self, most: usize) -> Vec<String> {
-        let Some(FirstErrorIn { error, .. }) = &self.first_error else { return Vec::new() };
-        let place = error.path.as_ref().map(|path| {
-            let numbers = [error.row, error.column].into_iter().map_while(|number| number);
-            numbers.fold(path.clone(), |place, number| format!("{place}:{number}"))
-        });
-        let words = error.text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
-        place.into_iter().chain(words).take(most).collect()
-    }
-}
-
-impl Log {
-    /// Its stream and size in words.
-    pub fn size(&self) -> String {
-        if self.truncated {
-            format!("{}, {} of {} bytes", self.stream, self.bytes, self.total_bytes)
-        } else {
-            format!("{}, {} bytes", self.stream, self.bytes)
-        }
-    }
 }

@@ -157,15 +157,6 @@ impl FindingObject {
             noted_at: noted.at.clone(),
         }
     }
-
-    /// As a line for people.
-    pub fn line(&self) -> String {
-        let rests = match self.verified {
-            true => format!("rests on {}", plain(&self.refs.join(", "), SHOWN)),
-            false => "unverified: it refers to nothing".to_owned(),
-        };
-        format!("{} ({rests})", plain(&self.text, SHOWN))
-    }
 }
 
 #[cfg(test)]

@@ -218,21 +218,6 @@ impl QuestionObject {
             hints,
         }
     }
-
-    /// As lines for people.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines =
-            vec![format!("question {}, in the worker's words: {}", self.id, plain(&self.text, SHOWN))];
-        for hint in &self.hints {
-            let (through, text) = (plain(&hint.through, SHOWN), plain(&hint.text, SHOWN));
-            lines.push(format!("  said through the client {through}, perhaps by a person: {text}"));
-        }
-        match &self.answer {
-            Some(answer) => lines.push(format!("  answered: {}", plain(&answer.text, SHOWN))),
-            None => lines.push("  not answered yet; the task waits for it".to_owned()),
-        }
-        lines
-    }
 }
 
 /// A wish for another contract with what became of it, in a report.
@@ -276,24 +261,6 @@ impl AmendmentObject {
             answered_at: decided.map(|decided| decided.at.clone()),
             version,
         }
-    }
-
-    /// As lines for people.
-    pub fn lines(&self) -> Vec<String> {
-        let said = match (self.answer.as_deref(), self.version) {
-            (_, Some(version)) => format!("agreed to: version {version} of the contract"),
-            (Some(_), None) => "refused".to_owned(),
-            (None, None) => "nobody has decided yet".to_owned(),
-        };
-        // Whole, field by field: what was cut off might be what matters.
-        let changes = self.change.as_object().into_iter().flatten();
-        let changes =
-            changes.map(|(field, new)| format!("  {field} -> {}", plain(&new.to_string(), usize::MAX)));
-        let mut lines = vec![format!("amendment {}, proposed by the worker", self.id)];
-        lines.extend(changes);
-        lines.push(format!("  its reason: {}", plain(&self.reason, SHOWN)));
-        lines.push(format!("  {said}"));
-        lines
     }
 }
 

@@ -1,0 +1,300 @@
+//! What commands show beside the report: one plain object a command.
+
+use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::task::{Seal, TaskState};
+use crate::domain::proof::evidence::Evidence;
+use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+/// What `demo` shows.
+#[derive(Debug, Serialize)]
+pub struct Demo {
+    pub schema: &'static str,
+    pub repository: String,
+    /// One a step: the command and what came of it.
+    pub steps: Vec<DemoStep>,
+}
+
+/// One step of the walk.
+#[derive(Debug, Serialize)]
+pub struct DemoStep {
+    /// The command that does the same.
+    pub command: String,
+    pub outcome: String,
+}
+
+/// What `init` shows.
+#[derive(Debug, Serialize)]
+pub struct Initialised {
+    pub schema: &'static str,
+    /// `committed` or `private`.
+    pub layer: &'static str,
+    pub dir: String,
+    /// Files that were written, as paths from the top of the repository or of the git directory.
+    pub written: Vec<String>,
+    /// Files that were there and stay as they are.
+    pub kept: Vec<String>,
+    /// Verifiers that fit what was found.
+    pub verifiers: Vec<&'static str>,
+}
+
+/// What `answer` shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    pub schema: &'static str,
+    pub task_id: String,
+    pub state: TaskState,
+    /// `question`, `amendment` or `decision`.
+    pub kind: &'static str,
+    /// The action that was answered to.
+    pub action: String,
+    pub answer: String,
+    /// Of a decision `succeeded` or `safe_to_retry`, of an amendment `amended` or `refused`, of a question
+    /// `answered`.
+    pub outcome: &'static str,
+    /// The contract that is in force now.
+    pub contract: Seal,
+    /// What the policy took away of an amendment, and what became of the candidate, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// What `cancel` shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    pub schema: &'static str,
+    pub task_id: String,
+    pub state: &'static str,
+    /// Its worktree, with whatever is in it.
+    pub worktree: String,
+    /// What may still happen although it was cancelled, one sentence each.
+    pub effects: Vec<String>,
+    /// Tasks that were parts of it, and were cancelled with it.
+    pub parts: Vec<String>,
+}
+
+/// What `gc` shows.
+#[derive(Debug, Serialize)]
+pub struct Collection {
+    pub schema: &'static str,
+    /// Tasks whose worktree and private files were removed.
+    pub removed: Vec<String>,
+    pub kept: Vec<KeptTask>,
+}
+
+/// A task whose files stay.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptTask {
+    pub task_id: String,
+    pub reason: String,
+}
+
+/// What `doctor` shows.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    pub schema: &'static str,
+    /// True where nothing that a task needs is missing.
+    pub ok: bool,
+    pub checks: Vec<DoctorCheck>,
+    /// The verifiers that a task started at HEAD would have, the built-in ones left out.
+    pub verifiers: Vec<KnownVerifier>,
+}
+
+/// A verifier of the repository.
+#[derive(Debug, Serialize)]
+pub struct KnownVerifier {
+    pub id: String,
+    /// The title in its manifest; `None` where the manifest gives none, or cannot be read.
+    pub title: Option<String>,
+    /// Why it cannot be used; `None` where it can.
+    pub problem: Option<String>,
+}
+
+/// One question and its answer.
+#[derive(Debug, Serialize)]
+pub struct DoctorCheck {
+    pub id: &'static str,
+    /// Whether it is as needed.
+    pub ok: bool,
+    pub text: String,
+    /// How to get it; empty where nothing is missing.
+    pub remedy: String,
+}
+
+impl DoctorCheck {
+    pub fn new(id: &'static str, answer: Result<String, (String, &str)>) -> Self {
+        match answer {
+            Ok(text) => Self { id, ok: true, text, remedy: String::new() },
+            Err((text, remedy)) => Self { id, ok: false, text, remedy: remedy.to_owned() },
+        }
+    }
+}
+
+/// What `recover` shows.
+#[derive(Debug, Serialize)]
+pub struct Recovery {
+    pub schema: &'static str,
+    /// Rows of the ledger; its whole chain was checked.
+    pub rows: u64,
+    /// One an action that was unfinished.
+    pub actions: Vec<Reconciled>,
+}
+
+/// An action that was unfinished.
+#[derive(Debug, Serialize)]
+pub struct Reconciled {
+    pub action: String,
+    pub task: Option<String>,
+    pub tool: String,
+    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision`
+    /// where a person has to, `failed` where it could not be settled, or `busy` where it is still running.
+    pub outcome: &'static str,
+    /// Paths that the user edited meanwhile; they were kept.
+    pub kept: Vec<RepoPath>,
+    pub notes: Vec<String>,
+}
+
+impl Reconciled {
+    /// Of an action that changed nothing, until something else is found. `last` is its last row.
+    pub fn new(last: &Entry) -> Self {
+        Self {
+            action: last.action.clone(),
+            task: last.task.clone(),
+            tool: last.tool.clone(),
+            outcome: "safe_to_retry",
+            kept: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The tasks of a repository.
+#[derive(Debug, Serialize)]
+pub struct TaskList {
+    pub schema: &'static str,
+    /// One a task, in the order in which they were opened.
+    pub tasks: Vec<TaskListRow>,
+    /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<UnfinishedRow>,
+}
+
+/// One task in the list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskListRow {
+    pub task_id: String,
+    pub state: TaskState,
+    pub worktree: String,
+    /// What its worktree and private files take, in bytes.
+    pub bytes: u64,
+}
+
+/// An action without an end.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnfinishedRow {
+    pub action: String,
+    pub task: Option<String>,
+    pub tool: String,
+}
+
+/// The thing that a reference names.
+#[derive(Debug, Serialize)]
+#[serde(tag = "schema")]
+pub enum Referenced {
+    #[serde(rename = "git-tender/action/v1")]
+    Action { action: String, entries: Vec<Entry> },
+    /// A stored blob: a record, a log, a patch.
+    #[serde(rename = "git-tender/blob/v1")]
+    Blob {
+        /// `sha256:…`
+        #[serde(rename = "ref")]
+        reference: String,
+        bytes: usize,
+        /// Its text, where it is UTF-8.
+        text: Option<String>,
+        /// Its bytes in base64, where it is not.
+        base64: Option<String>,
+    },
+}
+
+impl Referenced {
+    /// The bytes of a blob; `None` for an action.
+    pub fn raw(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Blob { text: Some(text), .. } => Some(text.clone().into_bytes()),
+            Self::Blob { base64: Some(code), .. } => STANDARD.decode(code).ok(),
+            _ => None,
+        }
+    }
+
+    /// A stored blob under the reference that named it.
+    pub fn blob(reference: &str, bytes: Vec<u8>) -> Self {
+        let length = bytes.len();
+        let (text, base64) = text_or_base64(bytes);
+        let digest = reference.trim_start_matches("sha256:");
+        Self::Blob { reference: format!("sha256:{digest}"), bytes: length, text, base64 }
+    }
+}
+
+fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(e) => (None, Some(STANDARD.encode(e.into_bytes()))),
+    }
+}
+
+/// The patch of a candidate, as `diff` shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateDiff {
+    pub schema: &'static str,
+    pub task_id: String,
+    pub candidate: u32,
+    pub sha256: Sha256,
+    /// The text, where it is UTF-8.
+    pub text: Option<String>,
+    /// Its bytes in base64, where it is not.
+    pub base64: Option<String>,
+    #[serde(skip)]
+    pub patch: Vec<u8>,
+}
+
+impl CandidateDiff {
+    pub fn new(task: &str, candidate: u32, sha256: Sha256, patch: Vec<u8>) -> Self {
+        let (text, base64) = text_or_base64(patch.clone());
+        Self {
+            schema: "git-tender/diff/v1",
+            task_id: task.to_owned(),
+            candidate,
+            sha256,
+            text,
+            base64,
+            patch,
+        }
+    }
+}
+
+/// A record of evidence with the logs that it names.
+#[derive(Debug)]
+pub struct EvidenceWithLogs {
+    pub evidence: Evidence,
+    /// Per log its name (`stdout` or `stderr`) and what the verifier wrote.
+    pub logs: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// The pages that were written.
+#[derive(Debug, Serialize)]
+pub struct ManualPages {
+    pub schema: &'static str,
+    /// Where.
+    pub dir: String,
+    /// Their file names.
+    pub pages: Vec<String>,
+}

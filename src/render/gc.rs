@@ -1,0 +1,10 @@
+//! What `gc` removed and kept.
+
+use crate::domain::ledger::objects::Collection;
+
+pub fn gc_text(collection: &Collection) -> String {
+    let removed = collection.removed.iter().map(|id| format!("removed {id}\n"));
+    let kept = collection.kept.iter().map(|kept| format!("kept {}: {}\n", kept.task_id, kept.reason));
+    let text: String = removed.chain(kept).collect();
+    if text.is_empty() { "nothing to remove\n".to_owned() } else { text }
+}

@@ -1,0 +1,26 @@
+//! What recovery found and did.
+
+use crate::domain::ledger::objects::Recovery;
+
+pub fn recovery_text(recovery: &Recovery) -> String {
+    let mut out = format!("the ledger is whole: {} rows\n", recovery.rows);
+    if recovery.actions.is_empty() {
+        out.push_str("nothing was left unfinished\n");
+    }
+    for action in &recovery.actions {
+        let task = action.task.as_deref().unwrap_or("-");
+        out.push_str(&format!(
+            "{} of task {task} ({}): {}\n",
+            action.tool,
+            action.action,
+            action.outcome.replace('_', " ")
+        ));
+        for path in &action.kept {
+            out.push_str(&format!("  your later edit of {path} was kept\n"));
+        }
+        for note in &action.notes {
+            out.push_str(&format!("  {note}\n"));
+        }
+    }
+    out
+}

@@ -1,0 +1,34 @@
+//! The tasks of a repository.
+
+use super::style::word;
+use crate::domain::ledger::objects::{TaskList, UnfinishedRow};
+use std::fmt::Write;
+
+pub fn status_text(status: &TaskList) -> String {
+    let mut out = String::new();
+    if status.tasks.is_empty() {
+        out.push_str("no tasks; begin with `git tender start`, or look at `git tender demo`\n");
+    }
+    for task in &status.tasks {
+        let place = if task.bytes == 0 { "(removed)" } else { task.worktree.as_str() };
+        let _ = writeln!(
+            out,
+            "{:<20} {:<20} {:>9} KiB  {place}",
+            task.task_id,
+            word(&task.state),
+            task.bytes.div_ceil(1024)
+        );
+    }
+    for left in &status.unfinished {
+        let _ = writeln!(out, "{}", unfinished_line(left));
+    }
+    out
+}
+
+pub fn unfinished_line(left: &UnfinishedRow) -> String {
+    let (tool, action) = (&left.tool, &left.action);
+    let task = left.task.as_deref().unwrap_or("-");
+    format!(
+        "unfinished: {tool} of {task} ({action}); where it was cut off, `git tender recover` brings it to an end"
+    )
+}

@@ -1,0 +1,64 @@
+//! A task that was opened.
+
+use super::style::{BOLD, OPEN, SHOWN, short, styled, word};
+use crate::domain::contract::Kind;
+use crate::domain::ledger::report::TaskObject;
+use crate::domain::ledger::task::TaskState;
+use crate::domain::value::repo_path::RepoPath;
+use std::fmt::Write;
+
+pub fn task_text(task: &TaskObject) -> String {
+    let mut out = format!("task {} is {}\n", styled(BOLD, &task.task_id), word(&task.state));
+    let base = short(task.base.commit.as_str());
+    let live = if task.base.live { " with your uncommitted work" } else { "" };
+    let _ = writeln!(out, "  base      {base}{live}");
+    let _ = writeln!(out, "  worktree  {}", task.worktree);
+    let _ = writeln!(
+        out,
+        "  contract  version {}, sha256 {}",
+        task.contract.version,
+        short(&task.contract.sha256.to_string())
+    );
+    for line in &task.narrowed {
+        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed:"));
+    }
+    for id in &task.manual {
+        let _ = writeln!(
+            out,
+            "  {} {id} has no verifier here; a person has to attest it",
+            styled(OPEN, "manual:")
+        );
+    }
+    for (what, paths) in [
+        ("uncommitted work", &task.lacks.dirty),
+        ("ignored files", &task.lacks.ignored),
+        ("submodules", &task.lacks.submodules),
+        ("LFS content", &task.lacks.lfs),
+    ] {
+        if !paths.is_empty() {
+            let _ = writeln!(out, "  the worktree lacks {what}: {}", path_list(paths));
+        }
+    }
+    for note in &task.notes {
+        let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
+    }
+    if task.state == TaskState::Open {
+        let _ = writeln!(
+            out,
+            "  next      {}, then: git tender ship {}",
+            if task.kind == Kind::Explore.as_str() {
+                format!("let a worker explore over git tender mcp {}", task.task_id)
+            } else {
+                "make the change in the worktree".to_owned()
+            },
+            task.task_id
+        );
+    }
+    out
+}
+
+fn path_list(paths: &[RepoPath]) -> String {
+    let shown: Vec<String> = paths.iter().take(SHOWN).map(ToString::to_string).collect();
+    let rest = paths.len().saturating_sub(SHOWN);
+    if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
+}
