@@ -1,7 +1,8 @@
 //! Whole processes against their peers: the same work on the same repository in the same run, in turn.
 //!
-//! `cargo bench` prints one line a case: the medians of both and their ratio. Times depend on the machine; the ratio is what to quote.
-//! `BENCH_RUNS` sets the number of counted runs (5), `BENCH_LARGE` the size of the large repository (100000 files; 0 leaves it out).
+//! `cargo bench` prints one line a case: the medians of both and their ratio. Times depend on the machine;
+//! the ratio is what to quote. `BENCH_RUNS` sets the number of counted runs (5), `BENCH_LARGE` the size of
+//! the large repository (100000 files; 0 leaves it out).
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench runs programs and makes files of its own")]
@@ -211,7 +212,8 @@ impl Worker {
     }
 }
 
-/// A worker's patch of one file, as the next of `before` calls, against the same patch by a process that keeps no account of it.
+/// A worker's patch of one file, as the next of `before` calls, against the same patch by a process that
+/// keeps no account of it.
 fn call(files: usize, before: usize, runs: usize) {
     let lab = Lab::new(files);
     let patch = lab.patch(1);

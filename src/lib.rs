@@ -19,8 +19,8 @@
 //! - [`store`]: what is kept under `.git/tender/`. Begin with [`store::ledger`], [`store::layout`].
 //! - [`process`]: starting programs other than git. Begin with [`process::launch`].
 //! - [`domain`]: everything that is decided, as pure functions over values. Begin with [`domain::contract`],
-//!   [`domain::patch`], [`domain::evidence`], [`domain::verdict`], [`domain::delivery`],
-//!   [`domain::recovery`].
+//!   [`domain::change::patch`], [`domain::proof::evidence`], [`domain::proof::judge`], [`domain::delivery`],
+//!   [`domain::delivery::recovery`].
 //! - [`error`]: the one failure type, and the table from code to exit code. Begin with [`error::Failure`].
 //!
 //! Beside `src/`: `verifiers/` is embedded by [`verifier::shipped`]; `tests/it/` drives the built program
@@ -41,25 +41,25 @@
 //!
 //! # The life of one task
 //!
-//! 1. `open` ([`ops::open`]): [`domain::contract`] parses and seals the document, [`domain::policy`] narrows
-//!    it, [`git::worktree`] makes the folder to work in.
+//! 1. `open` ([`ops::open`]): [`domain::contract`] parses and seals the document,
+//!    [`domain::contract::policy`] narrows it, [`git::worktree`] makes the folder to work in.
 //! 2. Someone works there. Either we are not asked and run nothing; or a worker comes over [`mcp`], and every
 //!    call of it goes through [`ops::gate`]: parsed and authorized on what is really there ([`tools`]),
-//!    charged ([`domain::budget`]), journaled ([`domain::call`]), and only then carried out.
+//!    charged ([`domain::ledger::charges`]), journaled ([`domain::worker::call`]), and only then carried out.
 //! 3. `submit` ([`ops::submit`]): [`git::capture`] (or [`git::patch_intake`], for a patch) makes a tree,
 //!    [`git::limits`] holds it to the scope,
-//! 4. and [`git::bound`] writes the patch with its manifest ([`domain::patch`]): a candidate, which never
-//!    changes again.
+//! 4. and [`git::bound`] writes the patch with its manifest ([`domain::change::patch`]): a candidate, which
+//!    never changes again.
 //! 5. `verify` ([`ops::verify`]): [`verifier::observe()`] works out per requirement which key a record must
 //!    have; what no record has is run in a [`git::slot`], and each run becomes a record
-//!    ([`domain::evidence`]) in the ledger.
-//! 6. [`domain::verdict`] reads records and keys and says what is shown. It is asked again each time; no
+//!    ([`domain::proof::evidence`]) in the ledger.
+//! 6. [`domain::proof::judge`] reads records and keys and says what is shown. It is asked again each time; no
 //!    verdict is stored.
 //! 7. `deliver` ([`ops::deliver`]): the verdicts have to be passes ([`domain::delivery::Clearance`]),
 //!    [`git::live`] looks at each touched path,
 //! 8. [`domain::delivery::plan`] compares: a plan for all paths, or conflicts and nothing happens.
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in
-//!    between, [`ops::recover`] asks [`domain::recovery`] which way to go.
+//!    between, [`ops::recover`] asks [`domain::delivery::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery
 //!     backwards; `gc` tidies up.
 //!
@@ -68,14 +68,14 @@
 //!
 //! Where the contract says `branch` or `push`, [`ops::publish`] takes the place of the steps from 7's look
 //! on: [`git::branch`] makes a commit, and a ref is moved here or on a remote ([`git::push`]), from what
-//! [`domain::publication`] says it has to be.
+//! [`domain::delivery::publication`] says it has to be.
 //!
 //! Beside that: what a task may use is looked up and reserved in `ops::budget` by the rules of
-//! [`domain::budget`]; what changes around it is seen by [`git::tripwire`]; who is asked to stop sees that in
-//! [`store::claim`].
+//! [`domain::ledger::charges`]; what changes around it is seen by [`git::tripwire`]; who is asked to stop
+//! sees that in [`store::claim`].
 //!
-//! Each step is an action ([`domain::action`]) whose states stand in the ledger, so that [`domain::task`] can
-//! tell a task's state by folding its rows.
+//! Each step is an action ([`domain::ledger::action`]) whose states stand in the ledger, so that
+//! [`domain::ledger::task`] can tell a task's state by folding its rows.
 
 mod cli;
 mod domain;

@@ -51,11 +51,6 @@ const ARROW_EXCEPTIONS: &[(&str, &str, &str)] = &[
         "git",
         "whether a call without a terminal counts stands in the repository's own git config",
     ),
-    (
-        "domain/proof/run.rs",
-        "verifier",
-        "the kinds of an error in a log are still declared where logs are read",
-    ),
     ("cli/manual.rs", "store", "man pages and completions are written by the one writer of shared files"),
 ];
 

@@ -9,10 +9,9 @@ use super::output::{self, Format, Progress, show};
 use super::{is_homeless, session};
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
-use crate::mcp;
 use crate::ops::{self, Session};
-use crate::render;
 use crate::render::agent::{Client, Snippet};
+use crate::{mcp, render};
 use std::io::Read;
 use std::path::Path;
 

@@ -9,16 +9,19 @@ pub mod amendment;
 pub mod budget;
 mod check;
 pub mod clause;
+mod draft;
 pub mod family;
+pub mod hook;
 mod later;
 mod parse;
 pub mod policy;
+pub mod terms;
 
 pub(super) use later::network;
 
 use crate::domain::contract::budget::Amounts;
 
-use crate::domain::delivery::publication::Terms;
+use crate::domain::contract::terms::Terms;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;

@@ -7,9 +7,11 @@
 //! from a receipt, to undo it).
 
 pub mod conflict;
+pub mod decision;
 pub mod index;
 mod note;
 pub mod publication;
+pub mod publishing;
 pub mod receipt;
 pub mod recovery;
 use crate::domain::change::patch::{Change, manifest_sha256};

@@ -1,11 +1,14 @@
-//! What happened: rows, what they hold, the states that actions and tasks come to, and the report of it.
+//! What happened: rows and what they hold, the task that they are folded to, and the report of it.
 
 pub mod action;
 pub mod brief;
-pub mod decision;
-mod effects;
+pub mod calls;
+pub mod charges;
 pub mod entry;
+pub mod inquiries;
 pub mod objects;
 pub mod record;
+pub mod repetition;
 pub mod report;
+pub mod risk;
 pub mod task;

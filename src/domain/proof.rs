@@ -1,7 +1,7 @@
-//! What is shown: evidence as it was recorded, the verdicts that come of it, and what else to know.
+//! What is shown: evidence as it was recorded, the verdicts that follow from it, and what changed around it.
 
 pub mod evidence;
-pub mod risk;
+pub mod judge;
 pub mod run;
 pub mod tripwire;
 pub mod verdict;

@@ -1,7 +1,5 @@
-//! What a worker asked for and was told: calls, repetition of them, findings, questions, hooks.
+//! What a worker did and asked for: calls, findings, questions.
 
 pub mod call;
 pub mod finding;
-pub mod hook;
 pub mod inquiry;
-pub mod repetition;

@@ -6,7 +6,7 @@
 
 use super::objects::Quarantine;
 use super::repository::Repository;
-use crate::domain::delivery::publication::ref_component;
+use crate::domain::contract::terms::ref_component;
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result};
 

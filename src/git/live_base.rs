@@ -9,7 +9,7 @@ use super::convert::Conversions;
 use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree::{self, TreeFile};
-use crate::domain::ledger::task::Lacks;
+use crate::domain::ledger::record::Lacks;
 use crate::domain::value::digest::{Mode, ObjectId};
 use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};

@@ -3,7 +3,7 @@
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::IndexState;
-use crate::domain::ledger::task::IndexDifference;
+use crate::domain::ledger::record::IndexDifference;
 use crate::domain::value::digest::{Mode, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};

@@ -7,7 +7,8 @@
 use super::messages::Called;
 use super::wire::InputEnd;
 use super::{answers, elicit};
-use crate::domain::worker::inquiry::{Hint, HintObject};
+use crate::domain::ledger::inquiries::HintObject;
+use crate::domain::worker::inquiry::Hint;
 use crate::error::Failure;
 use crate::ops::gate::Answer;
 use rmcp::ServerHandler;

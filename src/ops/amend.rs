@@ -7,10 +7,11 @@
 use super::session::{TaskWrite, load, redacted};
 use super::{budget, open, publish, verify};
 use crate::domain::change::patch::Candidate;
-use crate::domain::contract::amendment::{Amended, Proposal};
+use crate::domain::contract::amendment::Proposal;
 use crate::domain::contract::budget::Limits as Budget;
 use crate::domain::contract::{Contract, family};
-use crate::domain::ledger::task::{Opened, Record, Recorded, Seal};
+use crate::domain::ledger::entry::Recorded;
+use crate::domain::ledger::record::{Amended, Opened, Record, Seal};
 use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::{Limits, violations};

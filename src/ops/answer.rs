@@ -5,8 +5,11 @@
 use super::session::{TaskWrite, redacted, unconfirmed};
 use super::{Session, amend, hooks, recover};
 use crate::domain::contract::amendment::Proposal;
+use crate::domain::delivery::decision::Word;
+use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::objects::Answered;
-use crate::domain::ledger::task::{Record, Recorded, Unfinished, Word};
+use crate::domain::ledger::record::Record;
+use crate::domain::ledger::task::Unfinished;
 use crate::domain::value::outside::{accept, plain};
 use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};

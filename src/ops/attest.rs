@@ -2,8 +2,8 @@
 
 use super::session::{RunningAction, unconfirmed};
 use super::{Session, report, runs, verify};
+use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::VerificationObject;
-use crate::domain::ledger::task::Record;
 use crate::domain::proof::evidence;
 use crate::domain::proof::evidence::{Evidence, Observation, Observed, Source};
 use crate::domain::proof::verdict::Verdict;

@@ -7,11 +7,14 @@
 
 use super::session::{RunningAction, TaskWrite, load, milliseconds};
 use super::{Session, report};
-use crate::domain::contract::budget::{Cost, Member, Reservation, Spent, Standing, standing};
+use crate::domain::contract::budget::{Cost, Reservation};
 use crate::domain::ledger::action::Actor;
+use crate::domain::ledger::charges::{Member, Spent, Standing, standing};
+use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::word;
-use crate::domain::ledger::task::{Record, TaskView, candidate_state};
-use crate::domain::proof::verdict::{NEVER_RUN, Row, Verdict};
+use crate::domain::ledger::task::{TaskView, candidate_state};
+use crate::domain::proof::judge::NEVER_RUN;
+use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
 use crate::store::lock::{LockGuard, PATIENCE};

@@ -7,7 +7,8 @@
 use super::session::TaskWrite;
 use super::{Session, budget, hooks};
 use crate::domain::ledger::objects::Cancelled;
-use crate::domain::ledger::task::{Record, TaskView};
+use crate::domain::ledger::record::Record;
+use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Result};
 use serde_json::json;
 

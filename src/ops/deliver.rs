@@ -8,8 +8,9 @@ use super::{Session, budget, explore, hooks, publish, recover, report, runs, tri
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Clearance, Conflict};
+use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::DeliveryObject;
-use crate::domain::ledger::task::{Record, TaskState};
+use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::verdict::Row;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;

@@ -9,7 +9,7 @@ use super::journal::Moving;
 use super::session::RunningAction;
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::Outcome;
-use crate::domain::ledger::task::Record;
+use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Called, Effect, Seen};

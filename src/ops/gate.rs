@@ -18,12 +18,15 @@ pub(super) use reference::require_own;
 
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds, redacted};
 use super::{budget, hooks, inquiry};
-use crate::domain::contract::budget::{Cost, Key, Spent, Standing};
+use crate::domain::contract::budget::{Cost, Key};
+use crate::domain::ledger::charges::{Spent, Standing};
+use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
-use crate::domain::worker::call::{Arrived, Called, Origin};
-use crate::domain::worker::inquiry::{Hint, HintObject};
+use crate::domain::value::outside::Origin;
+use crate::domain::worker::call::{Arrived, Called};
+use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
 use crate::tools::{ALWAYS, Call, Spec, specs};

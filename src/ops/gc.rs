@@ -4,7 +4,7 @@
 use super::session::{TaskWrite, load};
 use super::{Session, submit};
 use crate::domain::ledger::objects::{Collection, KeptTask};
-use crate::domain::ledger::task::Record;
+use crate::domain::ledger::record::Record;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::Limits;
 use crate::git::{capture, keep, materialise, worktree};

@@ -7,10 +7,11 @@
 //! counts, never contents, and whatever becomes of it changes nothing.
 
 use super::session::{Session, TaskWrite, load, milliseconds, secrets};
-use crate::domain::ledger::task::{Opened, TaskView};
+use crate::domain::contract::hook::{Hook, Kind, Layer, Moment};
+use crate::domain::ledger::record::Opened;
+use crate::domain::ledger::task::TaskView;
 use crate::domain::value::outside::plain;
 use crate::domain::value::repo_path::RepoPath;
-use crate::domain::worker::hook::{Hook, Kind, Layer, Moment};
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::Cursor;
 use crate::git::{tree, worktree};
@@ -105,7 +106,7 @@ fn counts(session: &Session, task: &str) -> Option<(TaskView, Value)> {
     let told = json!({
         "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state(&[]),
         "candidates": view.candidates.len(), "runs": view.evidence.len(), "findings": view.findings.len(), "paths": paths,
-        "budget": view.standing.as_ref().map(crate::domain::contract::budget::Standing::object),
+        "budget": view.standing.as_ref().map(crate::domain::ledger::charges::Standing::object),
     });
     Some((view, told))
 }

@@ -3,9 +3,10 @@
 //! nothing.
 
 use super::session::{TaskWrite, redacted};
+use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
 use crate::domain::value::outside::accept;
-use crate::domain::worker::inquiry::{Hint, HintObject, LONGEST_ANSWER, Question};
+use crate::domain::worker::inquiry::{Hint, LONGEST_ANSWER, Question};
 use crate::error::Result;
 use serde_json::json;
 

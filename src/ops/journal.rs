@@ -2,7 +2,7 @@
 //! worktree are notes of the action that it belongs to.
 
 use super::session::RunningAction;
-use crate::domain::ledger::task::{Planned, Record};
+use crate::domain::ledger::record::{Planned, Record};
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Failure, Result};
 use crate::git::apply::{self, Journal};

@@ -7,7 +7,7 @@ use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
-use crate::domain::ledger::task::{IndexDifference, Opened};
+use crate::domain::ledger::record::{IndexDifference, Opened};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};

@@ -2,12 +2,13 @@
 
 use super::session::{Progress, RunningAction, load};
 use super::{Session, doctor, recover, tripwire};
+use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective};
 use crate::domain::contract::{Base, Contract, Kind, family};
+use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
-use crate::domain::ledger::task::{BaseState, Home, Opened, Record, Seal, TaskState, TaskView};
+use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::value::digest::Sha256;
-use crate::domain::worker::hook::{Hook, Layer};
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;

@@ -12,17 +12,18 @@ use super::Session;
 use super::deliver::{Options, Write};
 use super::session::{RunningAction, TaskWrite};
 use crate::domain::change::patch::{Candidate, manifest_sha256};
+use crate::domain::contract::terms::{default_branch, message_of_goal};
 use crate::domain::contract::{Contract, DeliveryMode};
 use crate::domain::delivery::Clearance;
-use crate::domain::delivery::publication::{
-    CommitPlan, Identity, Publication, Publishing, Standing, default_branch, message_of_goal,
-};
+use crate::domain::delivery::publication::{CommitPlan, Identity, Publication, Standing};
+use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::Reconciled;
+use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::DeliveryObject;
-use crate::domain::ledger::task::{Opened, Record, TaskState};
+use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
 use crate::git::push::Target;

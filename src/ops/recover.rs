@@ -7,11 +7,12 @@
 use super::journal::{Facts, LedgerJournal};
 use super::session::{RunningAction, load};
 use super::{Session, publish};
+use crate::domain::delivery::decision::{Choice, Decision, Word};
 use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::{Reconciled, Recovery};
-use crate::domain::ledger::task::{Choice, Decision, Planned, Record, Word};
+use crate::domain::ledger::record::{Planned, Record};
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, Unfinished, run};
 use crate::store::Ledger;

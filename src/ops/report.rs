@@ -8,14 +8,18 @@ pub use brief::{brief, brief_of_view};
 use super::session::load;
 use super::{Session, runs};
 use crate::domain::contract::clause::{Permission, clauses};
+use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::objects::{
     CandidateDiff, EvidenceWithLogs, Referenced, TaskList, TaskListRow, UnfinishedRow,
 };
-use crate::domain::ledger::report::{Known, Report};
-use crate::domain::ledger::task::{Opened, Record, Recorded, TaskView};
+use crate::domain::ledger::record::{Opened, Record};
+use crate::domain::ledger::report::Report;
+use crate::domain::ledger::risk::Known;
+use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::{Evidence, InputFile, Listing, Observation};
-use crate::domain::proof::verdict;
-use crate::domain::proof::verdict::{FORBIDDEN, Row, Strength, Verdict};
+use crate::domain::proof::judge;
+use crate::domain::proof::judge::FORBIDDEN;
+use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use crate::store::{Blobs, Ledger};
@@ -64,11 +68,11 @@ pub fn rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> 
 
 /// The rows that an observation and the evidence give.
 pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
-    verdict::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
+    judge::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
 }
 
 /// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
-pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<verdict::Record> {
+pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<judge::Record> {
     let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
     ordered.sort_by_key(|e| e.seq);
     ordered.into_iter().map(|e| (e.value.digest(), e.value.clone())).collect()

@@ -4,8 +4,8 @@
 use super::session::{TaskWrite, unconfirmed};
 use super::{Session, open};
 use crate::domain::contract::budget::{Addition, Amounts, Key};
+use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::TaskObject;
-use crate::domain::ledger::task::Record;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 

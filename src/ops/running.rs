@@ -3,9 +3,10 @@
 
 use super::session::Session;
 use crate::domain::contract::budget::Cost;
+use crate::domain::delivery::decision::Decision;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::task::{Decision, Record};
+use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
 use crate::process::Secrets;

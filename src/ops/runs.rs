@@ -1,15 +1,14 @@
 //! The runs that rows rest on and that are no pass: how each ended, its first error, and its logs.
 
-use crate::domain::ledger::task::Recorded;
+use crate::domain::ledger::entry::Recorded;
 use crate::domain::proof::evidence::{Attempt, Evidence, shown};
-use crate::domain::proof::run::{FirstErrorIn, Log, Run};
+use crate::domain::proof::run::{FirstErrorIn, Kind, Log, Run};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::Sha256;
-use crate::domain::worker::call::Origin;
+use crate::domain::value::outside::Origin;
 use crate::error::Failure;
 use crate::store::Blobs;
 use crate::verifier::logs;
-use crate::verifier::logs::Kind;
 use serde_json::{Map, Value, json};
 
 /// The most findings of a run.
@@ -108,7 +107,7 @@ fn first_error(logs: &[(Vec<u8>, Log)]) -> Option<FirstErrorIn> {
     });
     let streams: Vec<FirstErrorIn> = found.collect();
     let rank = |(at, found): &(usize, FirstErrorIn)| match found.error.kind {
-        Kind::Tail if found.error.speaks_of_failure() => (2, *at),
+        Kind::Tail if logs::speaks_of_failure(&found.error) => (2, *at),
         // The streams stand in reverse.
         Kind::Tail => (3, usize::MAX - at),
         Kind::Plain => (1, *at),

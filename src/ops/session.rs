@@ -4,7 +4,8 @@
 //! the task's lock and reconciles first what a crash left unfinished.
 
 use crate::domain::ledger::action::Actor;
-use crate::domain::ledger::task::{Record, TaskView};
+use crate::domain::ledger::record::Record;
+use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::materialise::Held;

@@ -5,7 +5,7 @@
 use super::Session;
 use super::live::home;
 use super::session::TaskWrite;
-use crate::domain::ledger::task::{Opened, Record};
+use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::tripwire::{Sight, Tripped, changes};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};

@@ -7,12 +7,13 @@ use super::{Session, report, runs, tripwire};
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
+use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::{Explanation, VerificationObject};
-use crate::domain::ledger::task::Record;
 use crate::domain::proof::evidence::Observation;
+use crate::domain::proof::judge;
+use crate::domain::proof::judge::{Job, NOT_COMMITTED};
 use crate::domain::proof::run::Run;
-use crate::domain::proof::verdict;
-use crate::domain::proof::verdict::{Job, NOT_COMMITTED, Row, Verdict};
+use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree;
@@ -112,7 +113,7 @@ fn complete(
     let session = task.session;
     let mut made = Vec::new();
     let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
-    let jobs: Vec<Job> = verdict::missing(observation, &before)
+    let jobs: Vec<Job> = judge::missing(observation, &before)
         .into_iter()
         .filter(|job| wanted(observation, job, options.only))
         .collect();
@@ -128,7 +129,7 @@ fn complete(
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let mut rows = report::judge(&session.blobs(), observation, &evidence);
     budget::explain(&task.view, &mut rows);
-    verdict::mark_reused(&mut rows, &made);
+    judge::mark_reused(&mut rows, &made);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
     let mut object = object(&task.view.id, observation.candidate, rows, runs);
     if options.explain == Explain::Yes {

@@ -1,8 +1,9 @@
 //! The words of a worker: its questions, wishes and findings, marked as its own.
 
+use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
+use crate::domain::ledger::report::FindingObject;
 use crate::domain::value::outside::plain;
-use crate::domain::worker::finding::FindingObject;
-use crate::domain::worker::inquiry::{AmendmentObject, QuestionObject, SHOWN};
+use crate::domain::worker::inquiry::SHOWN;
 
 pub(super) fn question_lines(question: &QuestionObject) -> Vec<String> {
     let mut lines =

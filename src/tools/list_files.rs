@@ -2,8 +2,8 @@
 //! names.
 
 use super::place::{Place, refuse_too_long};
+use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::{RepoPath, display};
-use crate::domain::worker::call::Origin;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Dir, kind, walk_what_can_be_seen};
 use rustix::fs::{FileType, Stat};

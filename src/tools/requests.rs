@@ -1,8 +1,8 @@
 //! Arguments and answers of the tools that are carried out by operations on the ledger.
 
+use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::proof::run::Run;
 use crate::domain::worker::finding::Kind;
-use crate::domain::worker::inquiry::HintObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -18,103 +18,14 @@ mod python;
 mod rust;
 mod script;
 
+use crate::domain::proof::run::{FirstError, Kind};
 use log::{Line, Lines};
 use place::Place;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The most lines that are quoted.
 const LINES: usize = 12;
 /// The most characters that are quoted of one line.
 const WIDTH: usize = 400;
-
-/// Which tool's error it is, as far as its form says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The Rust compiler.
-    Rustc,
-    /// A Rust test, or a Rust program that panicked.
-    Libtest,
-    /// pytest.
-    Pytest,
-    /// unittest.
-    Unittest,
-    /// A Python program that ended with a traceback, or that cannot be read.
-    Python,
-    /// The TypeScript compiler.
-    Tsc,
-    /// Jest.
-    Jest,
-    /// Vitest.
-    Vitest,
-    /// mocha.
-    Mocha,
-    /// Node.js: a program that threw, or a test.
-    Node,
-    /// Tests that report in the Test Anything Protocol.
-    Tap,
-    /// The Go compiler.
-    Go,
-    /// A Go test, or a Go program that panicked.
-    GoTest,
-    /// A compiler that writes `path:row:column: error:`, such as gcc and clang.
-    Compiler,
-    /// A linker.
-    Linker,
-    /// A linter, such as ESLint, Ruff and flake8.
-    Linter,
-    /// A report in JSON.
-    Json,
-    /// A line that calls itself an error.
-    Plain,
-    /// No error was recognised: the last lines.
-    Tail,
-}
-
-/// An error and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FirstError {
-    /// Which tool's error it is.
-    pub kind: Kind,
-    /// A few lines of it, without colours.
-    pub text: String,
-    /// The line of the log that it begins at; 1 is the first.
-    pub line: u32,
-    /// The source file, as the tool names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// The row in it; 1 is the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub row: Option<u32>,
-    /// The column in it; 1 is the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub column: Option<u32>,
-}
-
-impl FirstError {
-    /// Whether last lines, of which nothing was recognised, have a word that goes with failures.
-    pub fn speaks_of_failure(&self) -> bool {
-        const WORDS: &[&str] = &[
-            "error",
-            "fail",
-            "fatal",
-            "cannot",
-            "can't",
-            "not found",
-            "no such",
-            "denied",
-            "invalid",
-            "abort",
-        ];
-        let speaks = |line: &str| {
-            let line = line.to_ascii_lowercase();
-            WORDS.iter().any(|word| line.contains(word)) && !counts_none(&line)
-        };
-        self.text.lines().any(speaks)
-    }
-}
 
 /// How sure a reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,6 +58,17 @@ struct Memory {
     script: script::Memory,
     lint: lint::Memory,
     go: go::Memory,
+}
+
+/// Whether last lines, of which nothing was recognised, have a word that goes with failures.
+pub fn speaks_of_failure(error: &FirstError) -> bool {
+    const WORDS: &[&str] =
+        &["error", "fail", "fatal", "cannot", "can't", "not found", "no such", "denied", "invalid", "abort"];
+    let speaks = |line: &str| {
+        let line = line.to_ascii_lowercase();
+        WORDS.iter().any(|word| line.contains(word)) && !counts_none(&line)
+    };
+    error.text.lines().any(speaks)
 }
 
 /// The first error of a log; `None` where the log says nothing.

@@ -12,7 +12,7 @@ use crate::domain::proof::evidence::{
     ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
     listing_digest,
 };
-use crate::domain::proof::verdict::On;
+use crate::domain::proof::judge::On;
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;

@@ -9,7 +9,8 @@ use crate::domain::proof::evidence::{
     Attempt, Evidence, EvidenceKind, Finding, MOST_FINDINGS, Observation, Observed, Produced, SCHEMA, Source,
     Subject as Spoken,
 };
-use crate::domain::proof::verdict::{Checks, Job, On, Verdict};
+use crate::domain::proof::judge::{Job, On};
+use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::error::{Failure, Result};
 use crate::process::Sandbox;
 use crate::store::ledger::now;

@@ -7,8 +7,9 @@ use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha25
 use crate::domain::contract::Contract;
 use crate::domain::contract::policy::{Config, effective};
 use crate::domain::proof::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
-use crate::domain::proof::verdict;
-use crate::domain::proof::verdict::{Record, Row, Strength, Verdict};
+use crate::domain::proof::judge;
+use crate::domain::proof::judge::Record;
+use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::ObjectId;
 use crate::git::{Caller, Environment, Git, Repository, tree};
 use crate::store::{Blobs, Layout};
@@ -173,7 +174,7 @@ impl Bench {
         let observation = verifier::observe(&subject, &verifiers, &host).expect("observes");
         let wire = serde_json::to_string(&observation).expect("serializes");
         assert_eq!(serde_json::from_str::<Observation>(&wire).expect("parses"), observation);
-        let jobs = if run { verdict::missing(&observation, &self.records.borrow()) } else { Vec::new() };
+        let jobs = if run { judge::missing(&observation, &self.records.borrow()) } else { Vec::new() };
         self.runs.set(jobs.len());
         for job in &jobs {
             let ticket =
@@ -186,7 +187,7 @@ impl Bench {
                 self.records.borrow_mut().push((evidence.digest(), evidence));
             }
         }
-        verdict::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
+        judge::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
     }
 
     fn candidate(&self, base: &ObjectId, tree: &ObjectId, changes: Vec<Change>) -> Candidate {

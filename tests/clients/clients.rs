@@ -1,4 +1,5 @@
-//! The clients that no one here wrote: where they lie, and how each is told to work through `git-tender mcp` alone.
+//! The clients that no one here wrote: where they lie, and how each is told to work through `git-tender mcp`
+//! alone.
 
 use crate::stand_in::{Api, StandIn};
 use crate::support::lab::{TENDER, run};

@@ -1,4 +1,5 @@
-//! A client or a server is killed in the middle: nothing goes on by itself, and the next one goes on with what is left.
+//! A client or a server is killed in the middle: nothing goes on by itself, and the next one goes on with
+//! what is left.
 
 use crate::clients::{AGENTS, serve};
 use crate::stand_in::{StandIn, turn};

@@ -1,5 +1,5 @@
-//! Scripts that misbehave: each call by itself over the wire, and all of them as an agent would make them. They get nowhere,
-//! and the report says what happened and nothing better.
+//! Scripts that misbehave: each call by itself over the wire, and all of them as an agent would make them.
+//! They get nowhere, and the report says what happened and nothing better.
 
 use crate::clients::AGENTS;
 use crate::stand_in::{StandIn, Turn, turn};

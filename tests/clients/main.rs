@@ -1,8 +1,9 @@
-//! Clients that no one here wrote do a task through `git-tender mcp` alone: the inspector's command line, the Python SDK, and
-//! two coding agents, codex and claude, whose model is a stand-in on loopback that says what a script tells it to. A script
-//! that misbehaves gets nowhere, and the report says so.
+//! Clients that no one here wrote do a task through `git-tender mcp` alone: the inspector's command line, the
+//! Python SDK, and two coding agents, codex and claude, whose model is a stand-in on loopback that says what
+//! a script tells it to. A script that misbehaves gets nowhere, and the report says so.
 //!
-//! `tests/clients/install` puts them in place. Where they are not, a test says that it skipped; in CI it fails.
+//! `tests/clients/install` puts them in place. Where they are not, a test says that it skipped; in CI it
+//! fails.
 
 #![expect(
     clippy::disallowed_methods,

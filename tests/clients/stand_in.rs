@@ -1,9 +1,9 @@
-//! A model that says what a script tells it to: a server on loopback that speaks as much of the two model APIs as the two
-//! coding agents need, and keeps what they sent.
+//! A model that says what a script tells it to: a server on loopback that speaks as much of the two model
+//! APIs as the two coding agents need, and keeps what they sent.
 //!
-//! A turn of the script is a list of calls made at once. Which turn is next is seen from the calls that the conversation has
-//! already answered, so that a request that an agent sends twice gets the same answer twice. After the last turn the model
-//! says that it is done.
+//! A turn of the script is a list of calls made at once. Which turn is next is seen from the calls that the
+//! conversation has already answered, so that a request that an agent sends twice gets the same answer twice.
+//! After the last turn the model says that it is done.
 
 use crate::support::http::{Listener, Request};
 use serde_json::{Value, json};
@@ -103,7 +103,8 @@ impl StandIn {
         self.shared.requests.lock().expect("lives").clone()
     }
 
-    /// The answers that the agent reported for the calls of the script, in the script's order; a call without one is left out.
+    /// The answers that the agent reported for the calls of the script, in the script's order; a call without
+    /// one is left out.
     pub fn heard(&self) -> Vec<Heard> {
         let requests = self.requests();
         let answers: Vec<(String, String)> =

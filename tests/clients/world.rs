@@ -99,7 +99,8 @@ impl<'l> World<'l> {
         self.calls().iter().filter(|call| call.0 == tool && call.1 == state).count()
     }
 
-    /// The task was done by calls of these tools; it is delivered, and the report says what was verified and what was not.
+    /// The task was done by calls of these tools; it is delivered, and the report says what was verified and
+    /// what was not.
     #[track_caller]
     pub fn is_completed_by(&self, tools: &[&str]) {
         let calls = self.calls();

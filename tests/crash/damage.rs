@@ -1,5 +1,5 @@
-//! A damaged ledger: cut short, with flipped bits, without its write-ahead log. It is noticed and said, or it does no harm; nothing is repaired,
-//! and the damaged file stays as it is.
+//! A damaged ledger: cut short, with flipped bits, without its write-ahead log. It is noticed and said, or it
+//! does no harm; nothing is repaired, and the damaged file stays as it is.
 
 use crate::mixed::{Stage, TOUCHED, alike};
 use crate::strace::{Call, What, calls, disturbed};
@@ -8,8 +8,8 @@ use crate::support::snapshot::{Entry, tree};
 use crate::{independent, more};
 use std::path::PathBuf;
 
-/// All that a command may do with a damaged ledger: refuse as `store.corrupt` and leave it alone; or, if it still holds what it held,
-/// go on as if nothing had happened.
+/// All that a command may do with a damaged ledger: refuse as `store.corrupt` and leave it alone; or, if it
+/// still holds what it held, go on as if nothing had happened.
 fn noticed_or_harmless(stage: &Stage<'_>, rows: usize, damaged: &[u8], shown: &str) -> bool {
     let repo = &stage.repo;
     let file = repo.store().join("ledger.db");
@@ -43,8 +43,8 @@ fn noticed_or_harmless(stage: &Stage<'_>, rows: usize, damaged: &[u8], shown: &s
     false
 }
 
-/// A delivery that was killed between two of its renames, with all of its ledger in one file. Made anew only where a trial has brought it to its end: what
-/// was staged is known by its inodes, so it cannot be copied.
+/// A delivery that was killed between two of its renames, with all of its ledger in one file. Made anew only
+/// where a trial has brought it to its end: what was staged is known by its inodes, so it cannot be copied.
 struct Broken<'s, 'l> {
     stage: &'s Stage<'l>,
     call: Call,
@@ -147,7 +147,8 @@ fn without_the_write_ahead_log_no_byte_is_lost_and_nothing_is_called_completed()
         let before = tree(&repo.path);
         let recovered = repo.json(&["recover"]);
         let now = tree(&repo.path);
-        // Killed while the log was being taken over into the database: without it that is damaged, and said to be. Nothing is touched then.
+        // Killed while the log was being taken over into the database: without it that is damaged, and said
+        // to be. Nothing is touched then.
         let is_damaged = recovered.code == 10;
         if is_damaged {
             refused += 1;

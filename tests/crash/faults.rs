@@ -1,4 +1,5 @@
-//! The disk fails, is full or read-only; parts of the store vanish; the clock goes backwards; two deliver at once.
+//! The disk fails, is full or read-only; parts of the store vanish; the clock goes backwards; two deliver at
+//! once.
 
 use crate::mixed::{Stage, alike, change, repository};
 use crate::strace::{What, calls, can_trace, disturbed};

@@ -1,4 +1,5 @@
-//! SIGKILL at the system calls of each command that writes, an edit of the user's while it is down, then the next command, whichever that is.
+//! SIGKILL at the system calls of each command that writes, an edit of the user's while it is down, then the
+//! next command, whichever that is.
 
 use crate::mixed::{EDITS, Edit, Stage, alike, fingerprint};
 use crate::strace::{Call, What, calls, calls_with, can_trace, disturbed, disturbed_by};
@@ -181,7 +182,8 @@ impl Trial<'_, '_> {
         let (expected, displaced) = with_edit(&self.stage.before);
         let before = alike(&expected, &now);
         if let Some((path, bytes)) = displaced.filter(|_| before) {
-            // The user's directory stands where a file of theirs would come back: that file is kept in the store.
+            // The user's directory stands where a file of theirs would come back: that file is kept in the
+            // store.
             assert!(self.is_stored(&bytes), "{}: the bytes of {path} are lost", self.shown);
         }
         let (expected, displaced) = with_edit(&self.stage.after);
@@ -214,7 +216,8 @@ impl Trial<'_, '_> {
         })
     }
 
-    /// The same command again: it completes what was taken back, if the user lets it; what is done it leaves alone.
+    /// The same command again: it completes what was taken back, if the user lets it; what is done it leaves
+    /// alone.
     fn once_more(&self, done: bool, thoroughly: bool) {
         let repo = self.repo();
         let held = fingerprint(&repo.path);
@@ -237,7 +240,8 @@ impl Trial<'_, '_> {
                 assert_eq!(held, fingerprint(&repo.path), "{}: written in spite of a conflict", self.shown);
             }
             (false, false) => {
-                // A file of the user's in a directory that has to make room is a conflict too; there is none here.
+                // A file of the user's in a directory that has to make room is a conflict too; there is none
+                // here.
                 answer.ok();
                 assert!(self.settled(), "{}", self.shown);
                 if thoroughly {
@@ -248,8 +252,8 @@ impl Trial<'_, '_> {
     }
 }
 
-/// What most people do after a crash: throw everything away. Nothing of the delivery comes back then, and nothing is deleted; only what was
-/// complete before counts as done.
+/// What most people do after a crash: throw everything away. Nothing of the delivery comes back then, and
+/// nothing is deleted; only what was complete before counts as done.
 #[test]
 fn a_tree_that_is_reset_after_a_kill_stays_reset() {
     if !can_trace() {
@@ -294,7 +298,8 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     let repo = &stage.repo;
     let args = ["deliver", "t1", "--format", "json"];
     let usual = calls(repo, &args, 1000);
-    // The last directory cannot be made. (strace takes one fault for each system call: renames are needed for the kills.)
+    // The last directory cannot be made. (strace takes one fault for each system call: renames are needed for
+    // the kills.)
     let late = usual.iter().rfind(|call| call.name.0 == "mkdirat").expect("directories are made");
     let failing = late.inject(What::Fail("EIO"));
     stage.again();
@@ -317,7 +322,8 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     assert!(kills > 10, "only {kills} kills");
 }
 
-/// For commands that do not write to the live tree: killed, the tree is untouched; the same command completes it.
+/// For commands that do not write to the live tree: killed, the tree is untouched; the same command completes
+/// it.
 fn killed_then_again(
     lab: &Lab,
     name: &str,

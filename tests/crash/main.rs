@@ -1,7 +1,9 @@
-//! The built program under fire: killed from outside at its system calls, its disk full, failing or read-only, its ledger damaged.
+//! The built program under fire: killed from outside at its system calls, its disk full, failing or
+//! read-only, its ledger damaged.
 //!
-//! Nothing of the product's code takes part; what is on disk afterwards, and what the ledger says, is looked at with code of the tests' own.
-//! `TENDER_CRASH=1` widens everything: every page of the ledger, more kills of the large delivery; a higher number, more still.
+//! Nothing of the product's code takes part; what is on disk afterwards, and what the ledger says, is looked
+//! at with code of the tests' own. `TENDER_CRASH=1` widens everything: every page of the ledger, more kills
+//! of the large delivery; a higher number, more still.
 
 #![expect(
     clippy::disallowed_methods,

@@ -5,8 +5,8 @@ use crate::support::{Contract, Lab, Repo};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Where a task `t1` is ready to be delivered (or undone), and a task `t2` has an edit that was not submitted. The state is kept aside and can be had
-/// again, at the same paths, as often as wanted.
+/// Where a task `t1` is ready to be delivered (or undone), and a task `t2` has an edit that was not
+/// submitted. The state is kept aside and can be had again, at the same paths, as often as wanted.
 pub struct Stage<'l> {
     pub repo: Repo<'l>,
     pub before: Tree,
@@ -122,7 +122,8 @@ pub struct Edit {
     pub by_rename: bool,
 }
 
-/// Touched paths, whatever state they are in, and untouched ones: beside them, and in directories that come and go.
+/// Touched paths, whatever state they are in, and untouched ones: beside them, and in directories that come
+/// and go.
 pub const EDITS: &[Option<Edit>] = &[
     None,
     Some(Edit { path: "a", by_rename: true }),
@@ -146,7 +147,8 @@ impl Edit {
         TOUCHED.contains(&self.path)
     }
 
-    /// Makes it, if the path can be had now; a user who finds a file where a directory was edits something else.
+    /// Makes it, if the path can be had now; a user who finds a file where a directory was edits something
+    /// else.
     pub fn make(self, repo: &Repo<'_>) -> bool {
         let path = repo.join(self.path);
         let parent = path.parent().expect("has one");
@@ -179,7 +181,8 @@ impl Edit {
     }
 }
 
-/// The same, but for permissions (an edit in place keeps whichever there were) and for directories that have nothing in them.
+/// The same, but for permissions (an edit in place keeps whichever there were) and for directories that have
+/// nothing in them.
 pub fn alike(one: &Tree, other: &Tree) -> bool {
     let plain = |tree: &Tree| -> Vec<(String, String)> {
         let kept = tree.iter().filter(|(path, entry)| {

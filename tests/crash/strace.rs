@@ -1,5 +1,5 @@
-//! Counting and disturbing the system calls of the real program, by `strace`. Only the program itself is traced, not the git processes
-//! that it starts: those run on as orphans, as they would after a real kill.
+//! Counting and disturbing the system calls of the real program, by `strace`. Only the program itself is
+//! traced, not the git processes that it starts: those run on as orphans, as they would after a real kill.
 
 use crate::support::lab::{TENDER, run};
 use crate::support::{Out, Repo, skip};
@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Every call that changes names, bytes, permissions or what is safe on disk. `openat` is of interest only where it creates.
+/// Every call that changes names, bytes, permissions or what is safe on disk. `openat` is of interest only
+/// where it creates.
 const CALLS: &str = "renameat2,rename,renameat,unlink,unlinkat,rmdir,link,linkat,symlink,symlinkat,mkdirat,mkdir,openat,open,\
 write,pwrite64,writev,fsync,fdatasync,syncfs,ftruncate,truncate,fchmod,fchmodat,chmod,fchown,fchownat,fsetxattr,\
 fremovexattr,utimensat,copy_file_range,fallocate,sendfile";
@@ -41,7 +42,8 @@ impl Call {
         ["-e".to_owned(), format!("inject={name}:{how}:when={nth}")]
     }
 
-    /// True for calls that only a loss of power would make a difference to: to be killed before one of them is to be killed before the next.
+    /// True for calls that only a loss of power would make a difference to: to be killed before one of them
+    /// is to be killed before the next.
     pub fn is_sync(&self) -> bool {
         ["fsync", "fdatasync", "syncfs"].contains(&self.name.0.as_str())
     }
@@ -56,7 +58,8 @@ pub enum What {
     Fail(&'static str),
 }
 
-/// Whether this machine lets us trace. Where strace is missing that is a skip; where tracing is forbidden, kills fall back to the clock.
+/// Whether this machine lets us trace. Where strace is missing that is a skip; where tracing is forbidden,
+/// kills fall back to the clock.
 pub fn can_trace() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -95,8 +98,8 @@ fn traced_with(repo: &Repo<'_>, args: &[&str], options: &[String], input: Option
     (out, log)
 }
 
-/// Runs to the end and gives the calls at which it is worth while to disturb it: all but reads, pipes, the ledger's shared memory, what failed by itself,
-/// and of the many writes into the ledger every `pages`th.
+/// Runs to the end and gives the calls at which it is worth while to disturb it: all but reads, pipes, the
+/// ledger's shared memory, what failed by itself, and of the many writes into the ledger every `pages`th.
 #[track_caller]
 pub fn calls(repo: &Repo<'_>, args: &[&str], pages: usize) -> Vec<Call> {
     calls_with(repo, args, pages, &[], 0)

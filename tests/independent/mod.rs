@@ -1,5 +1,6 @@
-//! Reads a ledger without any code of the product: the rows as SQLite gives them, the hash chain recomputed, the states compared
-//! with the drawing. What it knows was written down from the design, so that a mistake of the product cannot hide in it.
+//! Reads a ledger without any code of the product: the rows as SQLite gives them, the hash chain recomputed,
+//! the states compared with the drawing. What it knows was written down from the design, so that a mistake of
+//! the product cannot hide in it.
 
 use serde_json::{Map, Value, json};
 use sha2::Digest as _;
@@ -119,7 +120,8 @@ const DRAWN: &[(&str, &str)] = &[
     ("needs_human_decision", "safe_to_retry"),
 ];
 
-/// Actions whose rows are no path of the drawing, begin elsewhere or change their task or tool. A row in the same state as the one before is a note.
+/// Actions whose rows are no path of the drawing, begin elsewhere or change their task or tool. A row in the
+/// same state as the one before is a note.
 fn state_faults(rows: &[Row]) -> Vec<String> {
     let mut faults = Vec::new();
     for (action, rows) in by_action(rows) {
@@ -179,7 +181,8 @@ fn object(map: &Map<String, Value>) -> String {
     format!("{{{}}}", inner.join(","))
 }
 
-/// Every number is a double, written as ECMAScript does; the exponents that it uses for the very large and the very small do not occur here.
+/// Every number is a double, written as ECMAScript does; the exponents that it uses for the very large and
+/// the very small do not occur here.
 #[expect(clippy::cast_precision_loss, reason = "that is what the RFC says of integers beyond 2^53")]
 fn number(n: &serde_json::Number) -> String {
     const EXACT: u64 = 1 << 53;
@@ -212,7 +215,8 @@ fn text(s: &str) -> String {
     out
 }
 
-/// A place in memory, where there is enough of it: for tests that do the same thing hundreds of times and do not ask what the disk does with it.
+/// A place in memory, where there is enough of it: for tests that do the same thing hundreds of times and do
+/// not ask what the disk does with it.
 pub fn memory() -> PathBuf {
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |stat| stat.f_bavail * stat.f_frsize);

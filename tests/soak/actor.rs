@@ -1,4 +1,5 @@
-//! An actor: opens tasks, edits in their worktrees, and takes them through the commands in any order; a part of the commands is killed.
+//! An actor: opens tasks, edits in their worktrees, and takes them through the commands in any order; a part
+//! of the commands is killed.
 
 use crate::independent::sha256;
 use crate::support::{Contract, Dice, setting};
@@ -30,7 +31,8 @@ pub fn work(world: &World<'_>, actor: u64, seed: u64, end: Instant) {
     }
 }
 
-/// Runs a command; about every fifth is killed, of those that write to the live tree every third, and in the part of them in which they do.
+/// Runs a command; about every fifth is killed, of those that write to the live tree every third, and in the
+/// part of them in which they do.
 fn run(world: &World<'_>, dice: &mut Dice, args: &[&str]) -> Command {
     let writes = ["deliver", "undo", "ship"].contains(&args[0]);
     let usual = world.usual(args[0]);

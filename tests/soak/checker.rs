@@ -1,5 +1,5 @@
-//! The independent checker: goes through the ledger's raw rows, the live tree, git's objects and what everybody wrote down, and tells what does not
-//! fit. It shares no code with the product.
+//! The independent checker: goes through the ledger's raw rows, the live tree, git's objects and what
+//! everybody wrote down, and tells what does not fit. It shares no code with the product.
 
 use crate::independent::{Row, by_action, canonical, faults, rows, sha256};
 use crate::world::{Command, Deed, What, World, files};
@@ -117,7 +117,8 @@ impl Checker<'_, '_> {
         self.problems.extend(found);
     }
 
-    /// Every required row of the contract had evidence that passed, of just the digests that were seen of just the delivered manifest.
+    /// Every required row of the contract had evidence that passed, of just the digests that were seen of
+    /// just the delivered manifest.
     fn each_delivery_was_proven(&mut self) {
         let mut found = Vec::new();
         let evidence: BTreeMap<String, &Row> = self
@@ -189,8 +190,8 @@ impl Checker<'_, '_> {
         self.problems.extend(found);
     }
 
-    /// A save is at its path, or the user wrote over it, removed it or moved it themselves, or a delivery that was made from just these bytes
-    /// replaced it and kept them.
+    /// A save is at its path, or the user wrote over it, removed it or moved it themselves, or a delivery
+    /// that was made from just these bytes replaced it and kept them.
     fn every_save_is_accounted_for(&mut self) {
         let mut holds: BTreeMap<&str, &str> = BTreeMap::new();
         for deed in &self.deeds {
@@ -237,7 +238,8 @@ impl Checker<'_, '_> {
         bytes.get(range).is_some_and(|part| sha256(part) == expected)
     }
 
-    /// Whatever lies in the live tree was there at first, or is a save of the user's, or was delivered to just that path.
+    /// Whatever lies in the live tree was there at first, or is a save of the user's, or was delivered to
+    /// just that path.
     fn every_file_is_somebodys(&mut self) {
         let saved: BTreeSet<&str> = self
             .deeds
@@ -374,7 +376,8 @@ fn observation(row: &Row) -> &Value {
     }
 }
 
-/// The names that a record of evidence may go by: the digest of its canonical form, with or without the tag of the row.
+/// The names that a record of evidence may go by: the digest of its canonical form, with or without the tag
+/// of the row.
 fn digests(record: &Value) -> Vec<String> {
     let mut plain = record.clone();
     plain.as_object_mut().map(|object| object.remove("record"));

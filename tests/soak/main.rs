@@ -1,8 +1,8 @@
-//! A soak test: several actors and a user work at one repository at the same time, commands are killed, and at the end an independent
-//! checker goes through the ledger and the trees.
+//! A soak test: several actors and a user work at one repository at the same time, commands are killed, and
+//! at the end an independent checker goes through the ledger and the trees.
 //!
-//! `TENDER_SOAK_SECONDS` (default 60) is how long the actors work, `TENDER_SOAK_SEED` what they do; the seed is printed. Threads and
-//! kills make no two runs the same, but the same seed makes the same intentions.
+//! `TENDER_SOAK_SECONDS` (default 60) is how long the actors work, `TENDER_SOAK_SEED` what they do; the seed
+//! is printed. Threads and kills make no two runs the same, but the same seed makes the same intentions.
 
 #![expect(
     clippy::disallowed_methods,

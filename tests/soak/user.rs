@@ -1,4 +1,5 @@
-//! The user, who goes on working: saves by rename and in place, removes, moves, commits. Every save has words of its own.
+//! The user, who goes on working: saves by rename and in place, removes, moves, commits. Every save has words
+//! of its own.
 
 use crate::independent::sha256;
 use crate::support::Dice;

@@ -68,7 +68,8 @@ pub struct World<'l> {
     pub stop: AtomicBool,
     pub commands: Mutex<Vec<Command>>,
     pub deeds: Mutex<Vec<Deed>>,
-    /// There is one user: whoever saves for them holds this, so that it is known which save of a path was the last.
+    /// There is one user: whoever saves for them holds this, so that it is known which save of a path was the
+    /// last.
     pub hand: Mutex<()>,
     pub tasks: Mutex<BTreeMap<String, Wanted>>,
     /// sha256 of everything written in worktrees that the verifier `clean` must refuse.

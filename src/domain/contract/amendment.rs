@@ -4,10 +4,7 @@
 //! A wish replaces whole fields of the document as it was given. It can never change what the task is: its
 //! id, base, parent and kind.
 
-use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;
-use crate::domain::ledger::record::Opened;
-use crate::domain::proof::evidence::Observation;
 use crate::domain::value::outside::{accept, plain};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -30,18 +27,6 @@ pub struct Proposal {
     /// The version of the contract that it was made for.
     #[serde(default)]
     pub version: u32,
-}
-
-/// A wish that a person agreed to, with everything that follows from it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Amended {
-    /// The action that proposed it.
-    pub to: String,
-    /// The task under the new version.
-    pub opened: Opened,
-    /// The last candidate under the new version, with its digests; `None` where there was none, or where it
-    /// is not within the new version's limits.
-    pub captured: Option<(Candidate, Observation)>,
 }
 
 impl Proposal {

@@ -1,28 +1,8 @@
-//! Budgets: how much a task may use, what it has used, and what is left of it for the task and its family.
-//!
-//! - Everything is computed from the ledger's rows ([`Charges::take`]), so a restart refills nothing.
-//! - A run of a verifier uses only what was reserved for it beforehand, slice by slice. Reserving is one
-//!   transaction over the whole family ([`Standing::next_slice`]), so that runs side by side never use the
-//!   same rest twice.
-//! - What a sub-task uses counts for each task above it; what is left is the least that any of them has left.
-//! - Calls are counted where they arrive, and never stop what is under way. A task pauses for them only once
-//!   it has asked for more than it had: what was refused is compared with what was charged by the order of
-//!   the rows, over the whole family.
-//! - A run that was cut off is charged by the times of its rows, within what was reserved for it. Clocks may
-//!   go backwards: no charge is negative, and none is below what had been used up when the last slice was
-//!   asked for.
-
-mod share;
-
-pub use share::{Member, Spent, Standing, standing};
+//! Budgets: how much a task may use, by key, and the sizes that runs are measured in.
 
 use crate::domain::contract::Kind;
-use crate::domain::ledger::action::ActionState;
-use crate::domain::ledger::entry::Entry;
-use crate::domain::worker::repetition::Repetition;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +132,7 @@ impl Cost {
     }
 
     /// What of it lies beyond another one.
-    fn minus(self, other: Cost) -> Cost {
+    pub(in crate::domain) fn minus(self, other: Cost) -> Cost {
         Cost {
             milliseconds: self.milliseconds.saturating_sub(other.milliseconds),
             output_bytes: self.output_bytes.saturating_sub(other.output_bytes),
@@ -189,131 +169,3 @@ pub struct Addition {
     /// What the policy took away of it, as sentences.
     pub narrowed: Vec<String>,
 }
-
-/// A run that has not ended in the ledger.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Running {
-    /// When it was dispatched, RFC 3339.
-    since: String,
-    /// All that was reserved for it so far.
-    reserved: Cost,
-    /// What it had used when it asked for its last slice.
-    used: Cost,
-}
-
-/// What one task's own actions took, and what a person added to its limits.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Charges {
-    ended: Cost,
-    running: BTreeMap<String, Running>,
-    added: Amounts,
-    calls: u64,
-    /// The row of the last call that was charged; 0 before there was one.
-    last_charged: i64,
-    /// The row of the last call that was refused because nothing was left; 0 before there was one.
-    last_refused: i64,
-    open_calls: BTreeSet<String>,
-    repetition: Repetition,
-}
-
-impl Charges {
-    pub fn take(&mut self, entry: &Entry) {
-        let record = entry.result.get("record").and_then(Value::as_str);
-        match (record, entry.state) {
-            (Some("reserved"), ActionState::Dispatched) => self.reserve(entry),
-            (Some("call"), ActionState::Planned) => self.call(entry),
-            (Some("resumed"), ActionState::Succeeded) => {
-                let added: Option<Amounts> = field(entry, "added");
-                self.repetition.forgive();
-                for (key, amount) in added.unwrap_or_default() {
-                    let sum = self.added.entry(key).or_default();
-                    *sum = sum.saturating_add(amount);
-                }
-            }
-            _ => {}
-        }
-        if self.open_calls.contains(&entry.action) {
-            self.call_went_on(entry);
-        }
-        if entry.state.is_final()
-            && let Some(run) = self.running.remove(&entry.action)
-        {
-            self.ended = self.ended.plus(field(entry, "cost").unwrap_or_else(|| run.cut_off(&entry.at)));
-        }
-    }
-
-    fn reserve(&mut self, entry: &Entry) {
-        let reserved = field(entry, "reserved").unwrap_or_default();
-        let used = field(entry, "used").unwrap_or_default();
-        let since = || Running { since: entry.at.clone(), reserved, used };
-        let run = self.running.entry(entry.action.clone()).or_insert_with(since);
-        (run.reserved, run.used) = (reserved, used);
-    }
-
-    fn call(&mut self, entry: &Entry) {
-        self.open_calls.insert(entry.action.clone());
-        if field(entry, "charged").unwrap_or(true) {
-            self.calls = self.calls.saturating_add(1);
-            self.last_charged = entry.seq;
-        } else {
-            self.last_refused = entry.seq;
-        }
-    }
-
-    /// Whatever its end: what it took of its own is in that row. One that was lost is charged when that is
-    /// written, and not again once it is settled. What a crash cut off is not charged, since nobody knows for
-    /// how long it went on; what it ran is, as far as that was reserved.
-    fn call_went_on(&mut self, entry: &Entry) {
-        let of_a_failure = || field(entry, "cost").map(|cost: Cost| cost.milliseconds);
-        let milliseconds = field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
-        self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
-        if entry.state.is_final() {
-            self.open_calls.remove(&entry.action);
-            self.repetition.take(entry);
-        }
-    }
-
-    pub fn ended(&self) -> Cost {
-        self.ended
-    }
-
-    /// How often the same came back.
-    pub fn repetition(&self) -> &Repetition {
-        &self.repetition
-    }
-
-    /// What a person added to each limit.
-    pub fn added(&self) -> &Amounts {
-        &self.added
-    }
-
-    /// What is reserved for runs that have not ended.
-    pub fn reserved(&self) -> Cost {
-        self.running.values().fold(Cost::default(), |sum, run| sum.plus(run.reserved))
-    }
-
-    /// The actions that something is reserved for.
-    pub fn running(&self) -> impl Iterator<Item = &str> {
-        self.running.keys().map(String::as_str)
-    }
-}
-
-impl Running {
-    /// What it took, where nobody could say so any more.
-    fn cut_off(&self, at: &str) -> Cost {
-        let time = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
-        let passed = match (time(&self.since), time(at)) {
-            (Some(since), Some(at)) => u64::try_from(at.saturating_sub(since)).unwrap_or(0),
-            _ => 0,
-        };
-        let milliseconds = passed.min(self.reserved.milliseconds).max(self.used.milliseconds);
-        Cost { milliseconds, output_bytes: self.used.output_bytes }
-    }
-}
-
-fn field<T: serde::de::DeserializeOwned>(entry: &Entry, name: &str) -> Option<T> {
-    entry.result.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! What no single field shows: fields that are missing, ids that are reserved, fields that contradict each
 //! other.
 
-use super::parse::Draft;
+use super::draft::Draft;
 use super::{ARTIFACTS, Base, DeliveryMode, Kind, PROTECTED, Requirement};
 use crate::domain::value::document::Problems;
 use crate::domain::value::repo_path::RepoPath;

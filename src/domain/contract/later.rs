@@ -1,8 +1,8 @@
 //! Fields that a later version fulfils: their shape is checked, then they are refused by name, never ignored.
 
 use super::DeliveryMode;
-use crate::domain::delivery::publication;
-use crate::domain::delivery::publication::Terms;
+use crate::domain::contract::terms;
+use crate::domain::contract::terms::Terms;
 use crate::domain::value::document::{Node, Problems, clipped};
 
 pub(super) fn field(problems: &mut Problems, key: &str, field: &str, node: &Node) {
@@ -111,9 +111,9 @@ pub(super) fn delivery(
         match key {
             "mode" => mode = problems.choice(name, value, &DeliveryMode::ALL),
             "pushOptions" => terms.push_options = push_options(problems, name, value),
-            "branch" => terms.branch = named(problems, name, value, publication::branch_fault),
-            "remote" => terms.remote = named(problems, name, value, publication::remote_fault),
-            "message" => terms.message = named(problems, name, value, publication::message_fault),
+            "branch" => terms.branch = named(problems, name, value, terms::branch_fault),
+            "remote" => terms.remote = named(problems, name, value, terms::remote_fault),
+            "message" => terms.message = named(problems, name, value, terms::message_fault),
             _ => drop(problems.text(name, value)),
         }
         if let Some(mode) = known.filter(|mode| key != "mode" && !goes_with(*mode).contains(&key)) {
@@ -145,7 +145,7 @@ fn named(
 
 fn push_options(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
     let items = problems.list(field, node, "strings").unwrap_or_default();
-    let option = |(name, item): &(String, &Node)| named(problems, name, item, publication::push_option_fault);
+    let option = |(name, item): &(String, &Node)| named(problems, name, item, terms::push_option_fault);
     items.iter().filter_map(option).collect()
 }
 

@@ -6,11 +6,10 @@ use super::{
     Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
     Verification, check, later,
 };
-use crate::domain::contract::budget::{Amounts, Key};
-use crate::domain::delivery::publication::Terms;
+use crate::domain::contract::budget::Key;
+use crate::domain::contract::draft::Draft;
 use crate::domain::value::document::{Node, Problems, clipped, read_json};
 use crate::domain::value::repo_path::RepoPath;
-use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 
 /// The fields of a contract.
@@ -37,38 +36,6 @@ const FIELDS: [&str; 21] = [
     "delivery",
     "commitAllowed",
 ];
-
-/// What has been read so far; `None` where the field is not there or wrong.
-#[derive(Default)]
-pub(super) struct Draft {
-    pub(super) task_id: Option<String>,
-    pub(super) kind: Option<Kind>,
-    pub(super) case: Option<Scope>,
-    pub(super) goal: Option<String>,
-    pub(super) base: Option<Base>,
-    pub(super) write_scope: Option<Scope>,
-    pub(super) read_scope: Option<Scope>,
-    pub(super) allowed_tools: Option<Vec<String>>,
-    pub(super) scratch: Option<Scope>,
-    pub(super) sandbox: Option<SandboxWish>,
-    pub(super) allowed: Option<Vec<String>>,
-    pub(super) forbidden: Vec<String>,
-    pub(super) requirements: Option<Vec<Requirement>>,
-    pub(super) artifacts: Vec<Artifact>,
-    pub(super) budget: Amounts,
-    pub(super) parent: Option<String>,
-    pub(super) delivery: Option<DeliveryMode>,
-    pub(super) terms: Terms,
-    pub(super) commit_allowed: Option<bool>,
-    /// The fields that are there, right or wrong.
-    pub(super) present: Vec<String>,
-}
-
-impl Draft {
-    pub(super) fn has(&self, field: &str) -> bool {
-        self.present.iter().any(|name| name == field)
-    }
-}
 
 pub(super) fn contract(bytes: &[u8]) -> Result<Contract> {
     let document = read_json("the contract", Code::ContractInvalid, bytes)?;

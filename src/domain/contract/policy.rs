@@ -5,12 +5,12 @@
 //! a later version fulfils is refused by name, never ignored: a ceiling that nobody enforces would be a lie.
 
 use crate::domain::contract::budget::{Amounts, Key, Limits};
+use crate::domain::contract::hook::{Hook, hooks};
 use crate::domain::contract::{Contract, DeliveryMode, Kind, network};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::document::{Node, Problems, read_toml};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::{Fit, Scope};
-use crate::domain::worker::hook::{Hook, hooks};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

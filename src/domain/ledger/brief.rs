@@ -3,12 +3,12 @@
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::{DeliveryMode, Verification};
 use crate::domain::ledger::action::ActionState;
-use crate::domain::ledger::report::{Report, word};
-use crate::domain::ledger::task::{Opened, Seal, TaskState, TaskView};
+use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
+use crate::domain::ledger::record::{Opened, Seal};
+use crate::domain::ledger::report::{FindingObject, Report, word};
+use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
-use crate::domain::worker::finding::FindingObject;
-use crate::domain::worker::inquiry::{AmendmentObject, QuestionObject};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -43,3 +43,21 @@ impl Entry {
         Sha256::of(&canonical_json(&value))
     }
 }
+
+/// A record with the action it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded<T> {
+    /// Position of the row in the ledger.
+    pub seq: i64,
+    pub action: String,
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    pub value: T,
+}
+
+impl<T> Recorded<T> {
+    /// With the place of the row that it stands in.
+    pub fn new(entry: &Entry, value: T) -> Self {
+        Self { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
+    }
+}

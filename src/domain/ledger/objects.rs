@@ -1,7 +1,8 @@
 //! What commands show beside the report: one plain object a command.
 
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::task::{Seal, TaskState};
+use crate::domain::ledger::record::Seal;
+use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;

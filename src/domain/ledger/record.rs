@@ -5,19 +5,20 @@
 
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;
-use crate::domain::contract::amendment::Amended;
 use crate::domain::contract::budget::{Addition, Cost, Reservation};
+use crate::domain::contract::hook::Hook;
 use crate::domain::contract::policy::Effective;
 use crate::domain::delivery::IndexState;
-use crate::domain::delivery::publication::{Identity, Publication, Publishing};
+use crate::domain::delivery::decision::Decision;
+use crate::domain::delivery::publication::{Identity, Publication};
+use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
-use crate::domain::ledger::decision::Decision;
+use crate::domain::ledger::entry::Entry;
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Arrived, Called};
-use crate::domain::worker::hook::Hook;
 use crate::domain::worker::inquiry::{Hint, Reply};
 use crate::error::{Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,29 @@ impl Planned {
     }
 }
 
+impl Publishing {
+    /// What a row announces, where it is of that kind.
+    pub fn of(entry: &Entry) -> Option<Box<Self>> {
+        if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
+            return None;
+        }
+        match serde_json::from_value(entry.result.clone()) {
+            Ok(Record::Publishing(publishing)) => Some(publishing),
+            _ => None,
+        }
+    }
+
+    /// The record of its end.
+    pub fn done(&self) -> Record {
+        let receipt = self.finished();
+        if self.undoes {
+            return Record::Undone(Box::new(receipt));
+        }
+        let evidence = self.evidence.clone();
+        Record::Delivered(Box::new(Delivered { receipt, head: None, evidence, said_by_person: false }))
+    }
+}
+
 /// A delivery that took place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
@@ -162,6 +186,18 @@ pub struct Rebased {
     /// True where the worktree has a folder with the candidate's versions that no markers could show.
     #[serde(default)]
     pub set_aside: bool,
+}
+
+/// A wish that a person agreed to, with everything that follows from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Amended {
+    /// The action that proposed it.
+    pub to: String,
+    /// The task under the new version.
+    pub opened: Opened,
+    /// The last candidate under the new version, with its digests; `None` where there was none, or where it
+    /// is not within the new version's limits.
+    pub captured: Option<(Candidate, Observation)>,
 }
 
 /// What the result of a ledger row holds.

@@ -4,20 +4,22 @@ use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::publication::Publication;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::ledger::task::{
-    BaseState, Lacks, Opened, Recorded, Seal, TaskState, TaskView, Unfinished,
-};
-use crate::domain::proof::evidence::Evidence;
+use crate::domain::ledger::calls::Counts;
+use crate::domain::ledger::entry::Recorded;
+use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
+use crate::domain::ledger::record::{BaseState, Lacks, Opened, Seal};
+use crate::domain::ledger::risk::{Known, Risk};
+use crate::domain::ledger::task::{TaskState, TaskView, Unfinished};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::outside::Speaker;
 use crate::domain::value::repo_path::RepoPath;
-use crate::domain::worker::call::Counts;
 use crate::domain::worker::finding;
-use crate::domain::worker::finding::FindingObject;
-use crate::domain::worker::inquiry::{AmendmentObject, QuestionObject};
+use crate::domain::worker::finding::{Finding, Reference};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What `open` shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -235,15 +237,6 @@ impl Summary {
     }
 }
 
-/// Something a reader should know before relying on the result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Risk {
-    pub text: String,
-    /// The ledger action it rests on.
-    #[serde(rename = "ref")]
-    pub reference: String,
-}
-
 /// Confinement: what was asked for and what was in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxObject {
@@ -299,20 +292,6 @@ pub struct Report {
     pub unfinished: Vec<Unfinished>,
 }
 
-/// Everything a report is computed from.
-#[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
-    pub view: &'a TaskView,
-    /// What `open` fixed.
-    pub opened: &'a Opened,
-    /// The rows of the last candidate (or of the base, where there is none).
-    pub rows: &'a [Row],
-    /// The evidence that the rows may rest on, with the actions that made it.
-    pub evidence: &'a [Recorded<Evidence>],
-    /// What is told of the runs that are no pass.
-    pub runs: &'a [Run],
-}
-
 impl Report {
     pub fn new(known: Known<'_>) -> Self {
         let Known { view, opened, rows, .. } = known;
@@ -335,11 +314,11 @@ impl Report {
             limits: limits(view, opened),
             questions: view.inquiries.question_objects(),
             amendments: view.inquiries.amendment_objects(),
-            risks: crate::domain::proof::risk::all(known),
+            risks: crate::domain::ledger::risk::all(known),
             budget: view
                 .standing
                 .as_ref()
-                .map_or(Value::Null, crate::domain::contract::budget::Standing::object),
+                .map_or(Value::Null, crate::domain::ledger::charges::Standing::object),
             sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
@@ -355,6 +334,49 @@ pub fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
         _ => String::new(),
+    }
+}
+
+/// A finding, in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingObject {
+    /// The action that noted it.
+    pub id: String,
+    /// In the worker's words.
+    pub text: String,
+    /// What it rests on: `path`, `path:line`, `path:first-last`, an action, or `sha256:…`.
+    pub refs: Vec<String>,
+    /// By path, git's id of the bytes that were there.
+    pub blobs: BTreeMap<String, ObjectId>,
+    /// False where it has no references.
+    pub verified: bool,
+    /// Who says so.
+    pub origin: Speaker,
+    /// True: the words are nobody's whom the harness trusts.
+    pub untrusted: bool,
+    /// When, RFC 3339.
+    pub noted_at: String,
+}
+
+impl FindingObject {
+    /// Of a note.
+    pub fn new(noted: &Recorded<Finding>) -> Self {
+        let refs = &noted.value.refs;
+        let blob = |reference: &Reference| match reference {
+            Reference::File { path, blob, .. } => Some((path.to_string(), blob.clone())),
+            Reference::Ledger { .. } => None,
+        };
+        Self {
+            id: noted.action.clone(),
+            text: noted.value.text.clone(),
+            refs: refs.iter().map(ToString::to_string).collect(),
+            blobs: refs.iter().filter_map(blob).collect(),
+            verified: noted.value.is_verified(),
+            origin: Speaker::Worker,
+            untrusted: true,
+            noted_at: noted.at.clone(),
+        }
     }
 }
 

@@ -4,30 +4,29 @@
 //! knowledge. The states between `candidate` and `verified` are never stored; they follow from the
 //! requirement rows.
 
+mod effects;
+mod stops;
+
 use crate::domain::change::patch::Candidate;
-use crate::domain::contract::amendment::Amended;
-use crate::domain::contract::budget::{Charges, Standing};
-use crate::domain::delivery::publication::Publishing;
+use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::Receipt;
 use crate::domain::ledger::action::ActionState;
-use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::calls::Calls;
+use crate::domain::ledger::charges::{Charges, Standing};
+use crate::domain::ledger::entry::{Entry, Recorded};
+use crate::domain::ledger::inquiries::Inquiries;
+use crate::domain::ledger::record::{Amended, Delivered, Opened, Rebased, Record};
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
-use crate::domain::worker::call::{Called, Calls, Effect, Seen};
+use crate::domain::worker::call::{Called, Effect, Seen};
 use crate::domain::worker::finding::Finding;
-use crate::domain::worker::inquiry::Inquiries;
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-pub use crate::domain::ledger::decision::{Choice, Decision, Word};
-pub use crate::domain::ledger::record::{
-    BaseState, Delivered, Home, IndexDifference, Lacks, Opened, Planned, Rebased, Record, Seal,
-};
 
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,17 +55,6 @@ pub enum TaskState {
     WaitingInput,
     /// The delivery was reversed: an end.
     Undone,
-}
-
-/// A record with the action it came from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recorded<T> {
-    /// Position of the row in the ledger.
-    pub seq: i64,
-    pub action: String,
-    /// When, RFC 3339 in UTC.
-    pub at: String,
-    pub value: T,
 }
 
 /// An action that has no end in the ledger.
@@ -196,33 +184,33 @@ impl TaskView {
         match record {
             Record::Opened(opened) => {
                 self.sealed.push(opened.seal.sha256);
-                self.opened = Some(recorded(entry, *opened));
+                self.opened = Some(Recorded::new(entry, *opened));
             }
             Record::Captured { candidate, observation } => {
                 // Capturing the same state again is the same candidate, which becomes the last one.
                 self.candidates.retain(|known| known.value.candidate != candidate.candidate);
-                self.candidates.push(recorded(entry, *candidate));
-                self.observation = Some(recorded(entry, *observation));
+                self.candidates.push(Recorded::new(entry, *candidate));
+                self.observation = Some(Recorded::new(entry, *observation));
             }
             Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
-            Record::Answered(reply) => self.inquiries.answered(recorded(entry, reply)),
-            Record::Hinted(hint) => self.inquiries.hinted(recorded(entry, hint)),
+            Record::Answered(reply) => self.inquiries.answered(Recorded::new(entry, reply)),
+            Record::Hinted(hint) => self.inquiries.hinted(Recorded::new(entry, hint)),
             Record::Amended(amended) => {
-                self.inquiries.amended(&recorded(entry, &*amended));
+                self.inquiries.amended(&Recorded::new(entry, &*amended));
                 self.take_amendment(entry, *amended);
             }
-            Record::Observed(observation) => self.observation = Some(recorded(entry, *observation)),
-            Record::Evidence(evidence) => self.evidence.push(recorded(entry, *evidence)),
+            Record::Observed(observation) => self.observation = Some(Recorded::new(entry, *observation)),
+            Record::Evidence(evidence) => self.evidence.push(Recorded::new(entry, *evidence)),
             Record::Delivered(receipt) => {
                 // From here on the lease of an earlier one cannot hold.
                 self.late.clear();
-                self.delivered = Some(recorded(entry, *receipt));
+                self.delivered = Some(Recorded::new(entry, *receipt));
             }
-            Record::Undone(receipt) => self.undone = Some(recorded(entry, *receipt)),
+            Record::Undone(receipt) => self.undone = Some(Recorded::new(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
             Record::Called(called) => self.take_call(entry, *called),
-            Record::Tripped(tripped) => self.tripped.push(recorded(entry, tripped)),
+            Record::Tripped(tripped) => self.tripped.push(Recorded::new(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)
             | Record::Publishing(_)
@@ -251,9 +239,9 @@ impl TaskView {
                 self.worked = Some(entry.seq);
                 self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
             }
-            Some(Effect::Asked(question)) => self.inquiries.asked(recorded(entry, question)),
-            Some(Effect::Proposed(proposal)) => self.inquiries.proposed(recorded(entry, proposal)),
-            Some(Effect::Noted(finding)) => self.findings.push(recorded(entry, finding)),
+            Some(Effect::Asked(question)) => self.inquiries.asked(Recorded::new(entry, question)),
+            Some(Effect::Proposed(proposal)) => self.inquiries.proposed(Recorded::new(entry, proposal)),
+            Some(Effect::Noted(finding)) => self.findings.push(Recorded::new(entry, finding)),
             None => {}
         }
     }
@@ -410,10 +398,6 @@ impl TaskView {
             candidate_state(rows)
         }
     }
-}
-
-fn recorded<T>(entry: &Entry, value: T) -> Recorded<T> {
-    Recorded { seq: entry.seq, action: entry.action.clone(), at: entry.at.clone(), value }
 }
 
 /// The state of a candidate by itself, given its requirement rows.

@@ -4,8 +4,7 @@
 //! One form for all who ask: the tools of a worker, the report, the verification and a refused delivery.
 
 use crate::domain::proof::verdict::Row;
-use crate::domain::worker::call::Origin;
-use crate::verifier::logs::FirstError;
+use crate::domain::value::outside::Origin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,6 +28,71 @@ pub struct Run {
     pub logs: Vec<Log>,
     /// Where all of it came from.
     pub origin: Origin,
+}
+
+/// Which tool's error it is, as far as its form says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The Rust compiler.
+    Rustc,
+    /// A Rust test, or a Rust program that panicked.
+    Libtest,
+    /// pytest.
+    Pytest,
+    /// unittest.
+    Unittest,
+    /// A Python program that ended with a traceback, or that cannot be read.
+    Python,
+    /// The TypeScript compiler.
+    Tsc,
+    /// Jest.
+    Jest,
+    /// Vitest.
+    Vitest,
+    /// mocha.
+    Mocha,
+    /// Node.js: a program that threw, or a test.
+    Node,
+    /// Tests that report in the Test Anything Protocol.
+    Tap,
+    /// The Go compiler.
+    Go,
+    /// A Go test, or a Go program that panicked.
+    GoTest,
+    /// A compiler that writes `path:row:column: error:`, such as gcc and clang.
+    Compiler,
+    /// A linker.
+    Linker,
+    /// A linter, such as ESLint, Ruff and flake8.
+    Linter,
+    /// A report in JSON.
+    Json,
+    /// A line that calls itself an error.
+    Plain,
+    /// No error was recognised: the last lines.
+    Tail,
+}
+
+/// An error and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstError {
+    /// Which tool's error it is.
+    pub kind: Kind,
+    /// A few lines of it, without colours.
+    pub text: String,
+    /// The line of the log that it begins at; 1 is the first.
+    pub line: u32,
+    /// The source file, as the tool names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The row in it; 1 is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<u32>,
+    /// The column in it; 1 is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
 }
 
 /// An error, and the log that it stands in.

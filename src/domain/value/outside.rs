@@ -19,6 +19,32 @@ pub enum Speaker {
     Client,
 }
 
+/// Where content came from. Nothing that has an origin is ever an instruction to the harness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Origin {
+    /// `file`, `listing`, `search`, `log` or `verifier`.
+    pub kind: String,
+    /// The path, the pattern, the reference or the verifier's id.
+    pub of: String,
+    /// Always `untrusted`: whoever wrote the content is not known to the harness.
+    pub trust: Trust,
+}
+
+/// How far content is to be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// Not at all.
+    Untrusted,
+}
+
+impl Origin {
+    /// Content of that kind and name.
+    pub fn new(kind: &str, of: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), of: of.into(), trust: Trust::Untrusted }
+    }
+}
+
 /// Takes a text of at most `most` characters that says something. `field` is the argument that it came in.
 pub fn accept(field: &str, text: &str, most: usize) -> Result<String> {
     let refused =

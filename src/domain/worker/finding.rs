@@ -1,13 +1,11 @@
 //! Findings: what a worker noted of what it looked at, and the limits of that. A finding is worth what it
 //! refers to; one without references is marked as unverified.
 
-use crate::domain::ledger::task::Recorded;
 use crate::domain::value::digest::ObjectId;
-use crate::domain::value::outside::{Speaker, accept, plain};
+use crate::domain::value::outside::{accept, plain};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The longest finding, in characters.
 pub const LONGEST_TEXT: usize = 8000;
@@ -113,49 +111,6 @@ impl Finding {
     /// In one line for people.
     pub fn line(&self) -> String {
         plain(&self.text, SHOWN)
-    }
-}
-
-/// A finding, in a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FindingObject {
-    /// The action that noted it.
-    pub id: String,
-    /// In the worker's words.
-    pub text: String,
-    /// What it rests on: `path`, `path:line`, `path:first-last`, an action, or `sha256:…`.
-    pub refs: Vec<String>,
-    /// By path, git's id of the bytes that were there.
-    pub blobs: BTreeMap<String, ObjectId>,
-    /// False where it has no references.
-    pub verified: bool,
-    /// Who says so.
-    pub origin: Speaker,
-    /// True: the words are nobody's whom the harness trusts.
-    pub untrusted: bool,
-    /// When, RFC 3339.
-    pub noted_at: String,
-}
-
-impl FindingObject {
-    /// Of a note.
-    pub fn new(noted: &Recorded<Finding>) -> Self {
-        let refs = &noted.value.refs;
-        let blob = |reference: &Reference| match reference {
-            Reference::File { path, blob, .. } => Some((path.to_string(), blob.clone())),
-            Reference::Ledger { .. } => None,
-        };
-        Self {
-            id: noted.action.clone(),
-            text: noted.value.text.clone(),
-            refs: refs.iter().map(ToString::to_string).collect(),
-            blobs: refs.iter().filter_map(blob).collect(),
-            verified: noted.value.is_verified(),
-            origin: Speaker::Worker,
-            untrusted: true,
-            noted_at: noted.at.clone(),
-        }
     }
 }
 

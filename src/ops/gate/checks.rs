@@ -10,7 +10,7 @@ use crate::domain::change::patch::Candidate;
 use crate::domain::contract;
 use crate::domain::ledger::report::{VerificationObject, word};
 use crate::domain::proof::verdict::{Row, Verdict};
-use crate::domain::worker::call::Origin;
+use crate::domain::value::outside::Origin;
 use crate::error::Result;
 use crate::tools::requests::{Checked, Finished};
 use serde_json::{Value, json};

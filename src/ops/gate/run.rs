@@ -3,7 +3,8 @@
 use super::super::session::{RunningAction, TaskWrite};
 use super::super::{edit, report};
 use super::{Line, authorize, checks};
-use crate::domain::worker::call::{Effect, Origin, Seen};
+use crate::domain::value::outside::Origin;
+use crate::domain::worker::call::{Effect, Seen};
 use crate::error::{Failure, Result};
 use crate::tools::place::Place;
 use crate::tools::read_file::Target;

@@ -1,8 +1,9 @@
 //! The remote's side: a push with a time limit, and the questions whose answers say what became of it.
 
 use super::{Moved, branch};
-use crate::domain::delivery::publication::{Publication, Publishing, Standing};
-use crate::domain::ledger::task::Opened;
+use crate::domain::delivery::publication::{Publication, Standing};
+use crate::domain::delivery::publishing::Publishing;
+use crate::domain::ledger::record::Opened;
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::command::Call;

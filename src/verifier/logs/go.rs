@@ -4,9 +4,10 @@
 //! at the same time. So that is kept test by test until its word comes: a test that passed may have said
 //! anything.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, LINES, Sign};
+use crate::verifier::logs::{Found, LINES, Sign};
 use std::collections::HashMap;
 
 /// How far down the stacks of a panic are looked at.

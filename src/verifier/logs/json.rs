@@ -3,9 +3,10 @@
 //! What a report calls its parts differs from tool to tool, but little: a message, a file, and where in it.
 //! So reports are searched for the first object that has these, and calls itself no warning.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, Sign, script};
+use crate::verifier::logs::{Found, Sign, script};
 use serde_json::Value;
 
 /// Whose output an event of `go test -json` holds.

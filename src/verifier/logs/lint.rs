@@ -1,8 +1,9 @@
 //! Linters: ESLint's list by file, and lines or headings with a code (flake8, Ruff, pylint).
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, Sign, rust};
+use crate::verifier::logs::{Found, Sign, rust};
 
 /// The file that findings are listed below.
 #[derive(Debug, Default)]

@@ -1,8 +1,9 @@
 //! Compilers that write `path:row:column: error:` (gcc, clang, javac, mypy and more), and linkers.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, Sign};
+use crate::verifier::logs::{Found, Sign};
 
 pub(super) fn read(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     compiler(line, rest).or_else(|| undefined(line)).or_else(|| linker(line))

@@ -1,8 +1,9 @@
 //! pytest, unittest, and tracebacks of Python programs.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, LINES, Sign};
+use crate::verifier::logs::{Found, LINES, Sign};
 
 /// Where in pytest's output a line stands.
 #[derive(Debug, Default)]

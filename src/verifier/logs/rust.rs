@@ -1,8 +1,9 @@
 //! rustc and clippy; panics of tests and programs.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, LINES, Sign};
+use crate::verifier::logs::{Found, LINES, Sign};
 use std::collections::HashMap;
 
 /// The most panics that are kept until it is told whose they were.

@@ -1,8 +1,9 @@
 //! tsc, Jest, Vitest, mocha, Node.js and its tests.
 
+use crate::domain::proof::run::Kind;
 use crate::verifier::logs::log::{Line, Lines};
 use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Kind, LINES, Sign};
+use crate::verifier::logs::{Found, LINES, Sign};
 
 /// How far down an error is looked at: advice and excerpts of source stand above its stack.
 const BLOCK: usize = 80;

@@ -1,6 +1,7 @@
 //! Logs that real tools wrote (trimmed), logs of tools that were content, and logs that nobody wrote on
 //! purpose.
 
+use crate::domain::proof::run::{FirstError, Kind};
 use crate::verifier::logs::*;
 
 macro_rules! log {

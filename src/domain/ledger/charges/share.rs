@@ -1,7 +1,7 @@
 //! Shares: what each task of a family has used, reserved and left, and the next slice of a run.
 
-use crate::domain::contract::budget::{Charges, Cost, Key, Limits, Reservation};
-use crate::domain::ledger::task::TaskView;
+use crate::domain::contract::budget::{Cost, Key, Limits, Reservation};
+use crate::domain::ledger::charges::Charges;
 use crate::error::{Code, Failure};
 use serde_json::{Map, Value, json};
 
@@ -341,40 +341,3 @@ impl Standing {
 const PARTS: u64 = 16;
 const LARGEST_SLICE: Cost = Cost { milliseconds: 30_000, output_bytes: 16 << 20 };
 const SMALLEST_SLICE: Cost = Cost { milliseconds: 1_000, output_bytes: 64 << 10 };
-
-impl TaskView {
-    /// The limits that hold now: those of its contract, and what a person added, within the policy's ceiling.
-    pub fn limits(&self) -> Limits {
-        let Some(effective) = self.opened.as_ref().map(|opened| &opened.value.effective) else {
-            return Limits::default().plus(self.charges.added());
-        };
-        effective.limits.plus(self.charges.added()).beneath(&effective.ceiling)
-    }
-
-    /// The task as one of a family that shares a budget.
-    pub fn member(&self) -> Member {
-        let last = self.candidates.last().filter(|_| self.cancelled.is_none());
-        Member {
-            id: self.id.clone(),
-            parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
-            limits: self.limits(),
-            charges: self.charges.clone(),
-            artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
-        }
-    }
-
-    /// The refusal of a task that was stopped since the same came back over and over.
-    pub fn repeated(&self) -> Option<Failure> {
-        self.standing.as_ref().and_then(Standing::repeated)
-    }
-
-    /// What of its budget, or of one above it, is used up.
-    pub fn spent(&self) -> Option<Spent> {
-        self.standing.as_ref().and_then(Standing::spent)
-    }
-
-    /// What of it is used up that a run uses.
-    pub fn spent_for_runs(&self) -> Option<Spent> {
-        self.standing.as_ref().and_then(Standing::spent_for_runs)
-    }
-}

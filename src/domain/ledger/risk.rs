@@ -2,11 +2,39 @@
 //! it rests on.
 
 use crate::domain::contract::Kind;
-use crate::domain::ledger::report::{Known, Risk};
-use crate::domain::proof::evidence::shown;
-use crate::domain::proof::verdict::{Verdict, disagree, is_fresh};
+use crate::domain::ledger::entry::Recorded;
+use crate::domain::ledger::record::Opened;
+use crate::domain::ledger::task::TaskView;
+use crate::domain::proof::evidence::{Evidence, shown};
+use crate::domain::proof::judge::{disagree, is_fresh};
+use crate::domain::proof::run::Run;
+use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding;
+use serde::{Deserialize, Serialize};
+
+/// Something a reader should know before relying on the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    pub text: String,
+    /// The ledger action it rests on.
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
+/// Everything a report is computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub view: &'a TaskView,
+    /// What `open` fixed.
+    pub opened: &'a Opened,
+    /// The rows of the last candidate (or of the base, where there is none).
+    pub rows: &'a [Row],
+    /// The evidence that the rows may rest on, with the actions that made it.
+    pub evidence: &'a [Recorded<Evidence>],
+    /// What is told of the runs that are no pass.
+    pub runs: &'a [Run],
+}
 
 /// Every risk that holds, in a fixed order.
 pub fn all(known: Known<'_>) -> Vec<Risk> {
@@ -181,7 +209,7 @@ fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let unverified = |noted: &&crate::domain::ledger::task::Recorded<finding::Finding>| {
+    let unverified = |noted: &&crate::domain::ledger::entry::Recorded<finding::Finding>| {
         noted.value.kind == finding::Kind::Finding && !noted.value.is_verified()
     };
     for noted in known.view.findings.iter().filter(unverified) {
@@ -192,7 +220,7 @@ fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {
 /// The evidence that the rows rest on.
 fn resting<'a>(
     known: Known<'a>,
-) -> impl Iterator<Item = &'a crate::domain::ledger::task::Recorded<crate::domain::proof::evidence::Evidence>>
+) -> impl Iterator<Item = &'a crate::domain::ledger::entry::Recorded<crate::domain::proof::evidence::Evidence>>
 {
     known.evidence.iter().filter(move |e| {
         let reference = shown(&e.value.digest());

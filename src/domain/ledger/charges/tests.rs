@@ -1,11 +1,14 @@
 //! Charges from rows, whatever the clocks say; shares of a family; slices that never overspend.
 
-use crate::domain::contract::budget::share::is_at_or_beneath;
+use crate::domain::contract::Kind;
 use crate::domain::contract::budget::*;
-use crate::domain::ledger::action::Actor;
+use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::ledger::charges::Charges;
+use crate::domain::ledger::charges::share::{Member, is_at_or_beneath, standing};
+use crate::domain::ledger::entry::Entry;
 use crate::domain::value::digest::Sha256;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn row(action: &str, state: ActionState, at: &str, result: Value) -> Entry {
     let digest = Sha256::of(b"");

@@ -105,8 +105,8 @@ fn argv(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>
 
 #[cfg(test)]
 mod tests {
+    use crate::domain::contract::hook::*;
     use crate::domain::contract::policy::Config;
-    use crate::domain::worker::hook::*;
     use crate::error::Code;
 
     #[test]

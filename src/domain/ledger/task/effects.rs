@@ -3,7 +3,7 @@
 //! report, is told.
 
 use crate::domain::contract::DeliveryMode;
-use crate::domain::delivery::publication::Publishing;
+use crate::domain::delivery::publishing::Publishing;
 use crate::domain::ledger::task::TaskView;
 
 impl TaskView {

@@ -103,7 +103,7 @@ fn ordinal(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::domain::ledger::action::Actor;
-    use crate::domain::worker::repetition::*;
+    use crate::domain::ledger::repetition::*;
 
     fn row(tool: &str, arguments: &str, state: ActionState, result: Value) -> Entry {
         Entry {

@@ -4,7 +4,8 @@ use crate::domain::contract::clause::{Clause, Origin, Permission};
 use crate::domain::proof::evidence::{
     Attestation, EvidenceKey, Identity, SCHEMA, Subject, Tool, listing_digest,
 };
-use crate::domain::proof::verdict::*;
+use crate::domain::proof::judge::*;
+use crate::domain::proof::verdict::{Checks, Row, Strength, Verdict};
 use crate::domain::value::digest::{Mode, ObjectFormat};
 use crate::domain::value::repo_path::RepoPath;
 use proptest::prelude::*;
