@@ -459,7 +459,7 @@ mod tests {
 
     #[test]
     fn every_code_stands_in_the_documented_table() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/output.md");
         let documentation = std::fs::read_to_string(file).expect("reads");
         for code in Code::ALL {
             let start = format!("| {} | `{}` |", code.category().exit_code(), code.category().as_str());

@@ -4,6 +4,8 @@
 //! `tests/`, `testing.rs`) are taken out first. Every exception stands in a table with its reason, and a line
 //! of a table that is no longer needed fails the test too, so that the tables cannot rot.
 
+#[path = "architecture/documentation.rs"]
+mod documentation;
 #[path = "architecture/ratchets.rs"]
 mod ratchets;
 

@@ -53,7 +53,7 @@ fn every_key_is_shown_with_what_is_used_and_its_limit() {
 fn the_help_has_the_limits_of_the_documentation() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    let documentation = include_str!("../../README.md").replace(['|', '`'], " ");
+    let documentation = include_str!("../../docs/budgets.md").replace(['|', '`'], " ");
     for text in
         [repo.tender(&["start", "--help"]).ok().text(), repo.tender(&["resume", "--help"]).ok().text()]
     {

@@ -68,6 +68,9 @@ fn shell(repo: &Repo<'_>, line: &str) -> String {
     run(command, None).ok().text()
 }
 
+/// Lines of output that are wider than this are broken, so that the page stays readable everywhere.
+const COLUMNS: usize = 118;
+
 /// Ids and digests differ from run to run, folders from machine to machine: each becomes one name.
 fn normalised(lab: &Lab, session: &str) -> String {
     let session = session.replace(lab.path("").to_str().expect("UTF-8").trim_end_matches('/'), "/home/me");
@@ -85,6 +88,24 @@ fn normalised(lab: &Lab, session: &str) -> String {
         } else {
             out.push_str(part);
         }
+    }
+    out.split_inclusive('\n').map(broken).collect()
+}
+
+/// A line in pieces of at most [`COLUMNS`], broken at spaces and indented like its beginning.
+fn broken(line: &str) -> String {
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let mut out = String::new();
+    let mut column = 0;
+    for word in line.split_inclusive(' ') {
+        let width = word.trim_end().chars().count();
+        if column > indent.len() && column + width > COLUMNS {
+            out.truncate(out.trim_end().len());
+            out.push_str(&format!("\n{indent}  "));
+            column = indent.len() + 2;
+        }
+        out.push_str(word);
+        column += word.chars().count();
     }
     out
 }

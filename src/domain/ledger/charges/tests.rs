@@ -301,7 +301,7 @@ fn the_time_of_a_call_counts_whatever_its_end_and_once() {
 
 #[test]
 fn the_documented_limits_are_those_that_hold() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/budgets.md");
     let documentation = std::fs::read_to_string(file).expect("reads").replace(['|', '`'], " ");
     for (word, key) in Key::ALL {
         let of = |line: &str| -> Vec<u64> {
