@@ -1,16 +1,18 @@
-//! A throw-away repository for unit tests, untouched by the configuration of whoever runs them.
+//! A throw-away repository for unit tests, untouched by the configuration of whoever runs them: the one way
+//! in which a unit test makes one. Tests of the built program have theirs in `tests/support/`.
 
 #![cfg(test)]
 
 use super::{Caller, Environment, Git, Quarantine, Repository};
 use crate::domain::value::digest::ObjectId;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The repository lies in `repo/` of a temporary directory.
 pub(crate) struct TestRepository {
     folder: tempfile::TempDir,
+    variables: Vec<(OsString, OsString)>,
     environment: Environment,
 }
 
@@ -22,14 +24,14 @@ impl TestRepository {
     pub(crate) fn with_format(format: &str) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
         let path = std::env::vars_os().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-        let variables = [
-            ("PATH", path.unwrap_or_default()),
-            ("HOME", folder.path().into()),
-            ("GIT_CONFIG_NOSYSTEM", "1".into()),
-            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        let variables: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), path.unwrap_or_default()),
+            ("HOME".into(), folder.path().into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
         ];
-        let environment = Environment::scrubbed(variables.map(|(k, v)| (k.into(), v)));
-        let home = Self { folder, environment };
+        let environment = Environment::scrubbed(variables.clone());
+        let home = Self { folder, variables, environment };
         std::fs::create_dir(home.top()).expect("a directory");
         let init = Git::new(&home.environment, None).cwd(&home.top());
         let option = format!("--object-format={format}");
@@ -46,6 +48,11 @@ impl TestRepository {
     /// The folder that holds the repository, for what lies beside it.
     pub(crate) fn outside(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// What a program would be started with here.
+    pub(crate) fn variables(&self) -> &[(OsString, OsString)] {
+        &self.variables
     }
 
     pub(crate) fn environment(&self) -> &Environment {

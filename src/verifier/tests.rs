@@ -11,7 +11,8 @@ use crate::domain::proof::judge;
 use crate::domain::proof::judge::Record;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::ObjectId;
-use crate::git::{Caller, Environment, Git, Repository, tree};
+use crate::git::testing::TestRepository;
+use crate::git::tree;
 use crate::store::{Blobs, Layout};
 use crate::verifier::{self, Host, Subject, Ticket, Verifiers};
 use std::cell::{Cell, RefCell};
@@ -21,8 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 struct Bench {
-    folder: tempfile::TempDir,
-    environment: Environment,
+    repository: TestRepository,
     vars: RefCell<Vec<(OsString, OsString)>>,
     records: RefCell<Vec<Record>>,
     base: RefCell<Option<ObjectId>>,
@@ -37,20 +37,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a directory");
-        let vars: Vec<(OsString, OsString)> = [
-            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-            ("HOME", folder.path().to_str().expect("UTF-8")),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("API_TOKEN", "hunter2-hunter2"),
-        ]
-        .map(|(name, value)| (name.into(), value.into()))
-        .to_vec();
-        let environment = Environment::scrubbed(vars.clone());
-        let bench = Self {
-            folder,
-            environment,
+        let repository = TestRepository::new();
+        let mut vars = repository.variables().to_vec();
+        vars[0].1 = "/usr/local/bin:/usr/bin:/bin".into();
+        vars.push(("API_TOKEN".into(), "hunter2-hunter2".into()));
+        Self {
+            repository,
             vars: RefCell::new(vars),
             records: RefCell::default(),
             base: RefCell::default(),
@@ -64,26 +56,16 @@ impl Bench {
             runs: Cell::new(0),
             task: RefCell::new("t1".to_owned()),
             home: RefCell::default(),
-        };
-        std::fs::create_dir_all(bench.top()).expect("made");
-        Git::new(&bench.environment, None)
-            .cwd(&bench.top())
-            .args(["init", "-q", "-b", "main"])
-            .ok()
-            .expect("init");
-        for (key, value) in [("user.name", "T"), ("user.email", "t@example.org")] {
-            bench.git(&["config", key, value]);
         }
-        bench
     }
 
     fn top(&self) -> PathBuf {
-        self.folder.path().join("repo")
+        self.repository.top()
     }
 
     fn git(&self, args: &[&str]) -> String {
-        let git = Git::new(&self.environment, Some(&self.top().join(".git"))).work_tree(&self.top());
-        String::from_utf8_lossy(&git.args(args).ok().expect("git works")).trim().to_owned()
+        let said = self.repository.git().args(args).ok().expect("git works");
+        String::from_utf8_lossy(&said).trim().to_owned()
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -129,9 +111,7 @@ impl Bench {
     }
 
     fn judge(&self, tree: &ObjectId, run: bool) -> Vec<Row> {
-        let caller =
-            Caller { cwd: self.top(), git_dir: None, work_tree: None, environment: self.environment.clone() };
-        let repository = Repository::discover(&caller).expect("a repository");
+        let repository = self.repository.repository();
         let base = self.base.borrow().clone().expect("a base");
         let objects = repository.objects(None).expect("opens");
         let changes = tree::changes(&objects, &base, tree).expect("compares");
@@ -159,7 +139,7 @@ impl Bench {
             effective: &effective,
             filters: &filters,
         };
-        let slots = self.folder.path().join("repo.tender/.slots");
+        let slots = self.repository.outside().join("repo.tender/.slots");
         let host = Host {
             program: crate::process::testing::program(),
             vars: &vars,
@@ -725,7 +705,7 @@ fn what_the_machine_adds_to_a_run_is_in_the_key() {
     }
     set("PATH", "/usr/bin:/bin");
     assert_eq!(one(&bench.look()).0, Verdict::Passed, "the same programs are found on it");
-    let own = bench.folder.path().join("attributes");
+    let own = bench.repository.outside().join("attributes");
     bench.git(&["config", "core.attributesFile", own.to_str().expect("UTF-8")]);
     for place in [own, bench.top().join(".git/info/attributes")] {
         std::fs::create_dir_all(place.parent().expect("a parent")).expect("made");

@@ -49,14 +49,14 @@ fn a_file_keeps_its_bits_its_attributes_and_its_partner() {
     let secret = std::fs::File::open(world.path("secret")).expect("opens");
     rustix::fs::fsetxattr(&secret, "user.note", b"mine", rustix::fs::XattrFlags::empty())
         .expect("attributes");
-    std::fs::hard_link(world.path("pair"), world.dir.path().join("partner")).expect("links");
+    std::fs::hard_link(world.path("pair"), world.home.outside().join("partner")).expect("links");
     let receipt = world.deliver(&changes).expect("delivers");
     assert_eq!(world.mode("secret"), 0o600);
     let secret = std::fs::File::open(world.path("secret")).expect("opens");
     let mut value = [0u8; 16];
     let length = rustix::fs::fgetxattr(&secret, "user.note", &mut value[..]).expect("reads");
     assert_eq!(&value[..length], b"mine");
-    assert_eq!(std::fs::read(world.dir.path().join("partner")).expect("reads"), b"one\n");
+    assert_eq!(std::fs::read(world.home.outside().join("partner")).expect("reads"), b"one\n");
     assert_eq!(receipt.paths[0].notes, [Note::HardLinkBroken]);
 }
 
@@ -251,7 +251,7 @@ fn new_files_get_what_the_umask_leaves() {
     });
     std::fs::set_permissions(world.path(""), std::fs::Permissions::from_mode(0o2775)).expect("sets");
     world.deliver(&changes).expect("delivers");
-    let plain = world.dir.path().join("plain");
+    let plain = world.home.outside().join("plain");
     std::fs::File::create(&plain).expect("creates");
     assert_eq!(world.mode("n"), plain.metadata().expect("there").mode() & 0o7777);
     assert_eq!(world.mode("x") & 0o111, (world.mode("n") & 0o444) >> 2);

@@ -65,12 +65,12 @@ fn bytes_are_raw_and_permissions_stay() {
 #[test]
 fn what_is_not_the_worktrees_alone_is_out_of_scope() {
     let world = World::new(&[("f", "1\n"), ("d/in", "1\n")]);
-    std::fs::create_dir(world.dir.path().join("outside")).expect("made");
-    std::fs::write(world.dir.path().join("outside/secret"), "s").expect("written");
+    std::fs::create_dir(world.home.outside().join("outside")).expect("made");
+    std::fs::write(world.home.outside().join("outside/secret"), "s").expect("written");
     world.link("link", "../outside");
     world.link("file", "../outside/secret");
     world.link("dangling", "nowhere");
-    std::fs::hard_link(world.dir.path().join("outside/secret"), world.path("hard")).expect("linked");
+    std::fs::hard_link(world.home.outside().join("outside/secret"), world.path("hard")).expect("linked");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         world.path("pipe"),
@@ -157,7 +157,7 @@ fn killed_anywhere_it_is_whole_or_not_at_all_after_recovery() {
 fn a_directory_that_becomes_a_link_leads_nowhere() {
     let rounds: usize = std::env::var("TENDER_RACE_SWAPS").ok().and_then(|n| n.parse().ok()).unwrap_or(2_000);
     let world = World::new(&[("d/f", "inside\n")]);
-    let outside = world.dir.path().join("outside");
+    let outside = world.home.outside().join("outside");
     std::fs::create_dir(&outside).expect("made");
     std::fs::write(outside.join("f"), "outside\n").expect("written");
     world.link("l", "../outside");

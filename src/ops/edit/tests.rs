@@ -7,7 +7,7 @@ use super::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::error::Code;
 use crate::git::fsops::fault::{self, What};
-use crate::git::{Caller, Environment, Git, Repository};
+use crate::git::testing::TestRepository;
 use crate::ops::session::{Machine, Person};
 use crate::ops::{open, recover};
 use crate::store::Layout;
@@ -30,29 +30,17 @@ impl Person for Nobody {
 pub(in crate::ops) struct Place {
     pub(in crate::ops) session: Session,
     worktree: PathBuf,
-    _dir: tempfile::TempDir,
+    _home: TestRepository,
 }
 
 impl Place {
     pub(in crate::ops) fn new() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let top = dir.path().join("repo");
-        std::fs::create_dir(&top).expect("made");
-        std::fs::write(top.join("a"), "0\n").expect("written");
-        let vars: Vec<_> =
-            std::env::vars_os().chain([("GIT_CONFIG_GLOBAL".into(), "/dev/null".into())]).collect();
-        let environment = Environment::scrubbed(vars.clone());
-        let run =
-            |args: &[&str]| drop(Git::new(&environment, None).cwd(&top).args(args).ok().expect("git works"));
-        run(&["init", "--quiet", "."]);
-        run(&["config", "user.name", "t"]);
-        run(&["config", "user.email", "t@example.org"]);
-        run(&["add", "-A"]);
-        run(&["commit", "--quiet", "-m", "base"]);
-        let caller = Caller { cwd: top, git_dir: None, work_tree: None, environment };
-        let repository = Repository::discover(&caller).expect("found");
+        let home = TestRepository::new();
+        home.write("a", b"0\n");
+        home.commit("base");
+        let repository = home.repository();
         let layout = Layout::new(repository.common_dir());
-        let machine = Machine::new(PathBuf::from("/nowhere"), vars);
+        let machine = Machine::new(PathBuf::from("/nowhere"), home.variables().to_vec());
         let session = Session {
             repository,
             layout,
@@ -65,7 +53,7 @@ impl Place {
             r#"{"taskId": "t1", "goal": "a change", "writeScope": ["**"], "allowedTools": ["apply_patch"]}"#;
         open::open(&session, contract.as_bytes(), &|_, _| {}).expect("opens");
         let worktree = session.view(None).expect("there").1.opened().expect("opened").worktree.clone();
-        Self { session, worktree: PathBuf::from(worktree), _dir: dir }
+        Self { session, worktree: PathBuf::from(worktree), _home: home }
     }
 
     /// One call, as the gate makes it.

@@ -9,7 +9,8 @@ use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, Unfinished};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
 use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
-use crate::git::{Environment, Git, Quarantine, Repository, tree};
+use crate::git::testing::TestRepository;
+use crate::git::{Quarantine, Repository, tree};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -22,9 +23,8 @@ const NO_ATTRIBUTES: &str = "--attr-source=4b825dc642cb6eb9a060e54bf8d69288fbee4
 pub(crate) type Tree = BTreeMap<String, (String, Vec<u8>)>;
 
 pub(crate) struct World {
-    pub(crate) dir: tempfile::TempDir,
+    pub(crate) home: TestRepository,
     pub(crate) repository: Repository,
-    environment: Environment,
     quarantine: Quarantine,
     base: ObjectId,
     last: RefCell<Option<ObjectId>>,
@@ -80,31 +80,18 @@ pub(crate) struct Ready {
 
 impl World {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let live = dir.path().join("live");
-        std::fs::create_dir(&live).expect("creates");
-        let environment = Environment::scrubbed(std::env::vars_os());
-        let run = |args: &[&str]| {
-            let git = Git::new(&environment, None).cwd(&live);
-            git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).ok().expect("git works");
-        };
-        run(&["init", "--quiet", "."]);
-        run(&["config", "user.name", "t"]);
-        run(&["config", "user.email", "t@example.org"]);
+        let home = TestRepository::new();
         for (path, content) in files {
-            write(&live.join(path), content);
+            home.write(path, content.as_bytes());
         }
-        run(&[NO_ATTRIBUTES, "add", "-A"]);
-        run(&["commit", "--quiet", "--allow-empty", "-m", "base"]);
-        let repository = Repository::at(&environment, &live.join(".git"), &live, None).expect("opens");
-        let base = repository.resolve("HEAD", "tree").expect("works").expect("there");
-        let objects = dir.path().join("task").join("objects");
-        std::fs::create_dir_all(&objects).expect("creates");
-        let quarantine = Quarantine { objects, repository_objects: repository.objects_dir() };
+        home.run([NO_ATTRIBUTES, "add", "-A"]);
+        home.run(["commit", "--quiet", "--allow-empty", "-m", "base"]);
+        let repository = home.repository();
+        let base = home.tree("HEAD");
+        let quarantine = home.quarantine();
         Self {
-            dir,
+            home,
             repository,
-            environment,
             quarantine,
             base,
             last: RefCell::default(),
@@ -152,19 +139,17 @@ impl World {
     }
 
     pub(crate) fn git(&self, args: &[&str]) -> String {
-        let git = Git::new(&self.environment, None).cwd(&self.path(""));
-        let out = git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).ok().expect("git works");
+        let out = self.home.git().cwd(&self.home.top()).args(args).ok().expect("git works");
         String::from_utf8(out).expect("text")
     }
 
     /// A call that may end with another exit code than 0.
     pub(crate) fn try_git(&self, args: &[&str]) {
-        let git = Git::new(&self.environment, None).cwd(&self.path(""));
-        git.env("GIT_CONFIG_GLOBAL", "/dev/null").args(args).run().expect("git starts");
+        self.home.git().cwd(&self.home.top()).args(args).run().expect("git starts");
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.dir.path().join("live").join(path)
+        self.home.top().join(path)
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) {
@@ -185,10 +170,10 @@ impl World {
 
     /// The changes that an edit of the base amounts to; the live tree is not touched.
     pub(crate) fn candidate(&self, edit: impl FnOnce(&Editor)) -> Vec<Change> {
-        let place = self.dir.path().join("candidate");
+        let place = self.home.outside().join("candidate");
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir(&place).expect("creates");
-        let index = self.dir.path().join("candidate.index");
+        let index = self.home.outside().join("candidate.index");
         let git = || {
             let git = self.repository.git().work_tree(&place).index(&index).arg(NO_ATTRIBUTES);
             git.setting("core.autocrlf=false").setting("core.sparseCheckout=false")
@@ -282,7 +267,7 @@ impl World {
 
     pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| recover::run(&self.environment, unfinished, &mut *journal, keeper))
+        self.with_keeper(|keeper| recover::run(self.home.environment(), unfinished, &mut *journal, keeper))
     }
 
     fn with_keeper<T>(&self, run: impl FnOnce(Keeper<'_>) -> T) -> T {
