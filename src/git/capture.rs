@@ -586,10 +586,9 @@ mod tests {
     #[test]
     fn everything_refused_is_named_at_once() {
         let task = Task::open(with_files(&[("a", b"1\n"), ("d/x", b"1\n"), ("forbidden/old", b"1\n")]));
-        std::fs::create_dir(task.path.join("front")).expect("made");
-        task.git_inside(&["init", "-q", "front"]);
+        task.home.init(&task.path.join("front"), &[]);
         task.write("front/file", b"x\n");
-        task.git_inside(&["init", "-q", "d"]);
+        task.home.init(&task.path.join("d"), &[]);
         symlink("../..", task.path.join("d/up")).expect("made");
         symlink("/etc/passwd", task.path.join("abs")).expect("made");
         symlink(".git/config", task.path.join("dot")).expect("made");

@@ -32,13 +32,17 @@ impl TestRepository {
         ];
         let environment = Environment::scrubbed(variables.clone());
         let home = Self { folder, variables, environment };
-        std::fs::create_dir(home.top()).expect("a directory");
-        let init = Git::new(&home.environment, None).cwd(&home.top());
-        let option = format!("--object-format={format}");
-        init.args(["init", "-q", "-b", "main", &option]).ok().expect("git init");
+        home.init(&home.top(), &["-b", "main", &format!("--object-format={format}")]);
         home.config("user.name", "Test");
         home.config("user.email", "test@example.org");
         home
+    }
+
+    /// Another repository, at a path: the one place where `git init` stands.
+    pub(crate) fn init(&self, path: &Path, options: &[&str]) {
+        std::fs::create_dir_all(path).expect("a directory");
+        let init = Git::new(&self.environment, None).cwd(path);
+        init.args(["init", "-q"]).args(options).ok().expect("git init");
     }
 
     pub(crate) fn top(&self) -> PathBuf {

@@ -440,9 +440,7 @@ mod tests {
         assert_eq!(made.inside(&["status", "--porcelain"]), "");
         made.stays_whole();
         let other = made.home.outside().join("sub").join("repo.git");
-        std::fs::create_dir_all(&other).expect("made");
-        let git = Git::new(made.home.environment(), None).cwd(&other);
-        git.args(["init", "-q", "--bare"]).ok().expect("made");
+        made.home.init(&other, &["--bare"]);
         made.home.config("tender.worktreeRoot", "~/sub");
         let first = make_root(&made.home.repository()).expect("a root");
         assert_eq!(first, made.home.outside().join("sub/repo.tender"));
@@ -507,11 +505,7 @@ mod tests {
         home.run(["add", "-N", "ita"]);
         home.write("ignored/x", b"x\n");
         home.write("nested/file", b"x\n");
-        Git::new(home.environment(), None)
-            .cwd(&home.top().join("nested"))
-            .args(["init", "-q"])
-            .ok()
-            .expect("made");
+        home.init(&home.top().join("nested"), &[]);
         let index = std::fs::read(home.top().join(".git/index")).expect("reads");
         let made = Made::new(home);
         let tree = capture_live(&made.repository, &made.quarantine).expect("captured");

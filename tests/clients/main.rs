@@ -10,8 +10,8 @@
     reason = "tests spawn, write and read the environment on their own; the rules are the product's"
 )]
 
-#[path = "../it/support/mod.rs"]
-#[expect(dead_code, reason = "the harness of tests/it; a part of it is used here")]
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the harness of all; a part of it is used here")]
 mod support;
 
 mod clients;

@@ -12,8 +12,8 @@
 
 #[path = "../independent/mod.rs"]
 mod independent;
-#[path = "../it/support/mod.rs"]
-#[expect(dead_code, reason = "the harness of tests/it; a part of it is used here")]
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "the harness of all; a part of it is used here")]
 mod support;
 
 mod calls;

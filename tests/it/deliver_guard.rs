@@ -254,9 +254,7 @@ fn a_path_inside_a_nested_repository_of_the_users_is_refused() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     repo.changing("t1", &[("front/new.txt", Some("new\n"))]);
-    std::fs::create_dir(repo.join("front")).expect("creates");
-    let nested = Repo::at(&lab, repo.join("front"));
-    nested.git(&["init", "-q"]);
+    let nested = lab.repo_at(repo.join("front"), &[]);
     nested.write("x", "x\n");
     nested.commit("nested");
     conflict(&repo, "t1", "front/new.txt", &[]);

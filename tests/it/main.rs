@@ -9,6 +9,7 @@
     reason = "tests spawn, write and read the environment on their own; the rules are the product's"
 )]
 
+#[path = "../support/mod.rs"]
 mod support;
 
 mod agent;

@@ -366,7 +366,7 @@ fn a_worktree_with_commits_of_its_own_is_not_collected() {
         let inside = Repo::at(&lab, task.worktree.clone());
         if own {
             std::fs::remove_file(task.worktree.join(".git")).expect("removed");
-            inside.git(&["init", "-q"]);
+            lab.repo_at(task.worktree.clone(), &[]);
         }
         inside.commit("only here");
         repo.json(&["cancel", id]).ok();

@@ -234,9 +234,7 @@ fn a_repository_in_a_folder_with_an_odd_name() {
     let lab = Lab::new();
     for name in ["with space", "ünïcödé", "quote'\"x", "dollar$x", "-dash", "new\nline"] {
         let parent = lab.path(format!("in {}", name.len()));
-        std::fs::create_dir_all(parent.join(name)).expect("creates");
-        let repo = Repo::at(&lab, parent.join(name));
-        repo.git(&["init", "-q"]);
+        let repo = lab.repo_at(parent.join(name), &[]);
         repo.write("docs/a.md", LINES);
         repo.commit("first");
         assert!(works_or_says_why(&repo, &["name", "path"]) || name == "new\nline", "{name:?}");

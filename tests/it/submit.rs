@@ -212,10 +212,7 @@ fn a_nested_repository_is_refused_by_path_and_gc_keeps_it() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let task = repo.open(&Contract::new("t1"));
-    let front = task.worktree.join("front");
-    std::fs::create_dir(&front).expect("creates");
-    let nested = Repo::at(&lab, front);
-    nested.git(&["init", "-q"]);
+    let nested = lab.repo_at(task.worktree.join("front"), &[]);
     nested.write("precious.txt", "only here\n");
     nested.commit("nested");
     refused(&repo, &task, "scope.violation", "front");
@@ -355,8 +352,7 @@ fn a_worktree_whose_git_file_became_a_repository_is_refused_or_captured_by_ours(
     let marker = lab.path("ran");
     let task = repo.open(&Contract::new("t1"));
     std::fs::remove_file(task.worktree.join(".git")).expect("removes");
-    let inside = Repo::at(&lab, task.worktree.clone());
-    inside.git(&["init", "-q"]);
+    let inside = lab.repo_at(task.worktree.clone(), &[]);
     inside.write(".git/evil.sh", format!("#!/bin/sh\ntouch '{}'\n", marker.display()));
     inside.chmod(".git/evil.sh", 0o755);
     inside.git(&["config", "core.fsmonitor", ".git/evil.sh"]);

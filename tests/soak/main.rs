@@ -13,8 +13,8 @@ mod actor;
 mod checker;
 #[path = "../independent/mod.rs"]
 mod independent;
-#[path = "../it/support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "the harness of tests/it; a part of it is used here")]
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the harness of all; a part of it is used here")]
 mod support;
 mod user;
 mod world;

@@ -29,8 +29,7 @@ pub struct Bare<'l> {
 impl<'l> Bare<'l> {
     pub fn new(lab: &'l Lab) -> Self {
         let path = lab.path("served/app.git");
-        std::fs::create_dir_all(&path).expect("creates");
-        lab.git(&path, &["init", "-q", "--bare", "--initial-branch=main"]).ok();
+        lab.repo_at(path.clone(), &["--bare", "--initial-branch=main"]);
         let bare = Self { lab, path };
         bare.git(&["config", "core.logAllRefUpdates", "true"]);
         bare.hook("post-receive", "cat >> pushes\n");

@@ -64,11 +64,15 @@ impl Lab {
 
     /// A new repository without commits, made by `git init` with further arguments.
     pub fn repo_with(&self, name: &str, options: &[&str]) -> Repo<'_> {
-        let mut args = vec!["init", "-q"];
-        args.extend_from_slice(options);
-        args.push(name);
-        self.git(&self.root, &args).ok();
-        Repo::at(self, self.path(name))
+        self.repo_at(self.path(name), options)
+    }
+
+    /// A new repository at a path: the one place where `git init` stands.
+    pub fn repo_at(&self, path: PathBuf, options: &[&str]) -> Repo<'_> {
+        std::fs::create_dir_all(&path).expect("creates");
+        let args = [&["init", "-q"], options].concat();
+        self.git(&path, &args).ok();
+        Repo::at(self, path)
     }
 
     /// A repository with one commit: some documents, some sources.
