@@ -10,7 +10,7 @@
 //!   [`ops::deliver`].
 //! - [`render`]: results as text for people. Begin with [`render::report`].
 //! - [`tools`]: what a worker may call: arguments, answers, and how the worktree is reached. Begin with
-//!   [`tools::place`], [`tools::patch_formats`].
+//!   [`tools::table`], [`tools::place`], [`tools::patch_formats`].
 //! - [`verifier`]: manifests, runs of verifiers, what they wrote, the evidence that comes of it. Begin with
 //!   [`verifier::manifest`], [`verifier::formats`].
 //! - [`git`]: all that reads or writes git data, worktrees or the user's files. Begin with [`git::capture`]

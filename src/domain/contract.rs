@@ -16,6 +16,7 @@ mod later;
 mod parse;
 pub mod policy;
 pub mod terms;
+pub mod tool;
 
 pub(super) use later::network;
 
@@ -29,22 +30,6 @@ use serde::{Deserialize, Serialize};
 
 /// The schema of a contract, the one that this version reads.
 pub const SCHEMA: &str = "git-tender/contract/v1";
-
-/// Every tool that a contract may name.
-pub const TOOLS: [&str; 12] = [
-    "read_file",
-    "list_files",
-    "search_text",
-    "apply_patch",
-    "run_check",
-    "run_command",
-    "note_finding",
-    "request_input",
-    "propose_amendment",
-    "task_status",
-    "finish",
-    "shell",
-];
 
 /// The id of the row that stands for protected paths; no requirement and no verifier may have it.
 pub const PROTECTED: &str = "protected";

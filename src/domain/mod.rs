@@ -6,7 +6,8 @@
 //! - [`value`]: what everything is made of. Digests, `repo_path`s and `scope`s over them, `document`s as they
 //!   are read, text from `outside`.
 //! - [`contract`]: what a task may do and must show. The contract itself, the `policy` above it, `clause`s,
-//!   `budget`, `terms` of a delivery, `hook`s, `family` (a task as a part of another), `amendment`.
+//!   names of `tool`s, `budget`, `terms` of a delivery, `hook`s, `family` (a task as a part of another),
+//!   `amendment`.
 //! - [`change`]: what was made. A `patch` bound to blobs, and `patch_text`.
 //! - [`worker`]: what a worker did and asked for. `call`, `finding`, `inquiry`.
 //! - [`proof`]: what is shown. `evidence` as recorded, the `verdict` words, `judge` (evidence to verdicts),

@@ -1,9 +1,10 @@
 //! The gate's values as the protocol's: a tool, the answer to a call, what a worker is told when it connects.
 //! Pure.
 
+use crate::domain::contract::tool::WorkerTool;
 use crate::error::{Failure, error_object};
 use crate::ops::gate::Answer;
-use crate::tools::Spec;
+use crate::tools::ToolDescription;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use std::sync::Arc;
 const ACTION: &str = "git-tender/action";
 
 /// A tool as the protocol lists it.
-pub fn tool(spec: &Spec) -> Tool {
+pub fn tool(described: &ToolDescription) -> Tool {
     let hints = ToolAnnotations::from_raw(
-        Some(spec.title.to_owned()),
-        Some(spec.read_only),
-        Some(spec.destructive),
-        Some(spec.idempotent),
+        Some(described.title.to_owned()),
+        Some(described.read_only),
+        Some(described.destructive),
+        Some(described.idempotent),
         // Everything that a tool reaches lies in the task.
         Some(false),
     );
-    Tool::new(spec.name, spec.description, object(&spec.input))
-        .with_title(spec.title)
-        .with_raw_output_schema(Arc::new(answer_schema(object(&spec.output))))
+    Tool::new(described.tool.name(), described.description, object(&described.input))
+        .with_title(described.title)
+        .with_raw_output_schema(Arc::new(answer_schema(object(&described.output))))
         .with_annotations(hints)
 }
 
@@ -54,13 +55,14 @@ pub fn broken_off(failure: &Failure) -> Answer {
 
 /// What a worker reads when it connects. `brief` is the text of the task's brief report, without anything
 /// that a worker or a program has said in it. It is told of no tool that it may not call.
-pub fn instructions(brief: &str, tools: &[Spec]) -> String {
-    let has = |name: &str| tools.iter().any(|tool| tool.name == name);
-    let read = match has("read_file") && has("apply_patch") {
+pub fn instructions(brief: &str, tools: &[ToolDescription]) -> String {
+    let has = |tool: WorkerTool| tools.iter().any(|described| described.tool == tool);
+    let read = match has(WorkerTool::ReadFile) && has(WorkerTool::ApplyPatch) {
         true => "Read before you change: answers quote the blob that a patch is bound to. ",
         false => "",
     };
-    let check = if has("run_check") { "Call run_check for what is open, and finish" } else { "Call finish" };
+    let check =
+        if has(WorkerTool::RunCheck) { "Call run_check for what is open, and finish" } else { "Call finish" };
     format!(
         "These tools are the way to work on one task of git-tender. What they change stays in the task's own worktree; it reaches the \
          repository only after its checks have passed there.\n\n{}\n\
@@ -145,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_tool_keeps_its_schemas_and_hints() {
-        let spec = Spec {
-            name: "x",
+        let spec = ToolDescription {
+            tool: WorkerTool::ReadFile,
             title: "An x",
             description: "does x",
             input: json!({"type": "object", "additionalProperties": false}),

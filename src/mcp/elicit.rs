@@ -3,6 +3,7 @@
 //! and open.
 
 use super::messages::Called;
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::outside::plain;
 use crate::domain::worker::inquiry::Hint;
 use crate::ops::gate::Answer;
@@ -17,15 +18,12 @@ use std::time::Duration;
 /// How long the user may take. The worker's call waits for it, and its client has a limit of its own.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The tool whose question is put to the user.
-const REQUEST_INPUT: &str = "request_input";
-
 /// The property that the user fills in.
 const ANSWER: &str = "answer";
 
 /// The id of a question that was just recorded.
 pub fn recorded(called: &Called, answer: &Answer) -> Option<String> {
-    let result = answer.result.as_ref().ok().filter(|_| called.name == REQUEST_INPUT)?;
+    let result = answer.result.as_ref().ok().filter(|_| called.name == WorkerTool::RequestInput.name())?;
     result["id"].as_str().map(str::to_owned)
 }
 

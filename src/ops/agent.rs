@@ -3,7 +3,7 @@
 use crate::domain::value::document::is_id;
 use crate::error::{Code, Failure, Result};
 use crate::render::agent::{AgentSnippet, Client, Described, Snippet, snippet};
-use crate::tools::specs;
+use crate::tools::tool_descriptions;
 
 /// Makes a snippet, with the tools of this version.
 ///
@@ -15,6 +15,7 @@ pub fn agent(what: Snippet, target: Client, task: Option<&str>) -> Result<AgentS
             .subject("TASK")
             .expected("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", task));
     }
-    let described: Vec<Described<'_>> = specs().iter().map(|spec| (spec.name, spec.description)).collect();
+    let described: Vec<Described<'_>> =
+        tool_descriptions().iter().map(|tool| (tool.tool.name(), tool.description)).collect();
     Ok(snippet(what, target, task, &described))
 }

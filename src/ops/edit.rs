@@ -19,7 +19,7 @@ use crate::git::apply::recover::{Recovered, Unfinished};
 use crate::git::apply::{self, Delivery};
 use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
-use crate::tools::apply_patch::{self, Applied, Arguments, Ground};
+use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, Ground};
 use std::path::Path;
 
 /// What the ledger says of an edit that took place.
@@ -63,9 +63,9 @@ pub fn apply(
     session: &Session,
     (ledger, action): (&mut Ledger, &RunningAction),
     worktree: &Path,
-    arguments: &Arguments,
+    arguments: &ApplyPatchArguments,
     allowed: Allowed<'_>,
-) -> std::result::Result<Applied, Unapplied> {
+) -> std::result::Result<ApplyPatchAnswer, Unapplied> {
     let ground = allowed.ground(&session.repository, worktree);
     let ready = apply_patch::prepare(arguments, ground).map_err(Unapplied::Unchanged)?;
     let id = action.id().to_owned();
@@ -89,7 +89,7 @@ pub fn apply(
     let confirmed =
         Worktree::open(&session.repository, ground.worktree).and_then(|now| now.confirm(&ready.changes));
     confirmed.map_err(|failure| Unapplied::Unknown(unconfirmed(&failure)))?;
-    Ok(Applied { changes: ready.changes })
+    Ok(ApplyPatchAnswer { changes: ready.changes })
 }
 
 /// It was written, and then could not be found as it was written: whatever the reason, nobody may take it for

@@ -6,8 +6,10 @@
 //! refers to nothing.
 
 use super::deliver::{Options, Write};
+use super::gate::reach::worktree_of;
+use super::gate::reference::require_own;
 use super::session::{RunningAction, TaskWrite, fresh_id, redacted};
-use super::{gate, hooks, live};
+use super::{hooks, live};
 use crate::domain::contract::Kind;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
@@ -51,7 +53,7 @@ pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -
 fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if let Some(digest) = reference.strip_prefix("sha256:") {
         let digest = digest.parse().map_err(|_| nothing(reference, "it is no digest"))?;
-        gate::require_own(task, &digest)?;
+        require_own(task, &digest)?;
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
     let own = |entry: &Entry| entry.task.as_deref() == Some(task.view.id.as_str());
@@ -86,7 +88,7 @@ fn nothing(reference: &str, why: &str) -> Failure {
 
 /// A file that may be read, or some of its lines; `None` where there is no such file.
 fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
-    let (place, path) = (gate::place(task)?, Place::path(path)?);
+    let (place, path) = (worktree_of(task)?, Place::path(path)?);
     place.require_readable(&path)?;
     let Some(bytes) = content(task, &place, &path)? else { return Ok(None) };
     if let Some(wanted) = lines {

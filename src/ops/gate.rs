@@ -8,17 +8,16 @@
 //! since each holds the task's lock from arrival to end; so neither a burst nor several servers can use the
 //! same rest twice.
 
-mod authorize;
+mod calls;
 mod checks;
-mod reference;
-mod run;
-
-pub(super) use authorize::place;
-pub(super) use reference::require_own;
+mod outcome;
+pub(super) mod reach;
+pub(super) mod reference;
 
 use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds, redacted};
 use super::{budget, hooks, inquiry};
 use crate::domain::contract::budget::{Cost, Key};
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::charges::{Spent, Standing};
 use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
@@ -29,7 +28,10 @@ use crate::domain::worker::call::{Arrived, Called};
 use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
-use crate::tools::{ALWAYS, Call, Spec, specs};
+use crate::tools::{ToolCall, ToolDescription, tool_descriptions};
+use calls::{authorize_call, run_call};
+use outcome::CallFailure;
+use reach::allowed_tools;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -84,14 +86,18 @@ impl<'s> Door<'s> {
     }
 
     /// The tools that the task's contract allows.
-    pub fn tools(&self) -> Result<Vec<Spec>> {
+    pub fn tools(&self) -> Result<Vec<ToolDescription>> {
         let mut view = self.known.clone();
         // Somebody may have agreed to other tools meanwhile.
         if let Some(ledger) = self.session.ledger()? {
             catch_up(&ledger, &mut view)?;
         }
-        let allowed = allowed(&view)?;
-        Ok(specs().iter().filter(|spec| allowed.iter().any(|name| name == spec.name)).cloned().collect())
+        let allowed = allowed_tools(&view)?;
+        Ok(tool_descriptions()
+            .iter()
+            .filter(|described| allowed.contains(&described.tool))
+            .cloned()
+            .collect())
     }
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
@@ -214,7 +220,7 @@ impl<'s> Door<'s> {
     /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold
     /// anything.
     fn shown<'a>(&self, tool: &'a str) -> Cow<'a, str> {
-        if specs().iter().any(|spec| spec.name == tool) {
+        if tool_descriptions().iter().any(|described| described.tool.name() == tool) {
             return Cow::Borrowed(tool);
         }
         Cow::Owned(clipped(&redacted(self.session, tool), LONGEST_NAME).into_owned())
@@ -236,20 +242,20 @@ impl<'s> Door<'s> {
         let admitted = stopped
             .map_or(Ok(()), Err)
             .and_then(|()| require_tool(&task.view, tool))
-            .and_then(|()| Call::parse(tool, arguments))
-            .and_then(|call| authorize::authorize(task, &call, &self.worker).map(|noted| (call, noted)))
+            .and_then(|tool| ToolCall::parse(tool, arguments))
+            .and_then(|call| authorize_call(task, call, &self.worker))
             .and_then(|call| task.require_wanted().map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))
             .and_then(|call| task.refresh().map(|()| call))
             .and_then(|call| require_budget(task, lacking.as_ref()).map(|()| call))
             .and_then(|call| task.require_wanted().map(|()| call));
-        let (call, noted) = match admitted {
+        let call = match admitted {
             Ok(call) => call,
             Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
         let (started, before) = (Instant::now(), task.view.charges.ended());
-        let ran = run::run(task, &action, &call, noted, (&self.worker, line));
+        let ran = run_call(task, &action, call, (&self.worker, line));
         let cost = own_cost(task, started, before);
         match ran {
             Ok(outcome) => {
@@ -264,10 +270,10 @@ impl<'s> Door<'s> {
                 task.finish(action, &Record::Called(Box::new(called)))?;
                 Ok(outcome.value)
             }
-            Err(run::Stopped::WithoutEffect(failure)) => {
+            Err(CallFailure::WithoutEffect(failure)) => {
                 Err(action.fail_charged(&mut task.ledger, cost, for_a_worker(&task.view, failure)))
             }
-            Err(run::Stopped::Open(failure)) => Err(action.lose_charged(&mut task.ledger, cost, failure)),
+            Err(CallFailure::Unknown(failure)) => Err(action.lose_charged(&mut task.ledger, cost, failure)),
         }
     }
 }
@@ -282,27 +288,18 @@ fn own_cost(task: &mut TaskWrite<'_>, started: Instant, before: Cost) -> Cost {
     Cost { milliseconds: elapsed.saturating_sub(of_runs), output_bytes: 0 }
 }
 
-/// The names that a task's worker may call.
-pub(super) fn allowed(view: &TaskView) -> Result<Vec<String>> {
-    let mut names = view.opened()?.contract.allowed_tools.clone();
-    names.extend(ALWAYS.iter().map(|name| (*name).to_owned()));
-    names.retain(|name| name != "shell");
-    names.sort();
-    names.dedup();
-    Ok(names)
-}
-
-fn require_tool(view: &TaskView, tool: &str) -> Result<()> {
-    let allowed = allowed(view)?;
-    if allowed.iter().any(|name| name == tool) {
-        return Ok(());
+fn require_tool(view: &TaskView, name: &str) -> Result<WorkerTool> {
+    let allowed = allowed_tools(view)?;
+    if let Some(tool) = allowed.iter().find(|tool| tool.name() == name) {
+        return Ok(*tool);
     }
+    let allowed: Vec<&str> = allowed.into_iter().map(WorkerTool::name).collect();
     Err(Failure::new(
         Code::ToolNotAllowed,
-        format!("the contract of {} does not allow the tool {tool:?}", view.id),
+        format!("the contract of {} does not allow the tool {name:?}", view.id),
     )
-    .subject(tool)
-    .expected(&allowed, tool)
+    .subject(name)
+    .expected(&allowed, name)
     .detail("allowed", &allowed)
     .advice("Use a tool that is allowed, or propose an amendment of allowedTools."))
 }

@@ -4,6 +4,7 @@ use super::session::{Progress, RunningAction, load};
 use super::{Session, doctor, recover, tripwire};
 use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective};
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::contract::{Base, Contract, Kind, family};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
@@ -34,8 +35,8 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
         None => Vec::new(),
     };
     let id = (1u32..).map(|n| format!("t{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
-    let tools: Vec<&str> =
-        crate::domain::contract::TOOLS.iter().copied().filter(|tool| *tool != "shell").collect();
+    let tools = WorkerTool::ALL.into_iter().filter(|tool| *tool != WorkerTool::Shell);
+    let tools: Vec<&str> = tools.map(WorkerTool::name).collect();
     let mut document = json!({
         "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
     });

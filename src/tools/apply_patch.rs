@@ -10,6 +10,7 @@
 
 use super::patch_formats::{self, FilePatch, Kind};
 use super::place::refuse_too_long;
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::digest::{FileState, ObjectFormat, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
@@ -22,12 +23,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// The tool's name.
-pub const NAME: &str = "apply_patch";
+pub const NAME: &str = WorkerTool::ApplyPatch.name();
 
 /// The arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ApplyPatchArguments {
     /// The change: a unified diff, or Codex's `*** Begin Patch` form, or search/replace blocks. One form
     /// only. Every hunk must match exactly one place of the file as it is now; all files are changed or none.
     pub patch: String,
@@ -61,7 +62,7 @@ impl std::fmt::Debug for Ground<'_> {
 
 /// What a call did, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Applied {
+pub struct ApplyPatchAnswer {
     /// Each path with its state before and after; a rename is a deletion and an addition.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub changes: Vec<crate::domain::change::patch::Change>,
@@ -69,7 +70,7 @@ pub struct Applied {
 
 /// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are
 /// listed, in that order.
-pub fn prepare(arguments: &Arguments, ground: Ground<'_>) -> Result<Prepared> {
+pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Prepared> {
     let Asked { files, expected, paths } = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
@@ -141,7 +142,7 @@ fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
 
 /// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there
 /// now.
-pub fn authorize(arguments: &Arguments, ground: Ground<'_>) -> Result<()> {
+pub fn authorize(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<()> {
     let asked = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
@@ -157,7 +158,7 @@ struct Asked {
 }
 
 /// Reads a call, and holds its paths to the scopes.
-fn ask(arguments: &Arguments, ground: Ground<'_>) -> Result<Asked> {
+fn ask(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Asked> {
     let files = patch_formats::parse(&arguments.patch)?;
     let expected = expectations(&arguments.expected, ground.repository.format())?;
     let touched: Vec<&RepoPath> =

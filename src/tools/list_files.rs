@@ -18,7 +18,7 @@ const MOST_COUNTED: u64 = 500_000;
 /// Arguments.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ListFilesArguments {
     /// A directory of the worktree; all of it where it is left out.
     #[serde(default)]
     pub path: Option<String>,
@@ -27,7 +27,7 @@ pub struct Arguments {
 /// What was listed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct ListFilesAnswer {
     /// The directory; empty for the top.
     pub path: String,
     /// The first files, by path.
@@ -54,7 +54,7 @@ pub struct File {
 }
 
 /// Lists a directory and everything beneath it.
-pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
+pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFilesAnswer> {
     let (mut files, mut total) = (Vec::new(), 0u64);
     let walked = each_file(place, path, &mut |_, found, stat| {
         total += 1;
@@ -76,7 +76,7 @@ pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<Answer> {
     let shown = path.map(ToString::to_string).unwrap_or_default();
     let truncated = !walked.complete || total > files.len() as u64;
     let origin = Origin::new("listing", shown.clone());
-    Ok(Answer { path: shown, files, total, truncated, skipped: walked.skipped, origin })
+    Ok(ListFilesAnswer { path: shown, files, total, truncated, skipped: walked.skipped, origin })
 }
 
 /// What is called for each file: the directory that holds it, its path, what it is. False: enough.

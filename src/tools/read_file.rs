@@ -17,7 +17,7 @@ pub const MOST_TEXT: usize = 128 << 10;
 /// Arguments: one of `path` and `ref`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct ReadFileArguments {
     /// A file of the worktree, relative to its top.
     #[serde(default)]
     pub path: Option<String>,
@@ -51,7 +51,7 @@ pub enum Lines {
 /// What was read.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct ReadFileAnswer {
     /// The file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -135,7 +135,7 @@ pub enum Wanted {
     Bytes((u64, Option<u64>)),
 }
 
-impl Arguments {
+impl ReadFileArguments {
     /// What they name: exactly one of both.
     pub fn target(&self) -> Result<Target> {
         match (&self.path, &self.reference) {
@@ -225,26 +225,30 @@ fn numbers(text: &str) -> (Option<u64>, Option<Option<u64>>) {
 }
 
 /// Reads a file of the worktree.
-pub fn file(place: &Place<'_>, path: &RepoPath, arguments: &Arguments) -> Result<Answer> {
+pub fn file(place: &Place<'_>, path: &RepoPath, arguments: &ReadFileArguments) -> Result<ReadFileAnswer> {
     let bytes = place.bytes(path)?;
     let origin = Origin::new("file", path.to_string());
     let answer = answer(&bytes, text::decode(&bytes), arguments, origin)?;
-    Ok(Answer { path: Some(path.to_string()), git_blob: Some(place.blob(&bytes)?.to_string()), ..answer })
+    Ok(ReadFileAnswer {
+        path: Some(path.to_string()),
+        git_blob: Some(place.blob(&bytes)?.to_string()),
+        ..answer
+    })
 }
 
 /// Shows a stored log, whatever it holds.
-pub fn stored(bytes: &[u8], digest: &Sha256, arguments: &Arguments) -> Result<Answer> {
+pub fn stored(bytes: &[u8], digest: &Sha256, arguments: &ReadFileArguments) -> Result<ReadFileAnswer> {
     let reference = format!("sha256:{digest}");
     let answer = answer(bytes, Some(text::shown(bytes)), arguments, Origin::new("log", &reference))?;
-    Ok(Answer { reference: Some(reference), ..answer })
+    Ok(ReadFileAnswer { reference: Some(reference), ..answer })
 }
 
 fn answer(
     bytes: &[u8],
     decoded: Option<(text::Encoding, String)>,
-    arguments: &Arguments,
+    arguments: &ReadFileArguments,
     origin: Origin,
-) -> Result<Answer> {
+) -> Result<ReadFileAnswer> {
     let encoding = decoded.as_ref().map_or(text::Encoding::Binary, |(encoding, _)| *encoding);
     let part = match (&decoded, arguments.range()?) {
         (None, _) => None,
@@ -252,7 +256,7 @@ fn answer(
         (Some((_, text)), Wanted::Lines(range)) => Some(part_of_lines(text, range)?),
     };
     let next = part.as_ref().and_then(|part| part.next.clone());
-    Ok(Answer {
+    Ok(ReadFileAnswer {
         path: None,
         reference: None,
         encoding,
@@ -351,7 +355,7 @@ fn boundary(line: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn arguments(lines: serde_json::Value) -> Arguments {
+    fn arguments(lines: serde_json::Value) -> ReadFileArguments {
         serde_json::from_value(serde_json::json!({ "path": "a", "lines": lines })).expect("arguments")
     }
 
@@ -385,7 +389,7 @@ mod tests {
     #[test]
     fn both_kinds_of_ranges_are_checked_before_anything_is_read() {
         let ask = |json: serde_json::Value| -> Result<Wanted> {
-            serde_json::from_value::<Arguments>(json).expect("arguments").range()
+            serde_json::from_value::<ReadFileArguments>(json).expect("arguments").range()
         };
         assert_eq!(ask(serde_json::json!({"bytes": "0-9"})).expect("fine"), Wanted::Bytes((0, Some(9))));
         assert_eq!(ask(serde_json::json!({"lines": 2})).expect("fine"), Wanted::Lines((2, Some(2))));

@@ -38,7 +38,7 @@ const ASKED_AFTER: usize = 1 << 20;
 /// Arguments.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Arguments {
+pub struct SearchTextArguments {
     /// A regular expression, matched line by line; `(?i)` in front of it ignores case.
     pub pattern: String,
     /// A file or directory of the worktree; all of it where it is left out.
@@ -49,7 +49,7 @@ pub struct Arguments {
 /// What was found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct SearchTextAnswer {
     /// The first hits, by path and line.
     pub hits: Vec<Hit>,
     /// True where there may be more: narrow the pattern or the path.
@@ -74,7 +74,7 @@ pub struct Hit {
     pub text: String,
 }
 
-impl Arguments {
+impl SearchTextArguments {
     /// The expression, made ready.
     pub fn regex(&self) -> Result<Regex> {
         let pattern = &self.pattern;
@@ -110,8 +110,8 @@ pub fn search(
     path: Option<&RepoPath>,
     regex: &Regex,
     wanted: &Wanted<'_>,
-) -> Result<Answer> {
-    let mut answer = Answer {
+) -> Result<SearchTextAnswer> {
+    let mut answer = SearchTextAnswer {
         hits: Vec::new(),
         truncated: false,
         files: 0,
@@ -164,7 +164,7 @@ fn open_same(dir: &Dir, path: &RepoPath, listed: &Stat) -> Option<std::fs::File>
 
 /// Searches a file; of one that is too large its beginning, in whole lines, which the answer says.
 fn read_into(
-    answer: &mut Answer,
+    answer: &mut SearchTextAnswer,
     file: std::fs::File,
     path: &RepoPath,
     (regex, wanted): (&Regex, &Wanted<'_>),

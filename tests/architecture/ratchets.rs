@@ -13,7 +13,6 @@ const KNOTS: &[(&str, usize)] = &[
     ("git/apply/back.rs", 2),
     ("git/command.rs", 4),
     ("ops/budget.rs", 19),
-    ("ops/gate/checks.rs", 2),
     ("process/launch.rs", 2),
     ("store/layout.rs", 2),
     ("verifier/attempt.rs", 2),
@@ -21,11 +20,11 @@ const KNOTS: &[(&str, usize)] = &[
 ];
 
 /// Names that more than one type has. The aim is 25.
-const REPEATED_TYPE_NAMES: usize = 81;
+const REPEATED_TYPE_NAMES: usize = 79;
 
 /// Functions whose name is one word, of all functions that a file is free to name, in percent; `new` is a
 /// word that everybody knows. The aim is 30.
-const ONE_WORD_FUNCTIONS: usize = 53;
+const ONE_WORD_FUNCTIONS: usize = 52;
 
 /// Lines of documentation that are wider than the formatter lets code be.
 const WIDE_DOCUMENTATION: usize = 0;

@@ -3,11 +3,12 @@
 //! Nothing stops at the first problem: whoever writes a contract gets all that is wrong with it at once.
 
 use super::{
-    Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, TOOLS,
-    Verification, check, later,
+    Artifact, Base, Contract, DeliveryMode, Kind, Network, Requirement, SCHEMA, SandboxWish, Verification,
+    check, later,
 };
 use crate::domain::contract::budget::Key;
 use crate::domain::contract::draft::Draft;
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::document::{Node, Problems, clipped, read_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -105,8 +106,8 @@ fn tools(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String
     let mut tools: Vec<String> = Vec::new();
     for (name, item) in &items {
         let Some(tool) = problems.text(name, item) else { continue };
-        if !TOOLS.contains(&tool.as_str()) {
-            problems.unknown_value(name, &tool, &TOOLS);
+        if WorkerTool::from_name(&tool).is_none() {
+            problems.unknown_value(name, &tool, &WorkerTool::all_names());
         } else if problems.once(name, &tool, &tools) {
             tools.push(tool);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::contract::budget::Key;
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure};
 use proptest::prelude::*;
@@ -72,7 +73,7 @@ fn the_example_is_taken_as_it_stands() {
 fn every_field_in_force_is_read() {
     let contract = taken(json!({
         "schema": SCHEMA, "kind": "repair", "case": ["tests/it/*.rs"], "base": "live", "readScope": ["**"],
-        "allowedTools": TOOLS, "scratch": ["target/"], "network": "disabled", "sandbox": "optional",
+        "allowedTools": WorkerTool::all_names(), "scratch": ["target/"], "network": "disabled", "sandbox": "optional",
         "verification": {"allowed": ["unit"], "forbidden": ["slow"]},
         "requirements": [
             {"id": "works", "text": "it works", "verifier": "unit", "paths": ["src/"]},

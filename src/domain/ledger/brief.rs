@@ -1,6 +1,7 @@
 //! The brief report: for a worker whose context was cut, and as the answer of `task_status`.
 
 use crate::domain::change::patch::Candidate;
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::contract::{DeliveryMode, Verification};
 use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
@@ -33,7 +34,7 @@ pub struct Brief {
     pub narrowed: Vec<String>,
     pub delivery: DeliveryMode,
     /// All that a worker may call, those that every task has among them.
-    pub allowed_tools: Vec<String>,
+    pub allowed_tools: Vec<&'static str>,
     pub candidate: Option<u32>,
     /// Required rows that have not passed.
     pub open: Vec<Row>,
@@ -61,7 +62,7 @@ pub struct BriefStep {
 }
 
 impl Brief {
-    pub fn new(report: Report, view: &TaskView, opened: &Opened, allowed_tools: Vec<String>) -> Self {
+    pub fn new(report: Report, view: &TaskView, opened: &Opened, allowed_tools: &[WorkerTool]) -> Self {
         let open: Vec<Row> = report
             .requirements
             .into_iter()
@@ -82,7 +83,7 @@ impl Brief {
             verification: opened.contract.verification.clone(),
             narrowed: report.narrowed,
             delivery: opened.effective.delivery,
-            allowed_tools,
+            allowed_tools: allowed_tools.iter().copied().map(WorkerTool::name).collect(),
             candidate: report.candidate,
             open,
             runs,

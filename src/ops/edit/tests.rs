@@ -57,8 +57,8 @@ impl Place {
     }
 
     /// One call, as the gate makes it.
-    fn apply(&self, patch: &str) -> Result<Applied> {
-        let arguments = Arguments { patch: patch.to_owned(), ..Arguments::default() };
+    fn apply(&self, patch: &str) -> Result<ApplyPatchAnswer> {
+        let arguments = ApplyPatchArguments { patch: patch.to_owned(), ..ApplyPatchArguments::default() };
         let mut task = self.session.write(None)?;
         let mut action = task.begin(apply_patch::NAME, &arguments)?;
         let allowed = Allowed { read: &|_| Ok(()), write: &|_| Ok(()), known: &|_| None };

@@ -5,35 +5,35 @@ use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
 use super::super::{explore, report, submit};
 use super::Line;
-use super::run::Outcome;
+use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract;
 use crate::domain::ledger::report::{VerificationObject, word};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::Origin;
 use crate::error::Result;
-use crate::tools::requests::{Checked, Finished};
+use crate::tools::table::{FinishAnswer, RunCheckAnswer};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Captures, and runs one verifier.
-pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<Outcome> {
+pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<CallOutcome> {
     let (candidate, verification) = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
     let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
-    let answer = Checked {
+    let answer = RunCheckAnswer {
         candidate: candidate.candidate,
         verdict: word(&worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(object).collect(),
         runs: runs::of_verifier(&task.session.blobs(), &evidence, &verification.requirements, id),
     };
     let (origin, novelty) = (Some(Origin::new("verifier", id)), Some(novelty(&candidate, &rows)));
-    Ok(Outcome { origin, novelty, ..Outcome::of(&answer)? })
+    Ok(CallOutcome { origin, novelty, ..CallOutcome::of_answer(&answer)? })
 }
 
 /// Captures, runs all verifiers, and says whether anything is left for the worker to do.
-pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
+pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<CallOutcome> {
     let (candidate, verification) = produce(task, &[], line)?;
     let rows: Vec<&Row> = verification.requirements.iter().collect();
     let (mut why, mut done) = (Vec::new(), true);
@@ -53,7 +53,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
             "nothing was noted: an exploration needs a finding, or a limit of what was looked at".to_owned(),
         );
     }
-    let answer = Finished {
+    let answer = FinishAnswer {
         done,
         why,
         state: word(&task.view.state(&verification.requirements)),
@@ -63,7 +63,7 @@ pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<Outcome> {
         runs: verification.runs.clone(),
     };
     let (origin, novelty) = (said_by(&rows), Some(novelty(&candidate, &rows)));
-    Ok(Outcome { origin, novelty, ..Outcome::of(&answer)? })
+    Ok(CallOutcome { origin, novelty, ..CallOutcome::of_answer(&answer)? })
 }
 
 /// The verifiers whose words an answer quotes; `None` where there are none.

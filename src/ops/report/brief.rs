@@ -1,7 +1,8 @@
 //! The brief report: for a worker whose context was cut, and as the answer of `task_status`. From the ledger
 //! and the blobs alone.
 
-use super::super::{Session, gate};
+use super::super::Session;
+use super::super::gate::reach::allowed_tools;
 use super::of_view;
 use crate::domain::ledger::brief::Brief;
 use crate::domain::ledger::task::TaskView;
@@ -18,5 +19,5 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
 pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Brief> {
     let report = of_view(session, ledger, view)?;
     let opened = view.opened()?;
-    Ok(Brief::new(report, view, opened, gate::allowed(view)?))
+    Ok(Brief::new(report, view, opened, &allowed_tools(view)?))
 }

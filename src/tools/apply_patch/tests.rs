@@ -15,7 +15,7 @@ impl<'a> Call<'a> {
         Self { world, known: BTreeMap::new(), barred: None }
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared> {
+    fn prepare(&self, arguments: &ApplyPatchArguments) -> Result<Prepared> {
         let bar = |path: &RepoPath| match self.barred {
             Some(barred) if path.to_string() == barred => {
                 Err(Failure::new(Code::ScopeViolation, "not in scope").subject(barred))
@@ -40,7 +40,7 @@ impl<'a> Call<'a> {
         expected: &[(&str, &str)],
     ) -> Result<Vec<crate::domain::change::patch::Change>> {
         let expected = expected.iter().map(|(path, id)| ((*path).to_owned(), (*id).to_owned())).collect();
-        let ready = self.prepare(&Arguments { patch: patch.to_owned(), expected })?;
+        let ready = self.prepare(&ApplyPatchArguments { patch: patch.to_owned(), expected })?;
         let changes = ready.changes.clone();
         self.world.execute_edit(ready)?;
         Worktree::open(&self.world.repository, &self.world.path(""))?.confirm(&changes)?;
@@ -132,7 +132,7 @@ fn the_version_that_is_meant() {
     let sha256 = crate::domain::value::digest::Sha256::of(b"1\n").to_string();
     for (name, named) in [("a", &right[..7]), ("a", &right.to_uppercase()), ("a", &sha256), ("./a", &right)] {
         stale
-            .prepare(&Arguments {
+            .prepare(&ApplyPatchArguments {
                 patch: CHANGE.to_owned(),
                 expected: [(name.to_owned(), named.to_owned())].into(),
             })
@@ -187,7 +187,7 @@ fn many_failures_are_told_by_the_first_of_them_and_counted() {
     let outside: String = (0..3_000).map(|at| format!("*** Add File: o/{at}\n+1\n")).collect();
     let outside = format!("*** Begin Patch\n{outside}*** End Patch\n");
     let none = |path: &RepoPath| Err(Failure::new(Code::ScopeViolation, format!("{path} is not in scope")));
-    let arguments = Arguments { patch: outside, expected: BTreeMap::new() };
+    let arguments = ApplyPatchArguments { patch: outside, expected: BTreeMap::new() };
     let ground = Ground {
         repository: &world.repository,
         worktree: &world.path(""),
@@ -205,7 +205,8 @@ fn many_files_are_held_against_each_other_once() {
     let count = 100_000;
     let adds: String = (0..count).map(|at| format!("*** Add File: {at}\n+1\n")).collect();
     let expected = (0..count).map(|at| (format!("x{at}"), "0000000".to_owned())).collect();
-    let arguments = Arguments { patch: format!("*** Begin Patch\n{adds}*** End Patch\n"), expected };
+    let arguments =
+        ApplyPatchArguments { patch: format!("*** Begin Patch\n{adds}*** End Patch\n"), expected };
     let ground = Ground {
         repository: &world.repository,
         worktree: &world.path(""),
@@ -223,11 +224,11 @@ fn many_files_are_held_against_each_other_once() {
 
 #[test]
 fn unknown_arguments_are_refused() {
-    let read = |text: &str| serde_json::from_str::<Arguments>(text);
+    let read = |text: &str| serde_json::from_str::<ApplyPatchArguments>(text);
     read(r#"{"patch": "x", "max_calls": 3}"#).expect_err("unknown");
     read(r#"{"expected": {}}"#).expect_err("no patch");
     assert_eq!(read(r#"{"patch": "x"}"#).expect("fine").expected, BTreeMap::new());
-    let schema = serde_json::to_value(schemars::schema_for!(Arguments)).expect("a schema");
+    let schema = serde_json::to_value(schemars::schema_for!(ApplyPatchArguments)).expect("a schema");
     assert_eq!(schema["additionalProperties"], false);
     assert_eq!(schema["required"], serde_json::json!(["patch"]));
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 fn regex(pattern: &str) -> Result<Regex> {
-    Arguments { pattern: pattern.to_owned(), path: None }.regex()
+    SearchTextArguments { pattern: pattern.to_owned(), path: None }.regex()
 }
 
 fn path(text: &str) -> RepoPath {
@@ -21,7 +21,7 @@ fn place<'a>(top: &'a Path, read: Option<&'a Scope>) -> Place<'a> {
     Place { top, read, format: ObjectFormat::Sha1 }
 }
 
-fn found(top: &Path, file: Option<&str>, pattern: &str) -> Answer {
+fn found(top: &Path, file: Option<&str>, pattern: &str) -> SearchTextAnswer {
     let file = file.map(path);
     search(&place(top, None), file.as_ref(), &regex(pattern).expect("a pattern"), &|| Ok(()))
         .expect("searches")

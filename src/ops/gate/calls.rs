@@ -1,0 +1,196 @@
+//! Each tool at the gate: what its call is held to before it is let through, and how it is carried out then.
+//!
+//! A call is authorized on its real target: where a path leads to in the worktree at this moment, and what
+//! the contract's lists name. Looking now does not make it safe to use the path later; the tools look again,
+//! by descriptors, when they use it. [`AuthorizedCall`] holds what was read and checked, so that nothing runs
+//! which was not.
+
+use super::super::session::{RunningAction, TaskWrite};
+use super::super::{amend, edit, explore, inquiry, report};
+use super::outcome::{CallFailure, CallOutcome};
+use super::reach::{with_reach, worktree_of};
+use super::reference::require_own;
+use super::{Line, checks};
+use crate::domain::contract::amendment::Proposal;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::worker::call::{Effect, Seen};
+use crate::domain::worker::finding::Finding;
+use crate::domain::worker::inquiry::Question;
+use crate::error::{Code, Failure, Result};
+use crate::tools::apply_patch::{self, ApplyPatchArguments};
+use crate::tools::place::Place;
+use crate::tools::read_file::{self, ReadFileArguments, Target};
+use crate::tools::table::{NoteFindingAnswer, ProposeAmendmentAnswer, RequestInputAnswer};
+use crate::tools::{ToolCall, list_files, search_text};
+use regex::Regex;
+use std::path::Path;
+
+/// A call whose target was looked at. What is only noted stands here as the ledger will have it.
+#[derive(Debug)]
+pub enum AuthorizedCall {
+    ReadFile(Target, ReadFileArguments),
+    ListFiles(Option<RepoPath>),
+    SearchText(Option<RepoPath>, Regex),
+    ApplyPatch(ApplyPatchArguments),
+    RunCheck(String),
+    NoteFinding(Finding),
+    RequestInput(Question),
+    ProposeAmendment(Proposal),
+    TaskStatus,
+    Finish,
+}
+
+/// Refuses a call on something that the task may not reach.
+pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Result<AuthorizedCall> {
+    let place = worktree_of(task)?;
+    Ok(match call {
+        ToolCall::ReadFile(arguments) => {
+            arguments.range()?;
+            let target = arguments.target()?;
+            match &target {
+                Target::File(path) => require_readable_file(&place, path)?,
+                Target::Stored(digest) => require_own(task, digest)?,
+            }
+            AuthorizedCall::ReadFile(target, arguments)
+        }
+        ToolCall::ListFiles(arguments) => {
+            AuthorizedCall::ListFiles(folder_within(&place, arguments.path.as_deref())?)
+        }
+        ToolCall::SearchText(arguments) => {
+            let regex = arguments.regex()?;
+            AuthorizedCall::SearchText(folder_within(&place, arguments.path.as_deref())?, regex)
+        }
+        ToolCall::ApplyPatch(arguments) => {
+            with_reach(&task.view, worker, |allowed| {
+                apply_patch::authorize(&arguments, allowed.ground(&task.session.repository, place.top))
+            })??;
+            AuthorizedCall::ApplyPatch(arguments)
+        }
+        ToolCall::RunCheck(arguments) => {
+            require_allowed_check(task, &arguments.id)?;
+            AuthorizedCall::RunCheck(arguments.id)
+        }
+        ToolCall::NoteFinding(note) => {
+            AuthorizedCall::NoteFinding(explore::note(task, &note.text, &note.refs, note.kind)?)
+        }
+        ToolCall::RequestInput(asked) => AuthorizedCall::RequestInput(inquiry::ask(task, &asked.question)?),
+        ToolCall::ProposeAmendment(wish) => {
+            AuthorizedCall::ProposeAmendment(amend::propose(task, &wish.change, &wish.reason)?)
+        }
+        ToolCall::TaskStatus => AuthorizedCall::TaskStatus,
+        ToolCall::Finish => {
+            task.view.require_answered()?;
+            AuthorizedCall::Finish
+        }
+    })
+}
+
+/// Carries a call out, and makes the worker's answer of what came of it.
+pub fn run_call(
+    task: &mut TaskWrite<'_>,
+    action: &RunningAction,
+    call: AuthorizedCall,
+    (worker, line): (&str, &Line<'_>),
+) -> std::result::Result<CallOutcome, CallFailure> {
+    let id = action.id();
+    Ok(match call {
+        AuthorizedCall::ReadFile(target, arguments) => run_read_file(task, target, &arguments)?,
+        AuthorizedCall::ListFiles(path) => {
+            let answer = list_files::list(&worktree_of(task)?, path.as_ref())?;
+            CallOutcome::of_content(&answer, answer.origin.clone())?
+        }
+        AuthorizedCall::SearchText(path, regex) => {
+            let answer =
+                search_text::search(&worktree_of(task)?, path.as_ref(), &regex, &|| task.require_wanted())?;
+            CallOutcome::of_content(&answer, answer.origin.clone())?
+        }
+        AuthorizedCall::ApplyPatch(arguments) => run_apply_patch(task, action, &arguments, worker)?,
+        AuthorizedCall::RunCheck(verifier) => checks::run_check(task, &verifier, line)?,
+        AuthorizedCall::NoteFinding(finding) => {
+            let answer = NoteFindingAnswer { id: id.to_owned(), verified: finding.is_verified() };
+            CallOutcome::of_note(&answer, Effect::Noted(finding))?
+        }
+        AuthorizedCall::RequestInput(question) => {
+            CallOutcome::of_note(&RequestInputAnswer::of(id), Effect::Asked(question))?
+        }
+        AuthorizedCall::ProposeAmendment(proposal) => {
+            CallOutcome::of_note(&ProposeAmendmentAnswer::of(id), Effect::Proposed(proposal))?
+        }
+        AuthorizedCall::TaskStatus => {
+            let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
+            CallOutcome { novelty: Some(brief.novelty()), ..CallOutcome::of_answer(&brief)? }
+        }
+        AuthorizedCall::Finish => checks::finish(task, line)?,
+    })
+}
+
+fn require_readable_file(place: &Place<'_>, path: &RepoPath) -> Result<()> {
+    place.require_readable(path)?;
+    match place.open(path) {
+        // What is no file is a wrong argument, which the tool itself says.
+        Err(failure) if failure.code() == Code::ScopeViolation => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// A directory (or file) within the worktree; that it may be read is asked of each file in it.
+fn folder_within(place: &Place<'_>, path: Option<&str>) -> Result<Option<RepoPath>> {
+    let path = Place::folder_path(path)?;
+    place.open_folder(path.as_ref())?;
+    Ok(path)
+}
+
+/// Only what the contract's own list allows may be run by a worker, whatever other verifiers there are.
+fn require_allowed_check(task: &TaskWrite<'_>, verifier: &str) -> Result<()> {
+    let contract = &task.view.opened()?.contract;
+    let lists = &contract.verification;
+    let names = |list: &[String]| list.iter().any(|id| id == verifier);
+    let required = contract.requirements.iter().any(|requirement| requirement.verifier == verifier);
+    let forbidden = names(&lists.forbidden);
+    if !forbidden && (required || names(&lists.allowed)) {
+        return Ok(());
+    }
+    let why = if forbidden { "forbids" } else { "does not allow" };
+    Err(Failure::new(Code::CheckForbidden, format!("the contract {why} the verifier {verifier:?}"))
+        .subject(verifier)
+        .expected(&lists.allowed, verifier)
+        .detail("allowed", &lists.allowed)
+        .detail("forbidden", &lists.forbidden)
+        .advice("Run one that is allowed. What does not run is reported as not run."))
+}
+
+fn run_apply_patch(
+    task: &mut TaskWrite<'_>,
+    action: &RunningAction,
+    arguments: &ApplyPatchArguments,
+    worker: &str,
+) -> std::result::Result<CallOutcome, CallFailure> {
+    let TaskWrite { session, ledger, view, .. } = task;
+    let worktree = Path::new(&view.opened()?.worktree);
+    let applied = match with_reach(view, worker, |allowed| {
+        edit::apply(session, (ledger, action), worktree, arguments, allowed)
+    })? {
+        Ok(applied) => applied,
+        Err(edit::Unapplied::Unchanged(failure)) => return Err(CallFailure::WithoutEffect(failure)),
+        Err(edit::Unapplied::Unknown(failure)) => return Err(CallFailure::Unknown(failure)),
+    };
+    let outcome = CallOutcome::of_answer(&applied)?;
+    let seen = edit::seen(&applied.changes);
+    Ok(CallOutcome { seen, effect: Some(Effect::Patched { changes: applied.changes }), ..outcome })
+}
+
+fn run_read_file(task: &TaskWrite<'_>, target: Target, arguments: &ReadFileArguments) -> Result<CallOutcome> {
+    match target {
+        Target::File(path) => {
+            let answer = read_file::file(&worktree_of(task)?, &path, arguments)?;
+            let git_blob = answer.git_blob.as_deref().map(str::parse).transpose()?;
+            let outcome = CallOutcome::of_content(&answer, answer.origin.clone())?;
+            Ok(CallOutcome { seen: vec![Seen { path, git_blob }], ..outcome })
+        }
+        Target::Stored(digest) => {
+            let bytes = task.session.blobs().get(&digest)?;
+            let answer = read_file::stored(&bytes, &digest, arguments)?;
+            CallOutcome::of_content(&answer, answer.origin.clone())
+        }
+    }
+}
