@@ -29,6 +29,7 @@ pub mod convert;
 pub mod drivers;
 pub mod edit;
 pub mod fsops;
+mod hash;
 pub mod index_write;
 pub mod keep;
 pub mod lease;

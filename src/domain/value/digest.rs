@@ -86,21 +86,6 @@ impl ObjectFormat {
             Self::Sha256 => 64,
         }
     }
-
-    /// The id that git gives to a blob of these bytes, without any conversion.
-    pub fn blob_id(self, bytes: &[u8]) -> Result<ObjectId> {
-        match self {
-            Self::Sha1 => git2::Oid::hash_object(git2::ObjectType::Blob, bytes)
-                .map(|oid| ObjectId(oid.to_string()))
-                .map_err(|e| Failure::internal(format!("cannot hash a blob: {e}"))),
-            Self::Sha256 => {
-                let mut hasher = sha2::Sha256::new();
-                hasher.update(format!("blob {}\0", bytes.len()).as_bytes());
-                hasher.update(bytes);
-                Ok(ObjectId(Sha256::from_hasher(hasher).to_string()))
-            }
-        }
-    }
 }
 
 /// The id of a git object (blob, tree or commit): lower-case hex in the repository's hash function.
