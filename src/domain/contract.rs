@@ -13,12 +13,14 @@ mod draft;
 pub mod family;
 pub mod hook;
 mod later;
+mod mode;
 mod parse;
 pub mod policy;
 pub mod terms;
 pub mod tool;
 
 pub(super) use later::network;
+pub use mode::DeliveryMode;
 
 use crate::domain::contract::budget::Amounts;
 
@@ -101,40 +103,6 @@ pub enum SandboxWish {
     Required,
     /// `--no-sandbox` is let through, and the report says so.
     Optional,
-}
-
-/// Where a completed change goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryMode {
-    /// Into the files of the live tree.
-    LocalFiles,
-    /// Into the files and the index.
-    Staged,
-    Branch,
-    Push,
-    Bundle,
-}
-
-impl DeliveryMode {
-    /// Every mode with its word.
-    pub const ALL: [(&'static str, DeliveryMode); 5] = [
-        ("local_files", Self::LocalFiles),
-        ("staged", Self::Staged),
-        ("branch", Self::Branch),
-        ("push", Self::Push),
-        ("bundle", Self::Bundle),
-    ];
-
-    /// The word in contract, policy and objects.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("local_files", |(word, _)| word)
-    }
-
-    /// True where a commit is made and a ref moved, and the live tree left alone.
-    pub fn publishes(self) -> bool {
-        matches!(self, Self::Branch | Self::Push)
-    }
 }
 
 /// What of the network the task may reach.

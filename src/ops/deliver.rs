@@ -5,7 +5,6 @@ use super::journal::{Facts, LedgerJournal};
 use super::live::{self, Written, explained, home};
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, explore, hooks, publish, recover, report, runs, tripwire, verify};
-use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::ledger::record::Record;
@@ -233,7 +232,7 @@ fn write(
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
     let (id, mode) = (&task.view.id, opened.effective.delivery);
-    let next = if mode == DeliveryMode::Staged { live::Next::Stage } else { live::Next::Rebase };
+    let next = if mode.index_follows() { live::Next::Stage } else { live::Next::Rebase };
     match written {
         Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
         Ok(Written::Preview(paths)) => {

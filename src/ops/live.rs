@@ -4,7 +4,6 @@
 use super::Session;
 use super::journal::LedgerJournal;
 use crate::domain::change::patch::{Candidate, Change};
-use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
 use crate::domain::ledger::record::{IndexDifference, Opened};
@@ -72,10 +71,7 @@ impl IndexAtBase {
 
 /// Whether the index changes with the files.
 pub fn index_rule(opened: &Opened) -> IndexRule {
-    match opened.effective.delivery {
-        DeliveryMode::Staged => IndexRule::Follows,
-        _ => IndexRule::Stays,
-    }
+    if opened.effective.delivery.index_follows() { IndexRule::Follows } else { IndexRule::Stays }
 }
 
 /// A write to the live tree: from one tree of a candidate to the other.

@@ -12,8 +12,8 @@ use super::Session;
 use super::deliver::{Options, Write};
 use super::session::{RunningAction, TaskWrite};
 use crate::domain::change::patch::{Candidate, manifest_sha256};
+use crate::domain::contract::Contract;
 use crate::domain::contract::terms::{default_branch, message_of_goal};
-use crate::domain::contract::{Contract, DeliveryMode};
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::publication::{CommitPlan, Identity, Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
@@ -38,7 +38,7 @@ pub fn before_opening(repository: &Repository, contract: &Contract) -> Result<Op
     if !contract.delivery.publishes() {
         return Ok(None);
     }
-    if contract.delivery == DeliveryMode::Push {
+    if contract.delivery.needs_remote() {
         Target::find(repository, contract.terms.remote.as_deref())?;
     }
     let known = branch::identity(repository)?;
@@ -117,7 +117,7 @@ pub fn undo(
         evidence: Vec::new(),
         undoes: true,
     };
-    if publishing.publication.mode == DeliveryMode::Branch
+    if !publishing.is_sent()
         && let Err(failure) = may_move(&task.session.repository, &publishing.publication, &id)
     {
         return Err(action.fail(&mut task.ledger, failure));
@@ -141,15 +141,13 @@ fn plan(
     clearance.covers(candidate.patch.manifest_sha256)?;
     let terms = &opened.contract.terms;
     let mode = opened.contract.delivery;
-    let remote = match mode {
-        DeliveryMode::Push => Some(Target::find(&session.repository, terms.remote.as_deref())?.remote),
-        _ => None,
-    };
+    let target = || Target::find(&session.repository, terms.remote.as_deref());
+    let remote = if mode.needs_remote() { Some(target()?.remote) } else { None };
     let branch = terms.branch.clone().unwrap_or_else(|| default_branch(id));
     let mut publication = Publication { mode, branch, remote, new: None, old: None, notes: Vec::new() };
     nobody_else_is_at_it(session, &task.ledger, id, &publication)?;
     place_lease(task, &mut publication)?;
-    if mode == DeliveryMode::Branch {
+    if publication.remote.is_none() {
         may_move(&session.repository, &publication, id)?;
     }
     let commit = commit_plan(task, opened, candidate, &evidence)?;
@@ -302,7 +300,7 @@ fn may_move(repository: &Repository, publication: &Publication, task: &str) -> R
 /// What `deliver --dry-run` looks at.
 fn would_move(task: &TaskWrite<'_>, publishing: &Publishing) -> Result<()> {
     let publication = &publishing.publication;
-    if publication.mode == DeliveryMode::Branch {
+    if publication.remote.is_none() {
         return Ok(());
     }
     let there = remote::there(task.session, task.view.opened()?, publication)?;
@@ -324,9 +322,7 @@ fn carry_out(
     });
     let moved = match brought {
         Err(failure) => Moved::Refused(failure),
-        Ok(()) if publishing.publication.mode == DeliveryMode::Branch => {
-            move_branch(session, &id, &publishing)
-        }
+        Ok(()) if !publishing.is_sent() => move_branch(session, &id, &publishing),
         Ok(()) => remote::send(session, &opened, &publishing, &|| task.require_wanted().is_ok()),
     };
     match moved {

@@ -9,7 +9,6 @@ use super::journal::Moving;
 use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::change::patch::Candidate;
-use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Conflict, Reason, Side, plan};
 use crate::domain::ledger::record::{BaseState, Opened, Rebased, Record};
@@ -152,11 +151,10 @@ fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> R
     let commit = home.resolve("HEAD", "commit")?.ok_or_else(|| gone("commit"))?;
     let commit_tree = home.resolve(commit.as_str(), "tree")?.ok_or_else(|| gone("tree"))?;
     let quarantine = task.session.quarantine(&task.view.id);
-    let into_files = matches!(opened.effective.delivery, DeliveryMode::LocalFiles | DeliveryMode::Staged);
     let mut live = HashSet::new();
     let tree = if opened.base.live {
         live_base::capture_live(home, &quarantine)?
-    } else if into_files {
+    } else if opened.effective.delivery.writes_files() {
         let entries = live_entries(task, home, candidate, &commit_tree)?;
         live.extend(entries.iter().map(|(path, _)| path.clone()));
         let index = PrivateIndex::of(home, &quarantine, &commit_tree)?;

@@ -84,12 +84,10 @@ pub(super) fn contradictions(problems: &mut Problems, draft: &Draft) {
         problems.fault("base", why, "a commit", "live");
     }
     if commits && draft.commit_allowed != Some(true) {
-        problems.fault(
-            "commitAllowed",
-            "must be true where `delivery` is `branch` or `push`",
-            true,
-            draft.commit_allowed,
-        );
+        let modes = DeliveryMode::ALL.iter().filter(|(_, mode)| mode.publishes());
+        let modes: Vec<String> = modes.map(|(word, _)| format!("`{word}`")).collect();
+        let why = format!("must be true where `delivery` is {}", modes.join(" or "));
+        problems.fault("commitAllowed", &why, true, draft.commit_allowed);
     }
 }
 

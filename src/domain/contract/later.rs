@@ -116,9 +116,9 @@ pub(super) fn delivery(
             "message" => terms.message = named(problems, name, value, terms::message_fault),
             _ => drop(problems.text(name, value)),
         }
-        if let Some(mode) = known.filter(|mode| key != "mode" && !goes_with(*mode).contains(&key)) {
+        if let Some(mode) = known.filter(|mode| key != "mode" && !mode.keys().contains(&key)) {
             let why = format!("does not go with the mode `{}`", mode.as_str());
-            problems.fault(name, &why, goes_with(mode), key);
+            problems.fault(name, &why, mode.keys(), key);
         }
     });
     problems.require(field, node, "mode", "where the change goes");
@@ -149,17 +149,8 @@ fn push_options(problems: &mut Problems, field: &str, node: &Node) -> Vec<String
     items.iter().filter_map(option).collect()
 }
 
-fn goes_with(mode: DeliveryMode) -> &'static [&'static str] {
-    match mode {
-        DeliveryMode::LocalFiles | DeliveryMode::Staged => &[],
-        DeliveryMode::Branch => &["branch", "message"],
-        DeliveryMode::Push => &["branch", "remote", "pushOptions", "message"],
-        DeliveryMode::Bundle => &["path", "branch", "message"],
-    }
-}
-
 fn refuse_later_mode(problems: &mut Problems, field: &str, mode: DeliveryMode) {
-    if mode == DeliveryMode::Bundle {
+    if !mode.is_ready() {
         problems.later(field, &format!("the mode `{}`", mode.as_str()));
     }
 }
