@@ -8,7 +8,7 @@
 //!   Begin with [`mcp::serve()`].
 //! - [`ops`]: one use case a file, named like its command: what happens, and in which order. Begin with
 //!   [`ops::deliver`].
-//! - [`render`]: results as text for people. Begin with [`render::report`].
+//! - [`render`]: results as text for people. Begin with [`render::report_text`].
 //! - [`tools`]: what a worker may call: arguments, answers, and how the worktree is reached. Begin with
 //!   [`tools::table`], [`tools::place`], [`tools::patch_formats`].
 //! - [`verifier`]: manifests, runs of verifiers, what they wrote, the evidence that comes of it. Begin with

@@ -1,7 +1,8 @@
 //! The grammar of the command line.
 
-use super::output::Format;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use super::output::OutputFormat;
+use crate::render::agent::{Client, Snippet};
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Delivers changes made by coding agents and bots into a git working tree that has work in progress:
@@ -18,7 +19,7 @@ pub struct Cli {
     pub folder: Option<PathBuf>,
     /// How results are shown.
     #[arg(long, value_enum, default_value = "text", global = true)]
-    pub format: Format,
+    pub format: OutputFormat,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -151,34 +152,13 @@ pub enum Command {
 pub struct AgentArgs {
     /// What is wanted.
     #[arg(value_enum)]
-    pub what: AgentSnippet,
+    pub what: Snippet,
     /// Whose client it is for.
     #[arg(long, value_enum, value_name = "NAME")]
-    pub target: AgentClient,
+    pub target: Client,
     /// The task; may be left out: the server then takes the one whose worktree it is started in, or the only
     /// open one.
     pub task: Option<String>,
-}
-
-/// What `agent` prints.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum AgentSnippet {
-    /// How to work through the tools: text for AGENTS.md or CLAUDE.md.
-    Instructions,
-    /// The entry for the server of a task's tools.
-    Mcp,
-    /// Hooks that refuse the client's own tools for editing and for running commands. They are advice; the
-    /// gate is what holds.
-    Hooks,
-}
-
-/// The clients that `agent` knows.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum AgentClient {
-    /// Codex.
-    Codex,
-    /// Claude Code.
-    Claude,
 }
 
 /// Arguments of `init`.

@@ -1,218 +1,157 @@
-//! Each command: convert the arguments, call one operation, hand its result to the output.
+//! The table of the commands, which the compiler keeps: each is one variant of [`Command`], one function here
+//! that converts its arguments and calls one operation, and one view in `render`.
 
 use super::args::{
-    self, AgentArgs, AttestArgs, Cli, Command, DeliverArgs, ReportArgs, ShipArgs, StartArgs, SubmitArgs,
-    VerifyArgs,
+    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs, StartArgs,
+    SubmitArgs, VerifyArgs,
 };
 use super::environment::Surroundings;
-use super::output::{self, Format, Progress, show};
-use super::{is_homeless, session};
+use super::output::{self, OutputFormat, ProgressBar, show};
+use super::{machine, manual};
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::ops::{self, Session};
-use crate::render::agent::{Client, Snippet};
 use crate::{mcp, render};
+use serde::Serialize;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Runs one command; gives the exit code.
-pub fn run(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
-    if is_homeless(&cli.command) {
-        return without_repository(cli, surroundings);
-    }
-    if let Command::Mcp { task } = &cli.command {
-        return serve(cli, surroundings, task.as_deref());
-    }
-    let session = session(cli, surroundings)?;
-    let cwd = surroundings.caller(cli.folder.as_deref()).cwd;
-    let format = cli.format;
+/// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an
+/// end does not.
+const LARGEST_INPUT: u64 = 512 << 20;
+
+/// Runs the command of a command line; gives the exit code.
+pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
+    let run = Invocation { cli, surroundings };
     match &cli.command {
-        Command::Start(args) => start(&session, format, args),
-        Command::Open { contract } => open(&session, format, &cwd, contract),
-        Command::Submit(args) => submit(&session, format, &cwd, args),
-        Command::Verify(args) => verify(&session, format, args),
-        Command::Attest(args) => attest(&session, format, args),
-        Command::Deliver(args) => deliver(&session, format, args),
-        Command::Ship(args) => ship(&session, format, &cwd, args),
-        Command::Rebase { task } => {
-            let object = ops::rebase::rebase(&session, task.as_deref())?;
-            done(show(format, &object, || render::candidate::candidate_text(&object)))
-        }
-        Command::Undo { task } => {
-            let object = ops::undo::undo(&session, task.as_deref())?;
-            done(show(format, &object, || render::delivery::delivery_text(&object)))
-        }
-        Command::Cancel { task } => {
-            let object = ops::cancel::cancel(&session, task.as_deref())?;
-            done(show(format, &object, || render::cancel::cancel_text(&object)))
-        }
-        Command::Resume { task, add } => {
-            let object = ops::resume::resume(&session, task.as_deref(), add)?;
-            done(show(format, &object, || render::task::task_text(&object)))
-        }
-        Command::Answer { words } => answer(&session, format, words),
-        Command::Recover => {
-            let object = ops::recover::recover(&session)?;
-            show(format, &object, || render::recovery::recovery_text(&object))?;
-            Ok(left_over(object.actions.iter().map(|action| action.outcome)))
-        }
-        Command::Gc => {
-            let object = ops::gc::gc(&session)?;
-            done(show(format, &object, || render::gc::gc_text(&object)))
-        }
-        Command::Init(args) => {
-            let layer = if args.private { ops::init::Layer::Private } else { ops::init::Layer::Committed };
-            let object = ops::init::init(&session, layer)?;
-            done(show(format, &object, || render::init::init_text(&object)))
-        }
-        view => {
-            let code = look(&session, format, view)?;
-            announce(&session, format, view)?;
-            Ok(code)
-        }
+        Command::Init(args) => run.init(args),
+        Command::Demo(args) => run.demo(args),
+        Command::Start(args) => run.start(args),
+        Command::Open { contract } => run.open(contract),
+        Command::Submit(args) => run.submit(args),
+        Command::Verify(args) => run.verify(args),
+        Command::Attest(args) => run.attest(args),
+        Command::Deliver(args) => run.deliver(args),
+        Command::Ship(args) => run.ship(args),
+        Command::Rebase { task } => run.rebase(task.as_deref()),
+        Command::Undo { task } => run.undo(task.as_deref()),
+        Command::Status => run.status(),
+        Command::Report(args) => run.report(args),
+        Command::Diff { task } => run.diff(task.as_deref()),
+        Command::Log { task } => run.log(task.as_deref()),
+        Command::Show { reference } => run.show_reference(reference),
+        Command::Answer { words } => run.answer(words),
+        Command::Cancel { task } => run.cancel(task.as_deref()),
+        Command::Resume { task, add } => run.resume(task.as_deref(), add),
+        Command::Mcp { task } => run.serve_worker(task.as_deref()),
+        Command::Agent(args) => run.agent(args),
+        Command::Recover => run.recover(),
+        Command::Gc => run.gc(),
+        Command::Doctor => run.doctor(),
+        Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
+        Command::Man { dir } => run.write_manual(dir.as_deref()),
     }
 }
 
-/// A view changes nothing, but says what needs recovery. `status` has it in its list.
-fn announce(session: &Session, format: Format, view: &Command) -> Result<()> {
-    if format == Format::Text && !matches!(view, Command::Status) {
-        for left in ops::report::unfinished(session, None)? {
-            output::write_err(&format!("{}\n", render::status::unfinished_line(&left)));
+/// One run of the program: its command line, and what the process was started with. A command that needs no
+/// repository asks for no session.
+struct Invocation<'a> {
+    cli: &'a Cli,
+    surroundings: &'a Surroundings,
+}
+
+impl Invocation<'_> {
+    fn session(&self) -> Result<Session> {
+        super::open_session(self.cli.folder.as_deref(), self.surroundings)
+    }
+
+    fn cwd(&self) -> PathBuf {
+        self.surroundings.caller(self.cli.folder.as_deref()).cwd
+    }
+
+    /// Shows a result; the exit code is that of success.
+    fn show(&self, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<u8> {
+        show(self.cli.format, object, text).map(|()| 0)
+    }
+
+    /// Tells a person something that is no part of the result.
+    fn tell_person(&self, text: &str) {
+        if self.cli.format == OutputFormat::Text {
+            output::write_err(text);
         }
     }
-    Ok(())
-}
 
-/// The exit code of a recovery by the words of its actions: the command itself worked, but something still
-/// waits for somebody.
-fn left_over<'a>(outcomes: impl Iterator<Item = &'a str>) -> u8 {
-    let code = |outcome: &str| match outcome {
-        "unknown" => Some(Code::OutcomeUnknown),
-        "needs_human_decision" => Some(Code::DecisionRequired),
-        _ => None,
-    };
-    let categories: Vec<Category> = outcomes.filter_map(code).map(Code::category).collect();
-    Category::dominant(&categories).map_or(0, Category::exit_code)
-}
+    fn start_progress(&self, step: &'static str) -> ProgressBar {
+        ProgressBar::start(self.cli.format, step)
+    }
 
-fn done(shown: Result<()>) -> Result<u8> {
-    shown.map(|()| 0)
-}
-
-fn look(session: &Session, format: Format, command: &Command) -> Result<u8> {
-    match command {
-        Command::Status => {
-            let object = ops::report::status(session)?;
-            done(show(format, &object, || render::status::status_text(&object)))
-        }
-        Command::Report(args) => report(session, format, args),
-        Command::Diff { task } => {
-            let object = ops::report::diff(session, task.as_deref())?;
-            match format {
-                Format::Text => done(output::write_out(&object.patch)),
-                Format::Json => done(show(format, &object, String::new)),
+    /// A view changes nothing, but says what needs recovery.
+    fn tell_unfinished(&self, session: &Session) -> Result<()> {
+        if self.cli.format == OutputFormat::Text {
+            for left in ops::report::unfinished(session, None)? {
+                output::write_err(&format!("{}\n", render::unfinished_line(&left)));
             }
         }
-        Command::Log { task } => {
-            for entry in ops::report::log(session, task.as_deref())? {
-                show(format, &entry, || render::log::entry_line(&entry))?;
-            }
-            Ok(0)
+        Ok(())
+    }
+
+    fn read_inputs(&self, file: Option<&Path>) -> Result<Option<Vec<u8>>> {
+        file.map(|file| self.read_input(file)).transpose()
+    }
+
+    /// Reads a named file, or standard input for `-`.
+    fn read_input(&self, file: &Path) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let failed = |e: std::io::Error| {
+            let code = if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::Io };
+            Failure::new(code, format!("cannot read {}: {e}", file.display()))
+                .subject(file.display().to_string())
+        };
+        let read = if file == Path::new("-") {
+            std::io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes)
+        } else {
+            std::fs::File::open(self.cwd().join(file))
+                .and_then(|f| f.take(LARGEST_INPUT + 1).read_to_end(&mut bytes))
+        };
+        read.map_err(failed)?;
+        if bytes.len() as u64 > LARGEST_INPUT {
+            return Err(Failure::new(
+                Code::ArgumentsInvalid,
+                format!("{} is larger than {LARGEST_INPUT} bytes", file.display()),
+            )
+            .subject(file.display().to_string())
+            .expected(LARGEST_INPUT, "more"));
         }
-        Command::Show { reference } => {
-            let object = ops::report::show(session, reference)?;
-            match (format, object.raw()) {
-                (Format::Text, Some(bytes)) => match ops::report::told(session, &bytes)? {
-                    Some(told) => done(output::write_out(
-                        render::evidence::evidence_text(&told.evidence, &told.logs).as_bytes(),
-                    )),
-                    None => done(output::write_out(&bytes)),
-                },
-                _ => done(show(format, &object, || render::log::action_text(&object))),
-            }
-        }
-        _ => Err(Failure::internal("this command has no handler")),
+        Ok(bytes)
     }
 }
 
-fn without_repository(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
-    match &cli.command {
-        Command::Demo(args) => {
-            let demo = ops::demo::demo(
-                args.dir.as_deref(),
-                surroundings.caller(None).environment,
-                super::machine(surroundings),
-                &|line| {
-                    if cli.format == Format::Text {
-                        let _ = output::write_out(line.as_bytes());
-                    }
-                },
-            )?;
-            done(show(cli.format, &demo, || render::demo::demo_text(&demo)))
-        }
-        Command::Agent(args) => agent(cli.format, args),
-        Command::Doctor => {
-            let caller = surroundings.caller(cli.folder.as_deref());
-            let diagnosis = ops::doctor::diagnose(&caller);
-            done(show(cli.format, &diagnosis, || render::doctor::doctor_text(&diagnosis)))
-        }
-        Command::Completions { shell } => done(output::write_out(&super::manual::completions(*shell))),
-        Command::Man { dir } => {
-            let written = super::manual::write_pages(dir.as_deref(), &surroundings.program)?;
-            done(show(cli.format, &written, || render::manual::manual_text(&written)))
-        }
-        _ => Err(Failure::internal("this command has no handler")),
+/// Commands that make and change tasks.
+impl Invocation<'_> {
+    fn init(&self, args: &InitArgs) -> Result<u8> {
+        let layer = if args.private { ops::init::Layer::Private } else { ops::init::Layer::Committed };
+        let object = ops::init::init(&self.session()?, layer)?;
+        self.show(&object, || render::init_text(&object))
     }
-}
 
-/// The snippet alone goes to standard output, so that it can be put into a file; what a person has to know
-/// stands beside it.
-fn agent(format: Format, args: &AgentArgs) -> Result<u8> {
-    let what = match args.what {
-        args::AgentSnippet::Instructions => Snippet::Instructions,
-        args::AgentSnippet::Mcp => Snippet::Mcp,
-        args::AgentSnippet::Hooks => Snippet::Hooks,
-    };
-    let target = match args.target {
-        args::AgentClient::Codex => Client::Codex,
-        args::AgentClient::Claude => Client::Claude,
-    };
-    let object = ops::agent::agent(what, target, args.task.as_deref())?;
-    show(format, &object, || object.text.clone())?;
-    if format == Format::Text {
-        output::write_err(&object.told());
-    }
-    Ok(0)
-}
-
-/// Once the protocol has begun, the output is its own: what fails then is told on standard error.
-fn serve(cli: &Cli, surroundings: &Surroundings, task: Option<&str>) -> Result<u8> {
-    let session = session(cli, surroundings)?.for_a_worker();
-    let (input, output) = output::channel()?;
-    let end = mcp::serve(&session, task, mcp::Channel { input, output })?;
-    if let Some(failure) = end.failure {
-        output::write_err(&render::failure::failure_text(&failure));
-    }
-    Ok(end.code)
-}
-
-fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
-    if !args.command.is_empty() {
-        return Err(Failure::new(
-            Code::NotSupported,
-            "running a command in the worktree is not in this version",
-        )
-        .subject("CMD")
-        .remedy(
-            "Leave out what follows `--`, and work in the worktree that is printed.",
-            ["git", "tender", "start", "--help"],
-        ));
-    }
-    let wish =
-        ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
-    let progress = Progress::start(format, "filling the worktree");
-    let object =
-        ops::open::start(session, &wish, &|done, total| progress.at(done, total)).map_err(|failure| {
+    fn start(&self, args: &StartArgs) -> Result<u8> {
+        let session = self.session()?;
+        if !args.command.is_empty() {
+            return Err(Failure::new(
+                Code::NotSupported,
+                "running a command in the worktree is not in this version",
+            )
+            .subject("CMD")
+            .remedy(
+                "Leave out what follows `--`, and work in the worktree that is printed.",
+                ["git", "tender", "start", "--help"],
+            ));
+        }
+        let wish =
+            ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
+        let progress = self.start_progress("filling the worktree");
+        let object = ops::open::start(&session, &wish, &|done, total| progress.advance(done, total));
+        let object = object.map_err(|failure| {
             // The contract was made from these flags: it is them that have to change.
             match failure.code() == Code::ContractInvalid && !failure.has_remedy() {
                 true => failure.remedy(
@@ -222,135 +161,247 @@ fn start(session: &Session, format: Format, args: &StartArgs) -> Result<u8> {
                 false => failure,
             }
         })?;
-    drop(progress);
-    done(show(format, &object, || render::task::task_text(&object)))
+        drop(progress);
+        self.show(&object, || render::task_text(&object))
+    }
+
+    fn open(&self, contract: &Path) -> Result<u8> {
+        let session = self.session()?;
+        let bytes = self.read_input(contract)?;
+        let progress = self.start_progress("filling the worktree");
+        let object = ops::open::open(&session, &bytes, &|done, total| progress.advance(done, total))?;
+        drop(progress);
+        self.show(&object, || render::task_text(&object))
+    }
+
+    fn submit(&self, args: &SubmitArgs) -> Result<u8> {
+        let session = self.session()?;
+        let patch = self.read_inputs(args.patch.as_deref())?;
+        let object = ops::submit::submit(&session, args.task.as_deref(), patch.as_deref())?;
+        self.show(&object, || render::candidate_text(&object))
+    }
+
+    fn verify(&self, args: &VerifyArgs) -> Result<u8> {
+        let options = ops::verify::Options {
+            only: &args.only,
+            explain: args.explain.into(),
+            sandbox: args.no_sandbox.into(),
+        };
+        let session = self.session()?;
+        let progress = self.start_progress("running verifiers");
+        let object = ops::verify::verify(&session, args.task.as_deref(), &options, &|done, total| {
+            progress.advance(done, total)
+        })?;
+        drop(progress);
+        self.show(&object, || render::verification_text(&object))?;
+        Ok(exit_code_of_verification(&object))
+    }
+
+    fn attest(&self, args: &AttestArgs) -> Result<u8> {
+        let session = self.session()?;
+        let (task, requirement) = match args.names.as_slice() {
+            [requirement] => (None, requirement),
+            [task, requirement, ..] => (Some(task.as_str()), requirement),
+            [] => return Err(Failure::internal("no requirement was parsed")),
+        };
+        let word = if args.pass { ops::attest::Word::Pass } else { ops::attest::Word::Fail };
+        let object = ops::attest::attest(&session, task, requirement, word, &args.message)?;
+        self.show(&object, || render::verification_text(&object))
+    }
+
+    fn deliver(&self, args: &DeliverArgs) -> Result<u8> {
+        let session = self.session()?;
+        let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
+        let progress = self.start_progress("writing files");
+        let task = args.task.as_deref();
+        let object = match args.merge {
+            true => {
+                ops::deliver::merge(&session, task, &options, &|done, total| progress.advance(done, total))?
+            }
+            false => ops::deliver::deliver(&session, task, &options)?,
+        };
+        drop(progress);
+        self.show(&object, || render::delivery_text(&object))
+    }
+
+    fn ship(&self, args: &ShipArgs) -> Result<u8> {
+        let session = self.session()?;
+        let patch = self.read_inputs(args.patch.as_deref())?;
+        let contract = match &args.task {
+            Some(name) if self.cwd().join(name).is_file() => Some(self.read_input(Path::new(name))?),
+            _ => None,
+        };
+        let subject = match &contract {
+            Some(bytes) => ops::ship::Subject::Contract(bytes),
+            None => ops::ship::Subject::Task(args.task.as_deref()),
+        };
+        let progress = self.start_progress("shipping");
+        let sandbox = args.no_sandbox.into();
+        let shipped = ops::ship::ship(&session, subject, patch.as_deref(), sandbox, &|done, total| {
+            progress.advance(done, total)
+        })?;
+        drop(progress);
+        self.show(&shipped.report, || render::report_text(&shipped.report))?;
+        let Some(failure) = shipped.refused else { return Ok(0) };
+        self.tell_person(&render::refusal_text(&failure));
+        Ok(failure.exit_code())
+    }
+
+    fn rebase(&self, task: Option<&str>) -> Result<u8> {
+        let object = ops::rebase::rebase(&self.session()?, task)?;
+        self.show(&object, || render::candidate_text(&object))
+    }
+
+    fn undo(&self, task: Option<&str>) -> Result<u8> {
+        let object = ops::undo::undo(&self.session()?, task)?;
+        self.show(&object, || render::delivery_text(&object))
+    }
+
+    fn answer(&self, words: &[String]) -> Result<u8> {
+        let session = self.session()?;
+        let (task, action, text) = match words {
+            [task, text] => (task, None, text),
+            [task, action, text] => (task, Some(action.as_str()), text),
+            _ => return Err(Failure::internal("no answer was parsed")),
+        };
+        let object = ops::answer::answer(&session, task, action, text)?;
+        self.show(&object, || render::answer_text(&object))
+    }
+
+    fn cancel(&self, task: Option<&str>) -> Result<u8> {
+        let object = ops::cancel::cancel(&self.session()?, task)?;
+        self.show(&object, || render::cancel_text(&object))
+    }
+
+    fn resume(&self, task: Option<&str>, add: &[String]) -> Result<u8> {
+        let object = ops::resume::resume(&self.session()?, task, add)?;
+        self.show(&object, || render::task_text(&object))
+    }
+
+    fn recover(&self) -> Result<u8> {
+        let object = ops::recover::recover(&self.session()?)?;
+        self.show(&object, || render::recovery_text(&object))?;
+        Ok(exit_code_of_recovery(object.actions.iter().map(|action| action.outcome)))
+    }
+
+    fn gc(&self) -> Result<u8> {
+        let object = ops::gc::gc(&self.session()?)?;
+        self.show(&object, || render::gc_text(&object))
+    }
+
+    /// Once the protocol has begun, the output is its own: a failure is told on standard error.
+    fn serve_worker(&self, task: Option<&str>) -> Result<u8> {
+        let session = self.session()?.for_a_worker();
+        let (input, output) = output::take_channel()?;
+        let end = mcp::serve(&session, task, mcp::Channel { input, output })?;
+        if let Some(failure) = end.failure {
+            output::write_err(&render::failure_text(&failure));
+        }
+        Ok(end.code)
+    }
 }
 
-fn open(session: &Session, format: Format, cwd: &Path, contract: &Path) -> Result<u8> {
-    let bytes = read_input(cwd, contract)?;
-    let progress = Progress::start(format, "filling the worktree");
-    let object = ops::open::open(session, &bytes, &|done, total| progress.at(done, total))?;
-    drop(progress);
-    done(show(format, &object, || render::task::task_text(&object)))
+/// Views: commands that change nothing.
+impl Invocation<'_> {
+    /// What needs recovery stands in the list itself.
+    fn status(&self) -> Result<u8> {
+        let object = ops::report::status(&self.session()?)?;
+        self.show(&object, || render::status_text(&object))
+    }
+
+    fn report(&self, args: &ReportArgs) -> Result<u8> {
+        let session = self.session()?;
+        let task = args.task.as_deref();
+        if args.brief {
+            let object = ops::report::brief(&session, task)?;
+            self.show(&object, || render::brief_text(&object))?;
+        } else {
+            let object = ops::report::report(&session, task)?;
+            self.show(&object, || render::report_text(&object))?;
+        }
+        self.tell_unfinished(&session).map(|()| 0)
+    }
+
+    fn diff(&self, task: Option<&str>) -> Result<u8> {
+        let session = self.session()?;
+        let object = ops::report::diff(&session, task)?;
+        match self.cli.format {
+            OutputFormat::Text => output::write_out(&object.patch)?,
+            OutputFormat::Json => show(OutputFormat::Json, &object, String::new)?,
+        }
+        self.tell_unfinished(&session).map(|()| 0)
+    }
+
+    fn log(&self, task: Option<&str>) -> Result<u8> {
+        let session = self.session()?;
+        for entry in ops::report::log(&session, task)? {
+            self.show(&entry, || render::entry_line(&entry))?;
+        }
+        self.tell_unfinished(&session).map(|()| 0)
+    }
+
+    fn show_reference(&self, reference: &str) -> Result<u8> {
+        let session = self.session()?;
+        let object = ops::report::show(&session, reference)?;
+        match (self.cli.format, object.raw()) {
+            (OutputFormat::Text, Some(bytes)) => match ops::report::told(&session, &bytes)? {
+                Some(told) => {
+                    output::write_out(render::evidence_text(&told.evidence, &told.logs).as_bytes())?
+                }
+                None => output::write_out(&bytes)?,
+            },
+            (format, _) => show(format, &object, || render::action_text(&object))?,
+        }
+        self.tell_unfinished(&session).map(|()| 0)
+    }
 }
 
-fn submit(session: &Session, format: Format, cwd: &Path, args: &SubmitArgs) -> Result<u8> {
-    let patch = args.patch.as_deref().map(|file| read_input(cwd, file)).transpose()?;
-    let object = ops::submit::submit(session, args.task.as_deref(), patch.as_deref())?;
-    done(show(format, &object, || render::candidate::candidate_text(&object)))
+/// Commands that work outside any repository.
+impl Invocation<'_> {
+    fn demo(&self, args: &DemoArgs) -> Result<u8> {
+        let environment = self.surroundings.caller(None).environment;
+        let dir = args.dir.as_deref();
+        let demo = ops::demo::demo(dir, environment, machine(self.surroundings), &|line| {
+            if self.cli.format == OutputFormat::Text {
+                let _ = output::write_out(line.as_bytes());
+            }
+        })?;
+        self.show(&demo, || render::demo_text(&demo))
+    }
+
+    /// The snippet alone goes to standard output, so that it can be put into a file; what a person has to
+    /// know stands beside it.
+    fn agent(&self, args: &AgentArgs) -> Result<u8> {
+        let object = ops::agent::agent(args.what, args.target, args.task.as_deref())?;
+        self.show(&object, || object.text.clone())?;
+        self.tell_person(&object.notes_text());
+        Ok(0)
+    }
+
+    fn doctor(&self) -> Result<u8> {
+        let diagnosis = ops::doctor::diagnose(&self.surroundings.caller(self.cli.folder.as_deref()));
+        self.show(&diagnosis, || render::doctor_text(&diagnosis))
+    }
+
+    fn write_manual(&self, dir: Option<&Path>) -> Result<u8> {
+        let written = manual::write_pages(dir, &self.surroundings.program)?;
+        self.show(&written, || render::manual_text(&written))
+    }
 }
 
-fn verify(session: &Session, format: Format, args: &VerifyArgs) -> Result<u8> {
-    let options = ops::verify::Options {
-        only: &args.only,
-        explain: args.explain.into(),
-        sandbox: args.no_sandbox.into(),
-    };
-    let progress = Progress::start(format, "running verifiers");
-    let object = ops::verify::verify(session, args.task.as_deref(), &options, &|done, total| {
-        progress.at(done, total)
-    })?;
-    drop(progress);
-    verification(format, &object)
+/// The exit code of a verification follows from its required rows.
+fn exit_code_of_verification(object: &VerificationObject) -> u8 {
+    ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code())
 }
 
-/// Shows a verification; the exit code follows from its required rows.
-fn verification(format: Format, object: &VerificationObject) -> Result<u8> {
-    show(format, object, || render::verification::verification_text(object))?;
-    Ok(ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code()))
-}
-
-fn attest(session: &Session, format: Format, args: &AttestArgs) -> Result<u8> {
-    let (task, requirement) = match args.names.as_slice() {
-        [requirement] => (None, requirement),
-        [task, requirement, ..] => (Some(task.as_str()), requirement),
-        [] => return Err(Failure::internal("no requirement was parsed")),
-    };
-    let word = if args.pass { ops::attest::Word::Pass } else { ops::attest::Word::Fail };
-    let object = ops::attest::attest(session, task, requirement, word, &args.message)?;
-    done(show(format, &object, || render::verification::verification_text(&object)))
-}
-
-fn answer(session: &Session, format: Format, words: &[String]) -> Result<u8> {
-    let (task, action, text) = match words {
-        [task, text] => (task, None, text),
-        [task, action, text] => (task, Some(action.as_str()), text),
-        _ => return Err(Failure::internal("no answer was parsed")),
-    };
-    let object = ops::answer::answer(session, task, action, text)?;
-    done(show(format, &object, || render::answer::answer_text(&object)))
-}
-
-fn deliver(session: &Session, format: Format, args: &DeliverArgs) -> Result<u8> {
-    let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
-    let progress = Progress::start(format, "writing files");
-    let task = args.task.as_deref();
-    let object = match args.merge {
-        true => ops::deliver::merge(session, task, &options, &|done, total| progress.at(done, total))?,
-        false => ops::deliver::deliver(session, task, &options)?,
-    };
-    drop(progress);
-    done(show(format, &object, || render::delivery::delivery_text(&object)))
-}
-
-fn ship(session: &Session, format: Format, cwd: &Path, args: &ShipArgs) -> Result<u8> {
-    let patch = args.patch.as_deref().map(|file| read_input(cwd, file)).transpose()?;
-    let contract = match &args.task {
-        Some(name) if cwd.join(name).is_file() => Some(read_input(cwd, Path::new(name))?),
+/// The exit code of a recovery by the words of its actions: the command itself worked, but something still
+/// waits for somebody.
+fn exit_code_of_recovery<'a>(outcomes: impl Iterator<Item = &'a str>) -> u8 {
+    let code = |outcome: &str| match outcome {
+        "unknown" => Some(Code::OutcomeUnknown),
+        "needs_human_decision" => Some(Code::DecisionRequired),
         _ => None,
     };
-    let subject = match (&contract, &args.task) {
-        (Some(bytes), _) => ops::ship::Subject::Contract(bytes),
-        (None, Some(task)) => ops::ship::Subject::Task(Some(task)),
-        (None, None) => ops::ship::Subject::Task(None),
-    };
-    let progress = Progress::start(format, "shipping");
-    let shipped =
-        ops::ship::ship(session, subject, patch.as_deref(), args.no_sandbox.into(), &|done, total| {
-            progress.at(done, total)
-        })?;
-    drop(progress);
-    show(format, &shipped.report, || render::report::report_text(&shipped.report))?;
-    let Some(failure) = shipped.refused else { return Ok(0) };
-    if format == Format::Text {
-        output::write_err(&render::failure::refusal_text(&failure));
-    }
-    Ok(failure.exit_code())
-}
-
-fn report(session: &Session, format: Format, args: &ReportArgs) -> Result<u8> {
-    if args.brief {
-        let object = ops::report::brief(session, args.task.as_deref())?;
-        return done(show(format, &object, || render::brief::brief_text(&object)));
-    }
-    let object = ops::report::report(session, args.task.as_deref())?;
-    done(show(format, &object, || render::report::report_text(&object)))
-}
-
-/// The most that is read of a file or of standard input: a patch of a 100 MB binary fits, a device without an
-/// end does not.
-const LARGEST_INPUT: u64 = 512 << 20;
-
-/// Reads a named file, or standard input for `-`.
-fn read_input(cwd: &Path, file: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let failed = |e: std::io::Error| {
-        let code = if e.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::Io };
-        Failure::new(code, format!("cannot read {}: {e}", file.display())).subject(file.display().to_string())
-    };
-    let read = if file == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST_INPUT + 1).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(cwd.join(file)).and_then(|f| f.take(LARGEST_INPUT + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(failed)?;
-    if bytes.len() as u64 > LARGEST_INPUT {
-        return Err(Failure::new(
-            Code::ArgumentsInvalid,
-            format!("{} is larger than {LARGEST_INPUT} bytes", file.display()),
-        )
-        .subject(file.display().to_string())
-        .expected(LARGEST_INPUT, "more"));
-    }
-    Ok(bytes)
+    let categories: Vec<Category> = outcomes.filter_map(code).map(Code::category).collect();
+    Category::dominant(&categories).map_or(0, Category::exit_code)
 }

@@ -16,7 +16,7 @@ use crate::git::Repository;
 use crate::ops::Session;
 use crate::ops::session::Machine;
 use crate::store::Layout;
-use args::{Cli, Command};
+use args::Cli;
 use clap::Parser;
 use environment::Surroundings;
 use std::ffi::OsString;
@@ -29,27 +29,27 @@ pub fn main() -> ExitCode {
     if let Some(code) = crate::process::helper::entry(args.iter().cloned()) {
         return code;
     }
-    let format = output::wanted(&args);
+    let format = output::find_format(&args);
     // A panic is our fault and is reported like every other failure: a script still gets its object and exit
     // code.
     std::panic::set_hook(Box::new(|_| {}));
-    let run = || Surroundings::read().and_then(|surroundings| run(&args, &surroundings));
+    let run = || Surroundings::read().and_then(|surroundings| run_arguments(&args, &surroundings));
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| Err(fault(panic.as_ref())));
+        .unwrap_or_else(|panic| Err(failure_of_panic(panic.as_ref())));
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => ExitCode::from(output::show_failure(format, &failure)),
     }
 }
 
-fn fault(panic: &(dyn std::any::Any + Send)) -> Failure {
+fn failure_of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Failure::internal(format!("git-tender broke off: {}", text.unwrap_or("no message")))
 }
 
 /// Parses and runs one command line; gives the exit code.
-pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
+fn run_arguments(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -58,7 +58,7 @@ pub fn run(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
         }
         Err(error) => return Err(bad_arguments(&error)),
     };
-    commands::run(&cli, surroundings)
+    commands::run_command(&cli, surroundings)
 }
 
 /// What clap says, as a failure: its first paragraph is the message, the usage a detail.
@@ -96,13 +96,8 @@ fn bad_arguments(error: &clap::Error) -> Failure {
     }
 }
 
-/// The session of a command: the repository that is meant, and who asks.
-pub fn session(cli: &Cli, surroundings: &Surroundings) -> Result<Session> {
-    session_in(cli.folder.as_deref(), surroundings)
-}
-
-/// The session for a given folder.
-pub fn session_in(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
+/// The session of a command: the repository that is meant, and who asks. The folder is that of `-C`.
+fn open_session(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Session> {
     let caller = surroundings.caller(folder);
     if folder.is_some() && !caller.cwd.is_dir() {
         return Err(Failure::new(
@@ -135,16 +130,4 @@ fn machine(surroundings: &Surroundings) -> Machine {
     let mut machine = Machine::new(surroundings.program.clone(), surroundings.vars.clone());
     (machine.home, machine.cache) = (home, cache);
     machine
-}
-
-/// True for commands that work outside any repository.
-pub fn is_homeless(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Agent(_)
-            | Command::Demo(_)
-            | Command::Doctor
-            | Command::Completions { .. }
-            | Command::Man { .. }
-    )
 }

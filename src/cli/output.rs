@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// For people.
     Text,
     /// One JSON object (`log`: one a line).
@@ -20,10 +20,10 @@ pub enum Format {
 }
 
 /// Shows a result.
-pub fn show(format: Format, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+pub fn show(format: OutputFormat, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
     match format {
-        Format::Text => write_out(text().as_bytes()),
-        Format::Json => {
+        OutputFormat::Text => write_out(text().as_bytes()),
+        OutputFormat::Json => {
             let mut line = serde_json::to_vec(object)
                 .map_err(|e| Failure::internal(format!("cannot write JSON: {e}")))?;
             line.push(b'\n');
@@ -33,12 +33,12 @@ pub fn show(format: Format, object: &impl Serialize, text: impl FnOnce() -> Stri
 }
 
 /// Shows a failure and gives its exit code.
-pub fn show_failure(format: Format, failure: &Failure) -> u8 {
+pub fn show_failure(format: OutputFormat, failure: &Failure) -> u8 {
     match format {
-        Format::Json => {
+        OutputFormat::Json => {
             let _ = show(format, &error_object(failure), String::new);
         }
-        Format::Text => write_err(&crate::render::failure::failure_text(failure)),
+        OutputFormat::Text => write_err(&crate::render::failure_text(failure)),
     }
     failure.exit_code()
 }
@@ -62,7 +62,7 @@ pub fn write_err(text: &str) {
 
 /// Standard input and output as the two ends of a connection, without buffers. Whoever takes them is the only
 /// one who writes there.
-pub fn channel() -> Result<(File, File)> {
+pub fn take_channel() -> Result<(File, File)> {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     own(input.as_fd())
@@ -72,15 +72,15 @@ pub fn channel() -> Result<(File, File)> {
 
 /// A progress display on standard error: only where that is a terminal, and only for what takes a while.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressBar {
     bar: Option<indicatif::ProgressBar>,
 }
 
-impl Progress {
+impl ProgressBar {
     /// A display for one step; silent unless standard error is a terminal and text is wanted.
-    pub fn start(format: Format, what: &'static str) -> Self {
+    pub fn start(format: OutputFormat, step: &'static str) -> Self {
         use std::io::IsTerminal;
-        if format != Format::Text || !std::io::stderr().is_terminal() {
+        if format != OutputFormat::Text || !std::io::stderr().is_terminal() {
             return Self { bar: None };
         }
         let bar = indicatif::ProgressBar::new(0);
@@ -88,14 +88,14 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        bar.set_message(what);
+        bar.set_message(step);
         // A step that cannot say how far it is still shows that it is alive.
         bar.enable_steady_tick(std::time::Duration::from_millis(120));
         Self { bar: Some(bar) }
     }
 
     /// `done` of `total` steps are through.
-    pub fn at(&self, done: u64, total: u64) {
+    pub fn advance(&self, done: u64, total: u64) {
         if let Some(bar) = &self.bar {
             bar.set_length(total);
             bar.set_position(done);
@@ -103,7 +103,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressBar {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -113,9 +113,9 @@ impl Drop for Progress {
 
 /// The format that a command line asks for, found without parsing it: a command line that does not parse has
 /// one too.
-pub fn wanted(args: &[std::ffi::OsString]) -> Format {
+pub fn find_format(args: &[std::ffi::OsString]) -> OutputFormat {
     let words: Vec<_> = args.iter().take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
     let json = words.iter().any(|word| word == "--format=json")
         || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
-    if json { Format::Json } else { Format::Text }
+    if json { OutputFormat::Json } else { OutputFormat::Text }
 }

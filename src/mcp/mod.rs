@@ -24,7 +24,7 @@ mod wire;
 use crate::error::{Failure, Result};
 use crate::ops::gate::{Door, Line};
 use crate::ops::{Session, report};
-use crate::render::brief::brief_text;
+use crate::render::brief_text;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use server::{Call, Job, Server, Shelf, Step};

@@ -4,24 +4,30 @@
 //! The forms are those that the clients read: `AGENTS.md` and `~/.codex/config.toml` of Codex, `CLAUDE.md`,
 //! `.mcp.json` and `settings.json` of Claude Code, and for both the same shape of hooks.
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The clients that `agent` knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Client {
+    /// Codex.
     Codex,
+    /// Claude Code.
     Claude,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What `agent` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Snippet {
-    /// How to work on a task: text for the model.
+    /// How to work through the tools: text for AGENTS.md or CLAUDE.md.
     Instructions,
-    /// The server of a task's tools.
+    /// The entry for the server of a task's tools.
     Mcp,
-    /// Hooks that refuse the client's own tools.
+    /// Hooks that refuse the client's own tools for editing and for running commands. They are advice; the
+    /// gate is what holds.
     Hooks,
 }
 
@@ -39,13 +45,13 @@ pub struct AgentSnippet {
     /// The files that the client reads it from.
     pub files: Vec<&'static str>,
     pub text: String,
-    /// What a person has to know to use it.
+    /// A person has to know this to use it.
     pub notes: Vec<String>,
 }
 
 impl AgentSnippet {
-    /// What a person has to know, as text.
-    pub fn told(&self) -> String {
+    /// The notes for a person, with the files that they are about.
+    pub fn notes_text(&self) -> String {
         let place = format!("for {}", self.files.join(" or "));
         std::iter::once(&place).chain(&self.notes).map(|line| format!("{line}\n")).collect()
     }
