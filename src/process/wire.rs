@@ -8,8 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use crate::domain::value::bytes::{decode_base64, encode_base64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::launch::{End, Limits, Sandbox};
@@ -26,14 +25,14 @@ impl Text {
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(self.0.as_bytes()))
+        serializer.serialize_str(&encode_base64(self.0.as_bytes()))
     }
 }
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let encoded = String::deserialize(deserializer)?;
-        let bytes = STANDARD.decode(encoded).map_err(serde::de::Error::custom)?;
+        let bytes = decode_base64(&encoded).map_err(serde::de::Error::custom)?;
         Ok(Self(OsString::from_vec(bytes)))
     }
 }

@@ -63,7 +63,7 @@ pub struct PlannedStep {
 pub struct DeliveryPlan {
     pub id: String,
     /// The top of the live tree, absolute. Text, or `{"bytes":"base64"}`.
-    #[serde(with = "crate::domain::value::os_path")]
+    #[serde(with = "crate::domain::value::bytes")]
     pub top: std::path::PathBuf,
     /// Digest of the manifest that is delivered.
     pub manifest_sha256: Sha256,
@@ -81,7 +81,7 @@ pub struct DeliveryPlan {
 #[serde(rename_all = "camelCase")]
 pub struct IndexPlan {
     /// The git directory of the live tree, absolute. Text, or `{"bytes":"base64"}`.
-    #[serde(with = "crate::domain::value::os_path")]
+    #[serde(with = "crate::domain::value::bytes")]
     pub git_dir: std::path::PathBuf,
     /// Our own second name of git's lock, in the git directory: by it a lock that a crash left is known to be
     /// ours.

@@ -4,10 +4,9 @@ use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::record::Seal;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::evidence::Evidence;
+use crate::domain::value::bytes::{decode_base64, encode_base64};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 /// What `demo` shows.
@@ -230,7 +229,7 @@ impl Referenced {
     pub fn raw(&self) -> Option<Vec<u8>> {
         match self {
             Self::Blob { text: Some(text), .. } => Some(text.clone().into_bytes()),
-            Self::Blob { base64: Some(code), .. } => STANDARD.decode(code).ok(),
+            Self::Blob { base64: Some(code), .. } => decode_base64(code).ok(),
             _ => None,
         }
     }
@@ -247,7 +246,7 @@ impl Referenced {
 fn text_or_base64(bytes: Vec<u8>) -> (Option<String>, Option<String>) {
     match String::from_utf8(bytes) {
         Ok(text) => (Some(text), None),
-        Err(e) => (None, Some(STANDARD.encode(e.into_bytes()))),
+        Err(e) => (None, Some(encode_base64(e.as_bytes()))),
     }
 }
 

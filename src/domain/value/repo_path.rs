@@ -4,9 +4,8 @@
 //! The rules are git's `verify_path` with `core.protectHFS` and `core.protectNTFS` on, on every system,
 //! because a delivered tree is checked out elsewhere too.
 
+use crate::domain::value::bytes;
 use crate::error::{Code, Failure, Result};
-use base64::Engine;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::fmt;
@@ -192,30 +191,13 @@ impl fmt::Debug for RepoPath {
 
 impl Serialize for RepoPath {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        if let Ok(text) = std::str::from_utf8(&self.0) {
-            return serializer.serialize_str(text);
-        }
-        let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("bytes", &base64::engine::general_purpose::STANDARD.encode(&self.0))?;
-        map.end()
+        bytes::serialize_bytes(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RepoPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Wire {
-            Text(String),
-            Bytes { bytes: String },
-        }
-        let bytes = match Wire::deserialize(deserializer)? {
-            Wire::Text(text) => text.into_bytes(),
-            Wire::Bytes { bytes } => {
-                base64::engine::general_purpose::STANDARD.decode(bytes).map_err(serde::de::Error::custom)?
-            }
-        };
-        Self::new(bytes).map_err(serde::de::Error::custom)
+        Self::new(bytes::deserialize_bytes(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
 
