@@ -168,12 +168,19 @@ impl Contract {
 
 impl Kind {
     /// Every kind with its word.
-    pub const ALL: [(&'static str, Kind); 3] =
-        [("edit", Self::Edit), ("repair", Self::Repair), ("explore", Self::Explore)];
+    pub const ALL: [(&'static str, Kind); 3] = [
+        (Self::Edit.as_str(), Self::Edit),
+        (Self::Repair.as_str(), Self::Repair),
+        (Self::Explore.as_str(), Self::Explore),
+    ];
 
     /// The word in contract, policy and objects.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("edit", |(word, _)| word)
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Edit => "edit",
+            Self::Repair => "repair",
+            Self::Explore => "explore",
+        }
     }
 }
 

@@ -28,12 +28,12 @@ impl Key {
 
     /// Every key with its word.
     pub const ALL: [(&'static str, Key); 6] = [
-        ("wallSeconds", Self::WallSeconds),
-        ("toolCalls", Self::ToolCalls),
-        ("turns", Self::Turns),
-        ("outputBytes", Self::OutputBytes),
-        ("artifactBytes", Self::ArtifactBytes),
-        ("repeatedFailures", Self::RepeatedFailures),
+        (Self::WallSeconds.as_str(), Self::WallSeconds),
+        (Self::ToolCalls.as_str(), Self::ToolCalls),
+        (Self::Turns.as_str(), Self::Turns),
+        (Self::OutputBytes.as_str(), Self::OutputBytes),
+        (Self::ArtifactBytes.as_str(), Self::ArtifactBytes),
+        (Self::RepeatedFailures.as_str(), Self::RepeatedFailures),
     ];
 
     pub fn words() -> [&'static str; 6] {
@@ -46,8 +46,15 @@ impl Key {
     }
 
     /// The word in contract, policy and objects.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, key)| *key == self).map_or("", |(word, _)| word)
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WallSeconds => "wallSeconds",
+            Self::ToolCalls => "toolCalls",
+            Self::Turns => "turns",
+            Self::OutputBytes => "outputBytes",
+            Self::ArtifactBytes => "artifactBytes",
+            Self::RepeatedFailures => "repeatedFailures",
+        }
     }
 
     /// What holds where neither contract nor policy says anything.
