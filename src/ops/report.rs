@@ -51,7 +51,7 @@ pub fn evidence(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidenc
             if let (false, Ok(Record::Evidence(record))) =
                 (known, serde_json::from_value(entry.result.clone()))
             {
-                found.push(Recorded { seq: entry.seq, action: entry.action, at: entry.at, value: *record });
+                found.push(Recorded::new(&entry, *record));
             }
         }
     }

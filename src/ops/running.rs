@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::domain::contract::budget::Cost;
 use crate::domain::delivery::decision::Decision;
 use crate::domain::ledger::action::{ActionState, Actor};
-use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
@@ -18,7 +18,7 @@ use serde_json::Value;
 #[derive(Debug)]
 #[must_use = "an action that gets no result looks like a crash"]
 pub struct RunningAction {
-    template: Draft,
+    template: EntryBody,
     state: Option<ActionState>,
     /// What must stand in no failure that it ends with.
     secrets: Secrets,
@@ -28,7 +28,7 @@ impl RunningAction {
     /// A new action with an id of its own.
     pub fn new(actor: Actor, task: Option<&str>, tool: &str, params: &impl Serialize, basis: Value) -> Self {
         Self {
-            template: Draft {
+            template: EntryBody {
                 task: task.map(str::to_owned),
                 actor,
                 action: fresh_id("a"),
@@ -38,7 +38,6 @@ impl RunningAction {
                 basis,
                 origin: "cli".to_owned(),
                 result: Value::Null,
-                key: None,
             },
             state: None,
             secrets: Secrets::new(&[]),
@@ -55,7 +54,7 @@ impl RunningAction {
     /// An action that a crash left unfinished, to be reconciled by the harness. `last` is its last row.
     pub fn resume(last: &Entry) -> Self {
         Self {
-            template: Draft {
+            template: EntryBody {
                 task: last.task.clone(),
                 actor: Actor::Harness,
                 action: last.action.clone(),
@@ -65,7 +64,6 @@ impl RunningAction {
                 basis: last.basis.clone(),
                 origin: "recovery".to_owned(),
                 result: Value::Null,
-                key: None,
             },
             state: Some(last.state),
             secrets: Secrets::new(&[]),
@@ -83,7 +81,7 @@ impl RunningAction {
             None => return Err(Failure::internal("an action begins as planned")),
             Some(now) => now.transition(state)?,
         });
-        Ok(Draft { state, result, ..self.template.clone() })
+        Ok(EntryBody { state, result, ..self.template.clone() }.into())
     }
 
     fn write(
@@ -138,8 +136,8 @@ impl RunningAction {
     /// A record of progress: the action stays in its state.
     pub fn note(&self, ledger: &mut Ledger, record: &Record) -> Result<()> {
         let state = self.state.unwrap_or(ActionState::Planned);
-        let row = Draft { state, result: record.to_value()?, ..self.template.clone() };
-        ledger.append(&[row]).map(|_| ())
+        let row = EntryBody { state, result: record.to_value()?, ..self.template.clone() };
+        ledger.append(&[row.into()]).map(|_| ())
     }
 
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
@@ -157,15 +155,15 @@ impl RunningAction {
     ) -> Result<Vec<Entry>> {
         let mut rows = Vec::new();
         for record in records {
-            let row = Draft { key: record.key(), result: record.to_value()?, ..self.template.clone() };
-            rows.push(row);
+            let body = EntryBody { result: record.to_value()?, ..self.template.clone() };
+            rows.push(Draft { body, key: record.key() });
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
         let before = self.state;
         self.advance(ActionState::Succeeded, Value::Null)?;
         rows.push(last);
         for row in &mut rows {
-            row.state = ActionState::Succeeded;
+            row.body.state = ActionState::Succeeded;
         }
         self.append(ledger, before, &rows)
     }

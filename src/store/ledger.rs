@@ -8,8 +8,7 @@
 use super::layout::Layout;
 use super::lock::LockGuard;
 use super::unwritable;
-use crate::domain::ledger::action::{ActionState, Actor};
-use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
@@ -50,22 +49,15 @@ CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 't
 /// A row to be appended.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// The task, where the action belongs to one.
-    pub task: Option<String>,
-    pub actor: Actor,
-    pub action: String,
-    /// The tool's or the command's name.
-    pub tool: String,
-    /// The state that the action reaches.
-    pub state: ActionState,
-    /// Digest of the canonical arguments.
-    pub params_sha256: Sha256,
-    pub basis: Value,
-    /// The channel it came by.
-    pub origin: String,
-    pub result: Value,
+    pub body: EntryBody,
     /// Evidence key, so that a later task finds the row without reading all of them.
     pub key: Option<Sha256>,
+}
+
+impl From<EntryBody> for Draft {
+    fn from(body: EntryBody) -> Self {
+        Self { body, key: None }
+    }
 }
 
 #[derive(Debug)]
@@ -277,15 +269,17 @@ impl Ledger {
         let entry = Entry {
             seq,
             at: text(1)?,
-            task: row.get(2).map_err(|e| damaged(&self.path, &e))?,
-            actor: serde_json::from_value(word(3, "actor")?).map_err(|_| bad("actor"))?,
-            action: text(4)?,
-            tool: text(5)?,
-            state: serde_json::from_value(word(6, "state")?).map_err(|_| bad("state"))?,
-            params_sha256: text(7)?.parse().map_err(|_| bad("digest"))?,
-            basis: serde_json::from_str(&text(8)?).map_err(|_| bad("basis"))?,
-            origin: text(9)?,
-            result: serde_json::from_str(&text(10)?).map_err(|_| bad("result"))?,
+            body: EntryBody {
+                task: row.get(2).map_err(|e| damaged(&self.path, &e))?,
+                actor: serde_json::from_value(word(3, "actor")?).map_err(|_| bad("actor"))?,
+                action: text(4)?,
+                tool: text(5)?,
+                state: serde_json::from_value(word(6, "state")?).map_err(|_| bad("state"))?,
+                params_sha256: text(7)?.parse().map_err(|_| bad("digest"))?,
+                basis: serde_json::from_str(&text(8)?).map_err(|_| bad("basis"))?,
+                origin: text(9)?,
+                result: serde_json::from_str(&text(10)?).map_err(|_| bad("result"))?,
+            },
             prev: text(11)?,
             hash: text(12)?.parse().map_err(|_| bad("hash"))?,
         };
@@ -360,21 +354,8 @@ fn last(connection: &Connection) -> rusqlite::Result<(i64, String)> {
 }
 
 fn chained(draft: &Draft, seq: i64, prev: &str) -> Entry {
-    let mut entry = Entry {
-        seq,
-        at: now(),
-        task: draft.task.clone(),
-        actor: draft.actor,
-        action: draft.action.clone(),
-        tool: draft.tool.clone(),
-        state: draft.state,
-        params_sha256: draft.params_sha256,
-        basis: draft.basis.clone(),
-        origin: draft.origin.clone(),
-        result: draft.result.clone(),
-        prev: prev.to_owned(),
-        hash: Sha256::of(b""),
-    };
+    let mut entry =
+        Entry { seq, at: now(), body: draft.body.clone(), prev: prev.to_owned(), hash: Sha256::of(b"") };
     entry.hash = entry.computed_hash();
     entry
 }
@@ -461,10 +442,11 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ledger::action::{ActionState, Actor};
     use serde_json::json;
 
     fn draft(task: &str, n: u64) -> Draft {
-        Draft {
+        EntryBody {
             task: Some(task.to_owned()),
             actor: Actor::User,
             action: format!("a{n}"),
@@ -474,8 +456,8 @@ mod tests {
             basis: json!({"contract": 1}),
             origin: "cli".to_owned(),
             result: json!({"n": n, "text": "修"}),
-            key: None,
         }
+        .into()
     }
 
     fn ledger() -> (tempfile::TempDir, Layout, Ledger) {

@@ -5,13 +5,10 @@ use crate::domain::value::digest::{Sha256, canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A row as `log` shows it.
+/// What a row says, without its place in the chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// Position, from 1 without gaps.
-    pub seq: i64,
-    pub at: String,
+pub struct EntryBody {
     /// The task, where the action belongs to one.
     pub task: Option<String>,
     pub actor: Actor,
@@ -28,9 +25,28 @@ pub struct Entry {
     /// The channel it came by.
     pub origin: String,
     pub result: Value,
+}
+
+/// A row as `log` shows it. It is read like its body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Position, from 1 without gaps.
+    pub seq: i64,
+    pub at: String,
+    #[serde(flatten)]
+    pub body: EntryBody,
     /// Hash of the row before; zeros for the first.
     pub prev: String,
     pub hash: Sha256,
+}
+
+impl std::ops::Deref for Entry {
+    type Target = EntryBody;
+
+    fn deref(&self) -> &EntryBody {
+        &self.body
+    }
 }
 
 impl Entry {

@@ -103,21 +103,24 @@ fn ordinal(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::domain::ledger::action::Actor;
+    use crate::domain::ledger::entry::EntryBody;
     use crate::domain::ledger::repetition::*;
 
     fn row(tool: &str, arguments: &str, state: ActionState, result: Value) -> Entry {
         Entry {
             seq: 1,
             at: String::new(),
-            task: None,
-            actor: Actor::Agent,
-            action: String::new(),
-            tool: tool.to_owned(),
-            state,
-            params_sha256: Sha256::of(arguments.as_bytes()),
-            basis: Value::Null,
-            origin: String::new(),
-            result,
+            body: EntryBody {
+                task: None,
+                actor: Actor::Agent,
+                action: String::new(),
+                tool: tool.to_owned(),
+                state,
+                params_sha256: Sha256::of(arguments.as_bytes()),
+                basis: Value::Null,
+                origin: String::new(),
+                result,
+            },
             prev: String::new(),
             hash: Sha256::of(b""),
         }

@@ -5,7 +5,7 @@ use crate::domain::contract::budget::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::charges::Charges;
 use crate::domain::ledger::charges::share::{Member, is_at_or_beneath, standing};
-use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::value::digest::Sha256;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,15 +15,17 @@ fn row(action: &str, state: ActionState, at: &str, result: Value) -> Entry {
     Entry {
         seq: 1,
         at: at.to_owned(),
-        task: Some("t".to_owned()),
-        actor: Actor::Harness,
-        action: action.to_owned(),
-        tool: "verifier".to_owned(),
-        state,
-        params_sha256: digest,
-        basis: Value::Null,
-        origin: "cli".to_owned(),
-        result,
+        body: EntryBody {
+            task: Some("t".to_owned()),
+            actor: Actor::Harness,
+            action: action.to_owned(),
+            tool: "verifier".to_owned(),
+            state,
+            params_sha256: digest,
+            basis: Value::Null,
+            origin: "cli".to_owned(),
+            result,
+        },
         prev: String::new(),
         hash: digest,
     }
