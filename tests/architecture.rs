@@ -75,12 +75,11 @@ const ENVIRONMENT_READERS: &[(&str, &str)] = &[
 
 /// Who may create, change or remove files, and what of.
 const WRITERS: &[(&str, &str)] = &[
-    ("git/fsops.rs", "user files: the primitive steps of a delivery, beneath directory descriptors"),
     ("git/apply.rs", "user files: executes a cleared plan"),
     ("git/apply/", "user files: staging, the commit step, looking, recovery"),
     ("git/index_write.rs", "the user's index: replaced under git's own lock, entry by entry"),
     ("git/lease.rs", "opens for a lease, writes nothing"),
-    ("git/beneath.rs", "our trees: directories and files beneath a descriptor, no links followed"),
+    ("git/beneath.rs", "the primitive steps beneath a directory descriptor, no link followed"),
     ("git/materialise.rs", "our trees: fills worktrees and slots"),
     ("git/worktree.rs", "our worktrees and their administration"),
     ("git/slot.rs", "our slots"),

@@ -22,7 +22,7 @@ mod step;
 pub(crate) mod tests;
 
 use super::Repository;
-use super::fsops::{Barred, Folder, Top};
+use super::beneath::{Barred, Folder, TreeTop};
 use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
@@ -137,7 +137,7 @@ impl From<Failure> for Stop {
 
 /// A delivery on its way.
 struct Run<'a> {
-    top: &'a Top,
+    top: &'a TreeTop,
     plan: &'a DeliveryPlan,
     staged: Staged,
     keeper: Keeper<'a>,
@@ -155,7 +155,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(
-        top: &'a Top,
+        top: &'a TreeTop,
         plan: &'a DeliveryPlan,
         staged: Staged,
         keeper: Keeper<'a>,
@@ -331,7 +331,7 @@ fn only_the_end_is_missing(failure: Failure) -> Failure {
 }
 
 /// A directory that has to be there.
-fn folder(top: &Top, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
+fn folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
     top.folder(path).map_err(|barred| {
         let shown = path.map(ToString::to_string).unwrap_or_default();
         let why = match barred {

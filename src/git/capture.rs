@@ -5,7 +5,7 @@
 //! changed or run. Everything that is refused is found before anything is said, so that one answer names all
 //! of it. Bytes of the candidate go only into the quarantine.
 
-use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
+use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
 use super::convert::{Attributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
 use super::limits::{Limits, refusal, violations};
@@ -153,11 +153,11 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     fn take(&mut self) -> Result<()> {
-        let root = Dir::open(self.request.worktree)?;
+        let root = Folder::open(self.request.worktree)?;
         walk(&root, &mut |folder, path, stat| self.visit(folder, path, stat))
     }
 
-    fn visit(&mut self, folder: &Dir, bytes: &[u8], stat: &Stat) -> Result<bool> {
+    fn visit(&mut self, folder: &Folder, bytes: &[u8], stat: &Stat) -> Result<bool> {
         if bytes == b".git" {
             return Ok(false);
         }
@@ -198,11 +198,11 @@ impl Survey<'_> {
         self.refused.push(refusal(&path.to_string(), rule));
     }
 
-    fn directory(&mut self, folder: &Dir, path: &RepoPath) -> bool {
+    fn directory(&mut self, folder: &Folder, path: &RepoPath) -> bool {
         if self.base.get(path).is_none_or(|(mode, _)| *mode != Mode::Gitlink) {
             return true;
         }
-        let names = folder.child(path.file_name()).and_then(|dir| dir.names());
+        let names = folder.subfolder(path.file_name()).and_then(|dir| dir.names());
         if names.is_ok_and(|names| !names.is_empty()) {
             self.refuse(path, "it is a submodule's directory, and its content cannot be captured");
         }
@@ -265,7 +265,7 @@ impl Survey<'_> {
         let ours = |path: &RepoPath| path.file_name() == b".gitattributes";
         let mut entries: Vec<Entry> =
             removed.iter().filter(|p| ours(p)).map(|path| (path.clone(), None)).collect();
-        let mut cursor = Cursor::new(self.request.worktree)?;
+        let mut cursor = FolderCursor::new(self.request.worktree)?;
         for file in self.files.iter().filter(|f| ours(&f.path)) {
             let bytes = read(&mut cursor, &file.path, file.size)?;
             let id = write_blobs(conversions, &[bytes])?.remove(0);
@@ -324,14 +324,14 @@ impl Survey<'_> {
     fn is_raw_base(&self, path: &RepoPath) -> Result<bool> {
         let Some((_, id)) = self.base.get(path) else { return Ok(false) };
         let size = self.files.iter().find(|f| f.path == *path).map_or(0, |f| f.size);
-        let bytes = read(&mut Cursor::new(self.request.worktree)?, path, size)?;
+        let bytes = read(&mut FolderCursor::new(self.request.worktree)?, path, size)?;
         Ok(self.request.repository.format().blob_id(&bytes)? == *id)
     }
 
     /// Reads the suspects and stores what really changed.
     fn file_entries(&mut self, conversions: &Conversions, attributes: &ObjectId) -> Result<Vec<Entry>> {
         let drivers = Drivers::SelectedBy(self.request.base_tree);
-        let mut cursor = Cursor::new(self.request.worktree)?;
+        let mut cursor = FolderCursor::new(self.request.worktree)?;
         let mut entries = Vec::new();
         let mut batch: Vec<(RepoPath, Vec<u8>)> = Vec::new();
         let mut modes = Vec::new();
@@ -423,7 +423,7 @@ fn nested(bytes: &[u8]) -> Option<Failure> {
 
 /// The bytes of a file of the worktree; a link or special file in its place is a failure, and so is one that
 /// grew meanwhile.
-fn read(cursor: &mut Cursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
+fn read(cursor: &mut FolderCursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
     let moved = || {
         Failure::new(Code::Io, format!("{path} changed while it was captured"))
             .subject(path.to_string())
@@ -434,7 +434,7 @@ fn read(cursor: &mut Cursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
     };
     let folder = cursor.folder(path)?.ok_or_else(moved)?;
     let file = folder.open_file(path.file_name()).map_err(|e| failed("read", path.as_bytes(), e))?;
-    let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path.as_bytes(), e))?;
+    let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path.as_bytes(), e.into()))?;
     if kind(&stat) != FileType::RegularFile || stat.st_nlink > 1 {
         return Err(moved());
     }

@@ -7,7 +7,7 @@
 //! writing to it would reach something else. The cost is that of the touched paths, whatever else the
 //! worktree holds.
 
-use super::fsops::{Barred, Top};
+use super::beneath::{Barred, TreeTop};
 use super::live::places::{self, Places};
 use super::live::{Body, LiveBytes, Materials, Permissions};
 use super::repository::Repository;
@@ -29,7 +29,7 @@ pub const LARGEST: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Worktree<'a> {
     repository: &'a Repository,
-    top: Top,
+    top: TreeTop,
 }
 
 /// What lies at a path.
@@ -104,7 +104,7 @@ pub struct Prepared {
 impl<'a> Worktree<'a> {
     /// Opens a worktree. Links on the way to its top are the user's own business.
     pub fn open(repository: &'a Repository, path: &Path) -> Result<Self> {
-        let top = Top::open(path).map_err(|e| Failure::io("open", path, &e))?;
+        let top = TreeTop::open(path).map_err(|e| Failure::io("open", path, &e))?;
         Ok(Self { repository, top })
     }
 
@@ -126,7 +126,7 @@ impl<'a> Worktree<'a> {
             Some(entry) => return Err(not_a_file(path, entry.kind)),
             None => return self.nothing(path),
         }
-        let size = folder.open(name).and_then(|file| file.metadata()).map_or(0, |about| about.len());
+        let size = folder.open_file(name).and_then(|file| file.metadata()).map_or(0, |about| about.len());
         if size > LARGEST {
             let message = format!("{path} has {size} bytes; the largest file that is read has {LARGEST}");
             return Err(Failure::new(Code::PatchInvalid, message)

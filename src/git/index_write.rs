@@ -6,8 +6,8 @@
 //! as that one: then, and only then, recovery removes it. The new index is made from a copy in a private
 //! folder, written to the lock file, synced, and takes the index's name in one step.
 
+use super::beneath::fault;
 use super::command::Git;
-use super::fsops::fault;
 use super::live::states;
 use super::private_index::index_info;
 use super::repository::Repository;

@@ -20,7 +20,7 @@ use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::fsops::Top;
+use crate::git::beneath::TreeTop;
 use crate::git::private_index::Entry;
 use crate::git::{Quarantine, Repository};
 use index::Index;
@@ -156,14 +156,14 @@ pub struct Survey {
     /// In the order of the changes.
     pub facts: Vec<LiveFact>,
     live: HashMap<RepoPath, LiveBytes>,
-    top: Top,
+    top: TreeTop,
 }
 
 /// A plan's bytes: everything that the executor needs beside the plan itself.
 #[derive(Debug)]
 pub struct Materials {
     /// The top of the live tree, open since the survey.
-    pub(super) top: Top,
+    pub(super) top: TreeTop,
     /// What lies at the touched paths.
     pub(super) live: HashMap<RepoPath, LiveBytes>,
     /// The new object of each item of the plan, in its order.
@@ -174,7 +174,7 @@ pub struct Materials {
 /// cannot be read.
 pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
     refuse_link_files(terms)?;
-    let top = Top::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
+    let top = TreeTop::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
     let index = Index::read(terms.repository, terms.top, terms.changes)?;
     operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry(path).state)?;
     let deleted: HashSet<&RepoPath> =

@@ -4,7 +4,7 @@
 //! was written is remembered with the stamp of each file ([`Held`]), and the last write lies in an earlier
 //! tick of the clock than anything that comes later, so a later change always shows in the stamp.
 
-use super::beneath::{Cursor, Dir, Stamp, failed, kind, walk};
+use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
 use super::convert::{Conversions, Drivers};
 use super::tree::TreeFile;
 use crate::domain::value::digest::{Mode, ObjectId};
@@ -151,16 +151,19 @@ pub fn bring(
 
 /// Removes files that are there, and the directories that become empty by it.
 pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
-    let mut cursor = Cursor::new(dir)?;
+    let mut cursor = FolderCursor::new(dir)?;
     for path in paths.iter().rev() {
         let Some(folder) = cursor.folder(path)? else { continue };
         match folder.unlink(path.file_name()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::ISDIR | Errno::PERM) => {
-                // A submodule's empty directory; what someone put into it stays.
-                let _ = folder.remove_child(path.file_name());
-            }
-            Err(e) => return Err(failed("remove", path.as_bytes(), e)),
+            Ok(()) => {}
+            Err(e) => match Errno::from_io_error(&e) {
+                Some(Errno::NOENT) => {}
+                Some(Errno::ISDIR | Errno::PERM) => {
+                    // A submodule's empty directory; what someone put into it stays.
+                    let _ = folder.remove_folder(path.file_name());
+                }
+                _ => return Err(failed("remove", path.as_bytes(), e)),
+            },
         }
         cursor.remove_empty_folders(path)?;
     }
@@ -174,7 +177,7 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
-    walk(&Dir::open(dir)?, &mut |parent, bytes, stat| {
+    walk(&Folder::open(dir)?, &mut |parent, bytes, stat| {
         if bytes == b".git" {
             return Ok(false);
         }
@@ -198,7 +201,7 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
                     return Ok(false);
                 }
                 let empty =
-                    || parent.child(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
+                    || parent.subfolder(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
                 if !folders.contains(&path) && !ignore.matches(&path) && empty() {
                     found.push((bytes.to_vec(), What::Added));
                 }
@@ -310,13 +313,13 @@ impl Job<'_> {
     }
 
     fn write_part(&self, files: &[&TreeFile], done: &mut dyn FnMut(usize, Stamp) -> bool) -> Result<()> {
-        let mut cursor = Cursor::new(self.dir)?;
+        let mut cursor = FolderCursor::new(self.dir)?;
         let objects = self.conversions.repository.objects(self.conversions.quarantine)?;
         for (at, file) in files.iter().enumerate().filter(|(_, file)| !file.mode.is_regular()) {
             let (folder, name) = (cursor.made_folder(&file.path)?, file.path.file_name());
             let made = match file.mode {
                 Mode::Symlink => folder.create_link(name, &objects.blob(&file.id)?),
-                _ => folder.make_child(name).map(|_| ()),
+                _ => folder.make_subfolder(name).map(|_| ()),
             };
             let stat = made.and_then(|()| folder.stat(name)).map_err(|e| in_the_way(&file.path, e))?;
             done(at, Stamp::of(&stat));
@@ -333,7 +336,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn write_file(&self, cursor: &mut Cursor, file: &TreeFile, bytes: &[u8]) -> Result<Stamp> {
+    fn write_file(&self, cursor: &mut FolderCursor, file: &TreeFile, bytes: &[u8]) -> Result<Stamp> {
         let mode = match (self.permissions, file.mode == Mode::Executable) {
             (Permissions::Writable, false) => 0o666,
             (Permissions::Writable, true) => 0o777,
@@ -348,8 +351,8 @@ impl Job<'_> {
     }
 }
 
-fn in_the_way(path: &RepoPath, error: Errno) -> Failure {
-    if error != Errno::EXIST {
+fn in_the_way(path: &RepoPath, error: std::io::Error) -> Failure {
+    if error.kind() != std::io::ErrorKind::AlreadyExists {
         return failed("make", path.as_bytes(), error);
     }
     Failure::new(
@@ -390,7 +393,7 @@ mod tests {
 
         fn listing(&self) -> Vec<String> {
             let mut found = Vec::new();
-            walk(&Dir::open(&self.dir).expect("opens"), &mut |_, path, stat| {
+            walk(&Folder::open(&self.dir).expect("opens"), &mut |_, path, stat| {
                 found.push(format!("{} {:o}", String::from_utf8_lossy(path), stat.st_mode));
                 Ok(true)
             })

@@ -11,9 +11,9 @@
 //!   does to bytes on the way.
 //! - A worker's own edit of its worktree, byte for byte: `edit`.
 //! - What lies around a task: `tripwire` looks at it.
-//! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath`,
-//!   `fsops` and `lease` are their tools: everything by descriptors, no link followed. `index_write` changes
-//!   entries of the user's index, for `apply` alone.
+//! - The user's own files: `live` looks, `apply` writes, and nothing else here does either. `beneath` and
+//!   `lease` are their tools: everything by descriptors, no link followed. `index_write` changes entries of
+//!   the user's index, for `apply` alone.
 
 pub mod address;
 pub mod advance;
@@ -28,7 +28,6 @@ pub mod config;
 pub mod convert;
 pub mod drivers;
 pub mod edit;
-pub mod fsops;
 mod hash;
 pub mod index_write;
 pub mod keep;

@@ -8,7 +8,7 @@
 //! What a verifier left in its scratch serves the same owner's next run. Another owner finds it removed: a
 //! candidate's build could have planted in it what judges the next candidate.
 
-use super::beneath::{Dir, kind, remove_content, walk};
+use super::beneath::{Folder, kind, remove_content, walk};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
 use super::materialise::{AttributeTrees, Held, Permissions, What, altered, bring};
@@ -219,7 +219,7 @@ impl Slot {
 
     fn rebuild(&mut self) -> Result<()> {
         create_private_dir(&self.folder)?;
-        remove_content(&Dir::open(&self.folder)?)?;
+        remove_content(&Folder::open(&self.folder)?)?;
         let tree = self.tree();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
         self.state = State { owner: std::mem::take(&mut self.state.owner), boot: boot(), ..State::default() };
@@ -232,7 +232,7 @@ impl Slot {
         let files: HashSet<&[u8]> = held.keys().map(RepoPath::as_bytes).collect();
         let folders: HashSet<Vec<u8>> =
             held.keys().flat_map(RepoPath::ancestors).map(|path| path.as_bytes().to_vec()).collect();
-        walk(&Dir::open(&self.tree())?, &mut |parent, path, stat| {
+        walk(&Folder::open(&self.tree())?, &mut |parent, path, stat| {
             if files.contains(path) {
                 return Ok(false);
             }
@@ -240,11 +240,11 @@ impl Slot {
                 return Ok(true);
             }
             let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
-            let failed = |e: rustix::io::Errno| super::beneath::failed("remove", path, e);
+            let failed = |e: std::io::Error| super::beneath::failed("remove", path, e);
             if kind(stat) == FileType::Directory {
-                let child = parent.child(name).map_err(failed)?;
+                let child = parent.subfolder(name).map_err(failed)?;
                 remove_content(&child)?;
-                parent.remove_child(name).map_err(failed)?;
+                parent.remove_folder(name).map_err(failed)?;
             } else {
                 parent.unlink(name).map_err(failed)?;
             }
@@ -262,12 +262,12 @@ impl Slot {
             self.write_git_directory(environment, files)?;
         }
         self.state.index = Some(digest);
-        let tree = Dir::open(&self.tree())?;
+        let tree = Folder::open(&self.tree())?;
         let target = self.tree().join(".git");
         let failed = |e: std::io::Error| Failure::io("make", &target, &e);
         match std::fs::symlink_metadata(&target) {
             Ok(there) if there.is_dir() => {
-                remove_content(&tree.child(b".git").map_err(|e| failed(e.into()))?)?;
+                remove_content(&tree.subfolder(b".git").map_err(failed)?)?;
                 std::fs::remove_dir(&target).map_err(failed)?;
             }
             Ok(_) => std::fs::remove_file(&target).map_err(failed)?,

@@ -5,7 +5,7 @@
 //! checkout, and our own writer fills it, so nothing of the tree runs. A marker in the task's directory lasts
 //! from before the first byte to after the last: what a crash left half-made is known and cleared.
 
-use super::beneath::{Dir, remove_content};
+use super::beneath::{Folder, remove_content};
 use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
@@ -340,7 +340,7 @@ fn remove_files(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    remove_content(&Dir::open(path)?)?;
+    remove_content(&Folder::open(path)?)?;
     std::fs::remove_dir(path).map_err(|e| Failure::io("remove the directory", path, &e))
 }
 

@@ -13,7 +13,7 @@ use crate::domain::ledger::task::TaskView;
 use crate::domain::value::outside::plain;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::Cursor;
+use crate::git::beneath::FolderCursor;
 use crate::git::{tree, worktree};
 use crate::process::{self, Command, End, Finished, PrivateHome, base_environment, find_program};
 use crate::store::layout::create_private_dir;
@@ -230,12 +230,12 @@ fn in_the_private_layer(command: &[String]) -> Vec<String> {
 fn fill(session: &Session, opened: &Opened, folder: &Path) -> Result<()> {
     let objects = session.repository.objects(None)?;
     let files = tree::files_beneath(&objects, opened.base.commit_tree(), &RepoPath::new(FOLDER)?)?;
-    let mut cursor = Cursor::new(folder)?;
+    let mut cursor = FolderCursor::new(folder)?;
     for file in files.into_iter().filter(|file| file.mode.is_regular()) {
         let mode = if file.mode == crate::domain::value::digest::Mode::Executable { 0o700 } else { 0o600 };
         let place = cursor.made_folder(&file.path)?;
         let failed = |e: std::io::Error| Failure::io("write", file.path.as_path(), &e);
-        let mut made = place.create_file(file.path.file_name(), mode).map_err(|e| failed(e.into()))?;
+        let mut made = place.create_file(file.path.file_name(), mode).map_err(failed)?;
         made.write_all(&objects.blob(&file.id)?).map_err(failed)?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use super::place::{Place, refuse_too_long};
 use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Dir, kind, walk_what_can_be_seen};
+use crate::git::beneath::{Folder, kind, walk_what_can_be_seen};
 use rustix::fs::{FileType, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFilesAnswe
 }
 
 /// What is called for each file: the directory that holds it, its path, what it is. False: enough.
-pub type Each<'a> = dyn FnMut(&Dir, &RepoPath, &Stat) -> Result<bool> + 'a;
+pub type Each<'a> = dyn FnMut(&Folder, &RepoPath, &Stat) -> Result<bool> + 'a;
 
 /// How far a walk came.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Dir, kind};
+use crate::git::beneath::{Barred, Folder, TreeTop, failed, kind};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -67,28 +67,20 @@ impl Place<'_> {
     }
 
     /// The open directory that holds a path; `None` where there is none.
-    pub fn folder_of(&self, path: &RepoPath) -> Result<Option<Dir>> {
+    pub fn folder_of(&self, path: &RepoPath) -> Result<Option<Folder>> {
         self.open_folder(path.parent().as_ref())
     }
 
     /// An open directory; `None` where there is none. A link on the way is refused.
-    pub fn open_folder(&self, path: Option<&RepoPath>) -> Result<Option<Dir>> {
-        let mut dir = Dir::open(self.top)?;
-        let Some(path) = path else { return Ok(Some(dir)) };
-        for name in path.components() {
-            match dir.child(name) {
-                Ok(child) => dir = child,
-                Err(Errno::NOENT) => return Ok(None),
-                Err(Errno::NOTDIR | Errno::LOOP) => {
-                    return match dir.stat(name) {
-                        Ok(stat) if kind(&stat) == FileType::Symlink => Err(link(path)),
-                        _ => Ok(None),
-                    };
-                }
-                Err(e) => return Err(crate::git::beneath::failed("open the directory", path.as_bytes(), e)),
-            }
+    pub fn open_folder(&self, path: Option<&RepoPath>) -> Result<Option<Folder>> {
+        let top = Folder::open(self.top)?;
+        let Some(path) = path else { return Ok(Some(top)) };
+        match TreeTop::from(top).resolve(Some(path)) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(Barred::Missing | Barred::NotFolder(_)) => Ok(None),
+            Err(Barred::Link(_)) => Err(link(path)),
+            Err(Barred::Error(e)) => Err(failed("open the directory", path.as_bytes(), e)),
         }
-        Ok(Some(dir))
     }
 
     /// Opens a regular file; `None` where there is nothing. Refused (`scope.violation`) where it is a link or
@@ -97,15 +89,16 @@ impl Place<'_> {
         let Some(dir) = self.folder_of(path)? else { return Ok(None) };
         let file = match dir.open_file(path.file_name()) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::MLINK) => return Err(link(path)),
-            Err(e) if e == Errno::NXIO || e == Errno::NODEV => {
-                return Err(no_file(path, "a device or socket"));
+            Err(e) => {
+                return match Errno::from_io_error(&e) {
+                    Some(Errno::NOENT) => Ok(None),
+                    Some(Errno::LOOP | Errno::MLINK) => Err(link(path)),
+                    Some(Errno::NXIO | Errno::NODEV) => Err(no_file(path, "a device or socket")),
+                    _ => Err(failed("open", path.as_bytes(), e)),
+                };
             }
-            Err(e) => return Err(crate::git::beneath::failed("open", path.as_bytes(), e)),
         };
-        let stat = rustix::fs::fstat(&file)
-            .map_err(|e| crate::git::beneath::failed("look at", path.as_bytes(), e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path.as_bytes(), e.into()))?;
         match kind(&stat) {
             FileType::RegularFile if stat.st_nlink > 1 => Err(Failure::new(
                 Code::ScopeViolation,

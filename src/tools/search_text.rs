@@ -8,7 +8,7 @@ use super::text;
 use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Dir, kind};
+use crate::git::beneath::{Folder, kind};
 use regex::{Regex, RegexBuilder};
 use rustix::fs::{FileType, Stat};
 use schemars::JsonSchema;
@@ -156,7 +156,7 @@ fn opened_file(place: &Place<'_>, path: &RepoPath) -> Result<Option<(std::fs::Fi
 }
 
 /// Opens what was listed, if it still is that.
-fn open_same(dir: &Dir, path: &RepoPath, listed: &Stat) -> Option<std::fs::File> {
+fn open_same(dir: &Folder, path: &RepoPath, listed: &Stat) -> Option<std::fs::File> {
     let file = dir.open_file(path.file_name()).ok()?;
     let stat = rustix::fs::fstat(&file).ok()?;
     (stat.st_ino == listed.st_ino && stat.st_dev == listed.st_dev && stat.st_nlink == 1).then_some(file)

@@ -17,7 +17,7 @@ use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result, clipped};
-use crate::git::beneath::{Cursor, remove_content};
+use crate::git::beneath::{FolderCursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
 use crate::git::slot::{Filling, Places, Slot};
@@ -273,15 +273,15 @@ impl<'a> Runner<'a> {
 
     /// An output of an earlier run must never be taken for one of this.
     fn remove_old_outputs(&self) -> Result<()> {
-        let mut cursor = Cursor::new(&self.slot.tree())?;
+        let mut cursor = FolderCursor::new(&self.slot.tree())?;
         for output in self.in_tree() {
             let path = RepoPath::new(output.path.as_bytes())?;
             let Some(folder) = cursor.folder(&path)? else { continue };
             if folder.unlink(path.file_name()).is_err()
-                && let Ok(child) = folder.child(path.file_name())
+                && let Ok(child) = folder.subfolder(path.file_name())
             {
                 remove_content(&child)?;
-                let _ = folder.remove_child(path.file_name());
+                let _ = folder.remove_folder(path.file_name());
             }
         }
         Ok(())
@@ -433,7 +433,7 @@ fn read_beneath(
     most: u64,
 ) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
     let place = RepoPath::new(path.as_bytes())?;
-    let mut cursor = Cursor::new(folder)?;
+    let mut cursor = FolderCursor::new(folder)?;
     let Some(parent) = cursor.folder(&place)? else { return Ok(Ok(None)) };
     let Ok(file) = parent.open_file(place.file_name()) else { return Ok(Ok(None)) };
     let failed = |e: std::io::Error| Failure::io("read", place.as_path(), &e);

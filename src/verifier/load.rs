@@ -8,7 +8,7 @@ use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Dir, kind as file_type, walk};
+use crate::git::beneath::{Folder, kind as file_type, walk};
 use crate::git::tree::{self, TreeFile};
 use crate::git::{Objects, Repository};
 use rustix::fs::FileType;
@@ -292,7 +292,7 @@ fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureF
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
-    walk(&Dir::open(private)?, &mut |folder, path, stat| {
+    walk(&Folder::open(private)?, &mut |folder, path, stat| {
         let mode = match file_type(stat) {
             FileType::Directory => return Ok(true),
             FileType::RegularFile if stat.st_mode & 0o100 != 0 => Mode::Executable,
@@ -302,7 +302,7 @@ fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureF
         let shown = RepoPath::new([b".tender/", path].concat())?;
         let place: PathBuf = private.join(RepoPath::new(path)?.as_path());
         let mut bytes = Vec::new();
-        let file = folder.open_file(shown.file_name()).map_err(|e| Failure::io("open", &place, &e.into()))?;
+        let file = folder.open_file(shown.file_name()).map_err(|e| Failure::io("open", &place, &e))?;
         file.take(LARGEST_PRIVATE + 1)
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::io("read", &place, &e))?;

@@ -2,7 +2,7 @@
 //! permissions.
 
 use crate::domain::delivery::receipt::{Attributes, Note};
-use crate::git::fsops::Entry;
+use crate::git::beneath::FolderEntry;
 use rustix::fs::{Mode, XattrFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(super) fn carry_over(from: &File, to: &File) -> io::Result<Vec<Note>> {
     let old = read(from)?;
     own(&old, to)?;
     let notes = extended(&old, to)?;
-    rustix::fs::fchmod(to, Mode::from_raw_mode(Entry::of(&rustix::fs::fstat(from)?).permissions))?;
+    rustix::fs::fchmod(to, Mode::from_raw_mode(FolderEntry::of(&rustix::fs::fstat(from)?).permissions))?;
     Ok(notes)
 }
 

@@ -13,7 +13,7 @@ use crate::domain::delivery::recovery::Act;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::fsops::{Folder, Held};
+use crate::git::beneath::{Folder, HeldObject};
 use crate::git::lease::Asked;
 use rustix::fs::FileType;
 use std::io::{self, ErrorKind, Read};
@@ -234,13 +234,13 @@ impl Run<'_> {
         let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
         let bytes = crate::git::live::part(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
         match &self.step(at).before {
-            Some(Raw::Link { .. }) => names.room.symlink(names.temporary, &bytes).map_err(fail),
+            Some(Raw::Link { .. }) => names.room.create_link(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {
                 let unready = unready(names.temporary);
                 names.room.unlink(&unready).or_else(absent).map_err(fail)?;
-                let mut file = names.room.create(&unready, 0o600).map_err(fail)?;
+                let mut file = names.room.create_file(&unready, 0o600).map_err(fail)?;
                 file.write_all(&bytes).map_err(fail)?;
-                if let Ok(now) = names.folder.open(names.name()) {
+                if let Ok(now) = names.folder.open_file(names.name()) {
                     super::attributes::carry_over(&now, &file).map_err(fail)?;
                 } else if let Some(former) = &kept.attributes {
                     super::attributes::restore(former, &file).map_err(fail)?;
@@ -306,7 +306,7 @@ impl Run<'_> {
         let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
         let gone = match entry.kind {
             FileType::RegularFile => {
-                let mut file = match room.open(name) {
+                let mut file = match room.open_file(name) {
                     Err(e) if is_barred(&e) => {
                         self.note(at, Note::LeftAt(self.shown_as(at, name)));
                         return Ok(());
@@ -327,7 +327,7 @@ impl Run<'_> {
                 free
             }
             FileType::Symlink => {
-                let target = room.target(name).map_err(fail)?;
+                let target = room.read_link(name).map_err(fail)?;
                 self.store(at, &target, stored)?;
                 true
             }
@@ -336,7 +336,7 @@ impl Run<'_> {
                 if only_folders(&inner).map_err(fail)? {
                     remove_folders_in(&inner).map_err(fail)?;
                 }
-                if room.remove_folder(name).map_err(fail)? {
+                if room.remove_empty_folder(name).map_err(fail)? {
                     return Ok(());
                 }
                 false
@@ -377,7 +377,7 @@ impl Run<'_> {
     pub(super) fn remove_folders(&self) -> Result<()> {
         for made in self.plan.folders.iter().rev() {
             if let Ok(parent) = self.top.resolve(made.parent().as_ref()) {
-                let removed = parent.remove_folder(made.file_name());
+                let removed = parent.remove_empty_folder(made.file_name());
                 removed.map_err(|e| failed("remove the directory", made, &e))?;
             }
         }
@@ -397,7 +397,7 @@ fn absent(error: io::Error) -> io::Result<()> {
 /// An object as it was before it went to the path for a moment. Of one that cannot be read only its identity
 /// is known.
 struct Former {
-    held: Option<Held>,
+    held: Option<HeldObject>,
     content: Option<Raw>,
 }
 
@@ -428,7 +428,7 @@ fn remove_folders_in(folder: &Folder) -> io::Result<()> {
     for name in folder.names()? {
         if let Ok(inner) = folder.subfolder(&name) {
             remove_folders_in(&inner)?;
-            folder.remove_folder(&name)?;
+            folder.remove_empty_folder(&name)?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::domain::delivery::recovery::{Live, Sight, Temporary};
 use crate::domain::delivery::{Reason, Side, Step};
 use crate::domain::value::digest::{Mode, ObjectFormat, Sha256};
 use crate::error::Result;
-use crate::git::fsops::{Entry, Folder, Top, fault};
+use crate::git::beneath::{Folder, FolderEntry, TreeTop, fault};
 use crate::git::lease::{self, Asked};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -80,10 +80,10 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Resu
             if permissions.is_some_and(|p| p != entry.permissions) {
                 return Ok(Look::Other(Reason::ModeChanged));
             }
-            look_into(&folder.open(name)?, &entry, *sha256, wait)
+            look_into(&folder.open_file(name)?, &entry, *sha256, wait)
         }
         (Raw::Link { sha256 }, FileType::Symlink) => {
-            let same = Sha256::of(&folder.target(name)?) == *sha256;
+            let same = Sha256::of(&folder.read_link(name)?) == *sha256;
             Ok(if same { Look::Same } else { Look::Other(Reason::Edited) })
         }
         (Raw::Directory, FileType::Directory) => {
@@ -100,20 +100,20 @@ pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
     Ok(match folder.entry(name)?.map(|entry| entry.kind) {
         Some(FileType::RegularFile) => {
             fault::pass("content");
-            match folder.open(name) {
+            match folder.open_file(name) {
                 Err(e) if is_barred(&e) => None,
                 file => Some(Raw::File { sha256: digest(&file?)?, permissions: None }),
             }
         }
-        Some(FileType::Symlink) => Some(Raw::Link { sha256: Sha256::of(&folder.target(name)?) }),
+        Some(FileType::Symlink) => Some(Raw::Link { sha256: Sha256::of(&folder.read_link(name)?) }),
         _ => None,
     })
 }
 
 /// The lease is asked for before the bytes are read and kept while they are: a writer either has the file
 /// open by now and is seen, or has to wait and is seen afterwards.
-fn look_into(file: &File, entry: &Entry, expected: Sha256, wait: Wait) -> io::Result<Look> {
-    if Entry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
+fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: Wait) -> io::Result<Look> {
+    if FolderEntry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
         return Ok(Look::Other(Reason::Edited));
     }
     let asked = ask(file, wait);
@@ -173,17 +173,17 @@ fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> boo
 }
 
 /// What git would say of a path, without conversions.
-pub(super) fn side(top: &Top, change: &Change) -> Option<Side> {
+pub(super) fn side(top: &TreeTop, change: &Change) -> Option<Side> {
     let folder = top.resolve(change.path.parent().as_ref()).ok()?;
     let name = change.path.file_name();
     let entry = folder.entry(name).ok()??;
     let known = change.old.as_ref().or(change.new.as_ref())?;
     let format = if known.git_blob.as_str().len() == 40 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
     let (mode, bytes) = match entry.kind {
-        FileType::Symlink => (Mode::Symlink, folder.target(name).ok()?),
+        FileType::Symlink => (Mode::Symlink, folder.read_link(name).ok()?),
         FileType::RegularFile => {
             let mut bytes = Vec::new();
-            folder.open(name).ok()?.read_to_end(&mut bytes).ok()?;
+            folder.open_file(name).ok()?.read_to_end(&mut bytes).ok()?;
             (if entry.permissions & 0o100 == 0 { Mode::File } else { Mode::Executable }, bytes)
         }
         _ => return None,
@@ -303,12 +303,12 @@ impl Run<'_> {
     /// True for what may be the object that was staged for a step; its content has to be looked at as well.
     /// After a crash the content alone tells: a tree that was restored from a copy, or left and come back to
     /// by git, has the same bytes under other numbers.
-    pub(super) fn is_staged(&self, at: usize, entry: &Entry) -> bool {
+    pub(super) fn is_staged(&self, at: usize, entry: &FolderEntry) -> bool {
         self.after_a_crash || self.has_its_number(at, entry)
     }
 
     /// By inode number: a device number may change with a restart.
-    fn has_its_number(&self, at: usize, entry: &Entry) -> bool {
+    fn has_its_number(&self, at: usize, entry: &FolderEntry) -> bool {
         self.staged.objects.get(at).copied().flatten().is_some_and(|inode| inode.ino == entry.inode.ino)
     }
 }

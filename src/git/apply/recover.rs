@@ -8,7 +8,7 @@ use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Sta
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::Environment;
-use crate::git::fsops::Top;
+use crate::git::beneath::TreeTop;
 
 /// What the ledger holds of an unfinished delivery.
 #[derive(Debug, Clone)]
@@ -131,9 +131,9 @@ fn notes(run: &Run<'_>) -> Vec<(RepoPath, Vec<Note>)> {
     paths.zip(run.notes.iter().cloned()).filter(|(_, notes)| !notes.is_empty()).collect()
 }
 
-fn open(unfinished: &Unfinished) -> Result<Top> {
+fn open(unfinished: &Unfinished) -> Result<TreeTop> {
     let top = &unfinished.plan.top;
-    Top::open(top).map_err(|e| Failure::io("open", top, &e))
+    TreeTop::open(top).map_err(|e| Failure::io("open", top, &e))
 }
 
 fn staged(unfinished: &Unfinished) -> Staged {

@@ -9,7 +9,7 @@ use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::fsops::{Barred, Folder, Top};
+use crate::git::beneath::{Barred, Folder, TreeTop};
 use crate::git::index_write::lock_name;
 use crate::git::live::{Body, Materials, Permissions};
 use std::collections::HashSet;
@@ -96,7 +96,7 @@ fn index_plan(steps: &[IndexStep], delivery: Delivery<'_>, unique: u64) -> Optio
 
 /// The directory of a step's temporary name. It has to exist before the delivery and to survive it.
 fn waiting_room(
-    top: &Top,
+    top: &TreeTop,
     step: Step,
     path: &RepoPath,
     filled: &HashSet<&RepoPath>,
@@ -117,7 +117,7 @@ fn waiting_room(
     }
 }
 
-fn missing_above(top: &Top, path: &RepoPath) -> Vec<RepoPath> {
+fn missing_above(top: &TreeTop, path: &RepoPath) -> Vec<RepoPath> {
     let absent = |above: &RepoPath| !matches!(top.folder(Some(above)), Ok(_) | Err(Barred::Error(_)));
     path.ancestors().into_iter().filter(absent).collect()
 }
@@ -204,14 +204,14 @@ fn write_one(
     let path = &step.change.path;
     let fail = |e: std::io::Error| failed("stage the new version of", path, &e);
     match body {
-        Body::Link { target } => room.symlink(name, target).map_err(fail)?,
+        Body::Link { target } => room.create_link(name, target).map_err(fail)?,
         Body::File { bytes, permissions, attributes } => {
             let new = match permissions {
                 Permissions::New { executable: true } => 0o777,
                 Permissions::New { executable: false } => 0o666,
                 Permissions::Exactly(_) => 0o600,
             };
-            let mut file = room.create(name, new).map_err(fail)?;
+            let mut file = room.create_file(name, new).map_err(fail)?;
             file.write_all(bytes).map_err(fail)?;
             if let Permissions::Exactly(bits) = permissions {
                 notes = like_the_old(room, step, &file, attributes.as_ref(), *bits).map_err(fail)?;
@@ -238,7 +238,7 @@ fn like_the_old(
     let mut notes = Vec::new();
     if let (Step::Replace, Some(Raw::File { .. })) = (step.step, &step.before) {
         // If it is gone or changed by now, the commit step finds out.
-        if let Ok(old) = room.open(step.change.path.file_name()) {
+        if let Ok(old) = room.open_file(step.change.path.file_name()) {
             notes = attributes::carry_over(&old, file)?;
         }
     } else if let Some(former) = former {
@@ -250,11 +250,11 @@ fn like_the_old(
 
 /// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now, the
 /// commit step finds out.
-fn attributes_of(top: &Top, step: &PlannedStep) -> Option<Attributes> {
+fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
     let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
     let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;
     let folder = gone.then(|| top.folder(step.change.path.parent().as_ref()).ok()).flatten()?;
-    attributes::read(&folder.open(step.change.path.file_name()).ok()?).ok()
+    attributes::read(&folder.open_file(step.change.path.file_name()).ok()?).ok()
 }
 
 /// Stores the old bytes, many small ones in one blob.

@@ -12,7 +12,7 @@ use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::fsops::{Barred, Folder};
+use crate::git::beneath::{Barred, Folder};
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
         for step in self.plan.steps.iter().filter(|s| s.step == Step::Delete) {
             for above in step.change.path.ancestors().iter().rev() {
                 let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { break };
-                let removed = parent.remove_folder(above.file_name());
+                let removed = parent.remove_empty_folder(above.file_name());
                 if !removed.map_err(|e| failed("remove the empty directory", above, &e))? {
                     break;
                 }

@@ -167,9 +167,9 @@ fn what_happens_between_the_look_and_the_write_is_found_and_left() {
             let ready = world.prepare(&changes).expect("no conflict yet");
             meddle(&world);
             let before = world.tree();
-            crate::git::fsops::fault::plain_file_system(plain);
+            crate::git::beneath::fault::plain_file_system(plain);
             let refused = world.execute(ready);
-            crate::git::fsops::fault::plain_file_system(false);
+            crate::git::beneath::fault::plain_file_system(false);
             let refused = refused.expect_err(name);
             let expected = reasons(&refused);
             assert_eq!(expected.len(), 1, "{name}: {refused:?}");
@@ -192,14 +192,14 @@ fn a_directory_that_is_moved_in_the_middle_takes_nothing_along() {
     let ready = world.prepare(&changes).expect("no conflict yet");
     let (from, to) = (world.path("d"), world.path("moved"));
     let mut exchanges = 0;
-    crate::git::fsops::fault::hook(Some(Box::new(move |point| {
+    crate::git::beneath::fault::hook(Some(Box::new(move |point| {
         exchanges += usize::from(point == "exchange");
         if point == "exchange" && exchanges == 2 {
             std::fs::rename(&from, &to).expect("moves");
         }
     })));
     let refused = world.execute(ready);
-    crate::git::fsops::fault::hook(None);
+    crate::git::beneath::fault::hook(None);
     assert_eq!(reasons(&refused.expect_err("moved"))[0].1, Reason::Missing);
     let tree = world.tree();
     assert_eq!(tree["moved/a"].1, b"a\n");

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::git::apply::tests::world::World;
-use crate::git::fsops::fault::{self, What};
+use crate::git::beneath::fault::{self, What};
 use std::os::unix::fs::MetadataExt;
 
 fn path(text: &str) -> RepoPath {

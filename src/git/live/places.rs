@@ -7,7 +7,7 @@ use crate::domain::delivery::ParentProblem;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::fsops::{Barred, Entry, Folder, Top};
+use crate::git::beneath::{Barred, Folder, FolderEntry, TreeTop};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -22,7 +22,7 @@ const RESERVED_AT_ONCE: usize = 64 << 20;
 pub(in crate::git) struct Seen {
     pub parent: Option<ParentProblem>,
     pub nested_repository: bool,
-    pub file: Option<(Entry, LiveBytes)>,
+    pub file: Option<(FolderEntry, LiveBytes)>,
     pub other: OtherKind,
     pub owner_kept: bool,
 }
@@ -37,7 +37,7 @@ pub(in crate::git) enum OtherKind {
 
 /// Looks at places; remembers what holds for many of them.
 pub(in crate::git) struct Places<'a> {
-    top: &'a Top,
+    top: &'a TreeTop,
     deleted: &'a HashSet<&'a RepoPath>,
     nested: HashMap<RepoPath, bool>,
     names: HashMap<Option<RepoPath>, Rc<Names>>,
@@ -48,7 +48,7 @@ pub(in crate::git) struct Places<'a> {
 type Names = HashMap<Vec<u8>, Vec<Vec<u8>>>;
 
 impl<'a> Places<'a> {
-    pub(in crate::git) fn new(top: &'a Top, deleted: &'a HashSet<&'a RepoPath>) -> Self {
+    pub(in crate::git) fn new(top: &'a TreeTop, deleted: &'a HashSet<&'a RepoPath>) -> Self {
         Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::ask() }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Places<'a> {
                 seen.file = Some((entry, bytes));
                 return Ok(true);
             }
-            FileType::Symlink => match folder.target(name) {
+            FileType::Symlink => match folder.read_link(name) {
                 Ok(target) => OtherKind::Link(target),
                 Err(_) => return Ok(false),
             },
@@ -204,14 +204,14 @@ impl<'a> Places<'a> {
 }
 
 /// Reads a regular file; `None` where it was replaced by something else meanwhile.
-fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(Entry, LiveBytes)>> {
-    let file = match folder.open(path.file_name()) {
+fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(FolderEntry, LiveBytes)>> {
+    let file = match folder.open_file(path.file_name()) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(failed("read", path, &e)),
         Err(_) => return Ok(None),
     };
     let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path, &e.into()))?;
-    let entry = Entry::of(&stat);
+    let entry = FolderEntry::of(&stat);
     if entry.kind != FileType::RegularFile {
         return Ok(None);
     }
@@ -250,7 +250,7 @@ impl Me {
     }
 
     /// True where a new file in that directory can have the owner and group of the old one.
-    fn keeps(&self, entry: &Entry, folder: &Folder) -> Result<bool> {
+    fn keeps(&self, entry: &FolderEntry, folder: &Folder) -> Result<bool> {
         let (user, group) = entry.owner;
         let inherited = folder.entry(b".").ok().flatten().filter(|f| f.permissions & 0o2000 != 0);
         let group_kept = self.groups.contains(&group) || inherited.is_some_and(|f| f.owner.1 == group);

@@ -6,7 +6,7 @@
 use super::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::error::Code;
-use crate::git::fsops::fault::{self, What};
+use crate::git::beneath::fault::{self, What};
 use crate::git::testing::TestRepository;
 use crate::ops::session::{Machine, Person};
 use crate::ops::{open, recover};

@@ -1,7 +1,7 @@
 //! The user takes everybody's right to read a file, while it is being delivered to.
 
 use super::world::World;
-use crate::git::fsops::fault;
+use crate::git::beneath::fault;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@ use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Result;
 use crate::git::apply::recover::{Reached, Recovered, Unfinished};
-use crate::git::fsops::fault::{self, What};
+use crate::git::beneath::fault::{self, What};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn world() -> (World, Vec<Change>) {

@@ -6,7 +6,7 @@ use super::crash::{run_with, silence};
 use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Code;
-use crate::git::fsops::fault::{self, What};
+use crate::git::beneath::fault::{self, What};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;

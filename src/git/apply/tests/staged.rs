@@ -6,7 +6,7 @@ use crate::domain::change::patch::Change;
 use crate::domain::delivery::{IndexRule, Reason};
 use crate::error::Code;
 use crate::git::apply::recover::Recovered;
-use crate::git::fsops::fault::{self, What};
+use crate::git::beneath::fault::{self, What};
 
 fn world() -> (World, Vec<Change>) {
     let world = World::new(&[("a", "a\n"), ("b", "b\n"), ("mine", "m\n"), ("x", "x\n")]);

@@ -1,0 +1,67 @@
+//! Lets a file operation fail, or the process "die" (a panic that only the test catches), at a chosen place.
+
+use std::cell::{Cell, RefCell};
+
+/// What happens at the chosen place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Die,
+    Fail(i32),
+}
+
+type Hook = Box<dyn FnMut(&str)>;
+
+thread_local! {
+    static PLAN: Cell<Option<(u32, What)>> = const { Cell::new(None) };
+    static SEEN: Cell<u32> = const { Cell::new(0) };
+    static PLAIN: Cell<bool> = const { Cell::new(false) };
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// The text of the panic that stands for SIGKILL.
+pub(crate) const DEATH: &str = "killed here on purpose";
+
+/// From now on the `at`th file operation of this thread goes wrong; `None`: none.
+pub(crate) fn arm(at: Option<(u32, What)>) {
+    SEEN.set(0);
+    PLAN.set(at);
+}
+
+/// Number of file operations since [`arm`].
+pub(crate) fn seen() -> u32 {
+    SEEN.get()
+}
+
+/// Pretends that the file system knows neither exchange nor no-replace.
+pub(crate) fn plain_file_system(on: bool) {
+    PLAIN.set(on);
+}
+
+pub(crate) fn hook(hook: Option<Hook>) {
+    HOOK.with(|h| *h.borrow_mut() = hook);
+}
+
+/// A place where nothing can fail, but somebody else may do something.
+pub(crate) fn pass(point: &str) {
+    let taken = HOOK.with(|h| h.borrow_mut().take());
+    if let Some(mut taken) = taken {
+        taken(point);
+        HOOK.with(|h| *h.borrow_mut() = Some(taken));
+    }
+}
+
+pub(crate) fn reach(point: &str) -> std::io::Result<()> {
+    pass(point);
+    SEEN.set(SEEN.get() + 1);
+    match PLAN.get() {
+        Some((at, what)) if at == SEEN.get() => match what {
+            What::Die => std::panic::panic_any(DEATH),
+            What::Fail(errno) => Err(std::io::Error::from_raw_os_error(errno)),
+        },
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn without_flags() -> bool {
+    PLAIN.get()
+}
