@@ -39,7 +39,7 @@ pub const PROTECTED: &str = "protected";
 /// The id of the row that stands for `artifacts`, and of the verifier that judges it.
 pub const ARTIFACTS: &str = "artifacts";
 
-/// What kind of work it is.
+/// The kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -49,7 +49,7 @@ pub enum Kind {
     Explore,
 }
 
-/// What the task starts from.
+/// The state that the task starts from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Base {
     /// The commit that a revision names; `HEAD` unless said.
@@ -62,7 +62,7 @@ pub enum Base {
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
     pub id: String,
-    /// What must hold, for people; its digest is part of the evidence key.
+    /// The claim in words for people; its digest is part of the evidence key.
     pub text: String,
     /// Id of the verifier that shows it.
     pub verifier: String,
@@ -95,7 +95,7 @@ pub struct Verification {
     pub forbidden: Vec<String>,
 }
 
-/// Whether the task insists on confinement.
+/// Says if the task insists on confinement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxWish {
@@ -105,7 +105,7 @@ pub enum SandboxWish {
     Optional,
 }
 
-/// What of the network the task may reach.
+/// The part of the network that the task may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
@@ -131,7 +131,7 @@ pub struct Contract {
     pub allowed_tools: Vec<String>,
     /// Writable for the worker, never captured.
     pub scratch: Scope,
-    /// What of the network may be reached.
+    /// The part of the network that may be reached.
     pub network: Network,
     pub sandbox: SandboxWish,
     pub verification: Verification,
@@ -146,7 +146,7 @@ pub struct Contract {
     #[serde(default)]
     pub parent: Option<String>,
     pub delivery: DeliveryMode,
-    /// What goes with `branch` and `push`.
+    /// The names and texts that go with `branch` and `push`.
     #[serde(default, skip_serializing_if = "Terms::is_empty")]
     pub terms: Terms,
     pub commit_allowed: bool,
@@ -160,7 +160,7 @@ impl Contract {
         parse::contract(bytes)
     }
 
-    /// What a document is sealed with: the sha256 of its bytes as given.
+    /// The seal of a document: the sha256 of its bytes as given.
     pub fn seal(bytes: &[u8]) -> Sha256 {
         Sha256::of(bytes)
     }

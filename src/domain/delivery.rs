@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 pub use crate::domain::delivery::conflict::{Conflict, Reason, Side, refused, stopped};
 pub use crate::domain::delivery::index::{IndexRule, IndexState, IndexStep};
 
-/// What lies at a path in the live tree.
+/// The object that lies at a path in the live tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveKind {
     Missing,
@@ -65,7 +65,7 @@ pub struct LiveFile {
     pub owner_kept: bool,
 }
 
-/// Why the directory of a path cannot be entered.
+/// The reason why the directory of a path cannot be entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParentProblem {
     /// This component is a symbolic link.
@@ -78,7 +78,7 @@ pub enum ParentProblem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveFact {
     pub kind: LiveKind,
-    /// What is wrong on the way to it.
+    /// The fault on the way to it.
     pub parent: Option<ParentProblem>,
     /// A directory above it, below the top, has a `.git`.
     pub nested_repository: bool,
@@ -92,7 +92,7 @@ pub struct LiveFact {
 }
 
 impl LiveFact {
-    /// What is there, as git would store it.
+    /// The object that is there, as git would store it.
     pub fn side(&self) -> Option<Side> {
         match &self.kind {
             LiveKind::File(file) => Some(Side {
@@ -105,7 +105,7 @@ impl LiveFact {
     }
 }
 
-/// What is to be done with a path.
+/// The step that a plan takes at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -136,7 +136,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is to be done, sorted by path bytes.
+    /// The steps, sorted by path bytes.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
@@ -285,7 +285,7 @@ struct Patch<'a> {
     filled: BTreeSet<&'a RepoPath>,
 }
 
-/// Which side of a change the live tree shows.
+/// The side of a change that the live tree shows.
 enum Shows {
     Before,
     After,

@@ -5,7 +5,7 @@ use crate::domain::value::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What happens to a path.
+/// The kind of a change to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -18,7 +18,7 @@ use crate::error::Result;
 use cursor::{Cursor, broken};
 use std::ops::Range;
 
-/// What happens to a file.
+/// The kind of a change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Its content or mode changes.
@@ -53,7 +53,7 @@ pub struct Section {
     pub old: Option<Vec<u8>>,
     /// The path after; `None` for a deleted file.
     pub new: Option<Vec<u8>>,
-    /// What was taken off the two names, where that can be told.
+    /// The prefixes that were taken off the two names, where that can be told.
     pub prefixes: Option<(Vec<u8>, Vec<u8>)>,
     /// The mode before, in octal, where the patch names it.
     pub old_mode: Option<String>,

@@ -22,7 +22,7 @@ const FIXED: [&str; 5] = ["taskId", "schema", "base", "parent", "kind"];
 pub struct Proposal {
     /// The fields of the contract that it replaces.
     pub change: Map<String, Value>,
-    /// Why, in the worker's words.
+    /// The reason in the worker's words.
     pub reason: String,
     /// The version of the contract that it was made for.
     #[serde(default)]

@@ -23,7 +23,7 @@ pub enum Key {
 pub type Amounts = BTreeMap<Key, u64>;
 
 impl Key {
-    /// What a run uses of a budget.
+    /// The keys that a run uses.
     pub const OF_RUNS: [Key; 2] = [Self::WallSeconds, Self::OutputBytes];
 
     /// Every key with its word.
@@ -57,7 +57,7 @@ impl Key {
         }
     }
 
-    /// What holds where neither contract nor policy says anything.
+    /// The limit where neither contract nor policy says anything.
     pub fn built_in(self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::WallSeconds, Kind::Repair) => 7200,
@@ -138,7 +138,7 @@ impl Cost {
         }
     }
 
-    /// What of it lies beyond another one.
+    /// The part of it that lies beyond another one.
     pub(in crate::domain) fn minus(self, other: Cost) -> Cost {
         Cost {
             milliseconds: self.milliseconds.saturating_sub(other.milliseconds),
@@ -159,20 +159,20 @@ impl Cost {
     }
 }
 
-/// What a run may use, as the ledger has it.
+/// The sizes that a run may use, as the ledger has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// The sum of its slices.
     pub reserved: Cost,
-    /// What it had used when it asked for the last one.
+    /// The use when it asked for the last one.
     pub used: Cost,
 }
 
-/// What a person added to the limits.
+/// An addition to the limits by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addition {
-    /// How much, by key, within the policy.
+    /// The amount by key, within the policy.
     pub added: Amounts,
-    /// What the policy took away of it, as sentences.
+    /// One sentence for each thing that the policy took away of it.
     pub narrowed: Vec<String>,
 }

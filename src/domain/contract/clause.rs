@@ -9,7 +9,7 @@ use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
 
-/// Why a row is there.
+/// The reason why a row is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
@@ -26,7 +26,7 @@ pub enum Origin {
     Forbidden,
 }
 
-/// What has to be shown, by whom.
+/// A claim that has to be shown, and the verifier that shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Clause {
@@ -36,11 +36,11 @@ pub struct Clause {
     pub verifier: String,
     pub required: bool,
     pub origin: Origin,
-    /// Whether the contract lets the verifier run.
+    /// Says if the contract lets the verifier run.
     pub permission: Permission,
 }
 
-/// What the contract says of a verifier.
+/// The contract's word on a verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Permission {

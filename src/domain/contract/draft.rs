@@ -5,7 +5,7 @@ use crate::domain::contract::budget::Amounts;
 use crate::domain::contract::terms::Terms;
 use crate::domain::value::scope::Scope;
 
-/// What has been read so far; `None` where the field is not there or wrong.
+/// The fields that have been read so far; `None` where one is not there or wrong.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) task_id: Option<String>,

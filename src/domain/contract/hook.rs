@@ -7,14 +7,14 @@
 use crate::domain::value::document::{Node, Problems, duration};
 use serde::{Deserialize, Serialize};
 
-/// How long a hook may take where its owner does not say, in milliseconds.
+/// Time that a hook may take where its owner does not say, in milliseconds.
 const DEFAULT_TIMEOUT: u64 = 30_000;
 /// The longest that may be said: a worker waits for it with every call.
 const LONGEST_TIMEOUT: u64 = 3_600_000;
 /// The keys of a hook.
 const FIELDS: [&str; 4] = ["event", "kind", "command", "timeout"];
 
-/// What a hook waits for.
+/// The event that a hook waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
@@ -34,7 +34,7 @@ impl Moment {
     ];
 }
 
-/// What a hook is for.
+/// The purpose of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -58,7 +58,7 @@ pub struct Hook {
     pub kind: Kind,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How long it may take, in milliseconds.
+    /// Time that it may take, in milliseconds.
     pub timeout_ms: u64,
     pub layer: Layer,
 }

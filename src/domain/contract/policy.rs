@@ -21,7 +21,7 @@ pub const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattrib
 /// Protected whatever the policy says.
 const ALWAYS_PROTECTED: [&str; 1] = [".tender/"];
 
-/// What a pass after a fail on the same bytes counts as.
+/// The verdict that a pass after a fail on the same bytes counts as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flaky {
@@ -231,7 +231,7 @@ fn built_in(patterns: &[&str]) -> Scope {
     Scope::new(patterns.iter().map(|pattern| (*pattern).to_owned()).collect()).unwrap_or_default()
 }
 
-/// What two ceilings come to where each may be left out.
+/// The lower of two ceilings, each of which may be left out.
 fn both<T: Clone>(a: &Option<T>, b: &Option<T>, join: impl FnOnce(&T, &T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(join(a, b)),
@@ -250,7 +250,7 @@ pub struct Narrowing {
     pub text: String,
 }
 
-/// What is in force for a task: the contract within the policy.
+/// The rules in force for a task: the contract within the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effective {
@@ -260,7 +260,7 @@ pub struct Effective {
     protected: Scope,
     /// Verifiers that a change needs.
     require: Vec<Floor>,
-    /// How much the task may use, but for what a person adds.
+    /// The task's limits, but for what a person adds.
     #[serde(default)]
     pub limits: Limits,
     /// The policy's own limits: no person may add beyond them.
@@ -365,7 +365,7 @@ fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
     narrowings
 }
 
-/// What of a pattern lies within a ceiling.
+/// The part of a pattern that lies within a ceiling.
 fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
     let Ok(scope) = Scope::new(vec![pattern.clone()]) else { return vec![pattern] };
     let fit = scope.fits(ceiling).first().map(|(_, fit)| *fit);

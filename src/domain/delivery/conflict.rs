@@ -5,7 +5,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure};
 use serde::{Deserialize, Serialize};
 
-/// Why a path cannot be delivered.
+/// The reason why a path cannot be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -49,7 +49,7 @@ pub struct Conflict {
     pub reason: Reason,
     /// The preimage; `None` where the change creates the path.
     pub expected: Option<Side>,
-    /// What is there, as git would store it; `None` where nothing is, or nothing that git could store.
+    /// The object that is there, as git would store it; `None` where git could store none.
     pub actual: Option<Side>,
     /// True where a three-way merge would be clean.
     pub mergeable: bool,

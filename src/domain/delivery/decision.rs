@@ -3,17 +3,17 @@
 use crate::error::{Code, Failure};
 use serde::{Deserialize, Serialize};
 
-/// What only a person can say: whether an effect took place.
+/// A question that only a person can answer: did an effect take place?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     pub question: String,
-    /// What each answer leads to.
+    /// The consequence of each answer.
     pub choices: Vec<Choice>,
-    /// Why it could not be found out.
+    /// The reason why it could not be found out.
     pub because: String,
 }
 
-/// What a person says of an effect.
+/// A person's word on an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     Yes,

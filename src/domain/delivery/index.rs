@@ -4,7 +4,7 @@ use crate::domain::value::digest::{FileState, Mode, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use serde::{Deserialize, Serialize};
 
-/// What the index says of a path.
+/// The index entry of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state")]
 pub enum IndexState {
@@ -20,13 +20,13 @@ pub enum IndexState {
 }
 
 impl IndexState {
-    /// What an index says that has the file as a tree has it.
+    /// The entry of an index that has the file as a tree has it.
     pub fn of(state: Option<&FileState>) -> Self {
         state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
     }
 }
 
-/// Whether a delivery changes the index together with the files.
+/// Says if a delivery changes the index together with the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexRule {
     /// The index stays as it is, and may be as it was when the base was fixed.

@@ -4,7 +4,7 @@ use crate::domain::delivery::receipt::{Note, Receipt};
 use crate::domain::value::repo_path::RepoPath;
 
 impl Note {
-    /// What it says of a path.
+    /// The note as a sentence about a path.
     pub fn sentence(&self, path: &RepoPath) -> String {
         match self {
             Self::HardLinkBroken => format!("{path} had further hard links; they keep the old content"),

@@ -11,7 +11,7 @@ use crate::error::{Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Who a commit is by.
+/// The author of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
@@ -48,7 +48,7 @@ pub struct Remote {
     pub url: String,
 }
 
-/// Where a ref was moved to.
+/// A ref that was moved, or is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publication {
     /// `branch` or `push`.
@@ -58,11 +58,11 @@ pub struct Publication {
     /// The remote; `None` for a branch of this repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
-    /// What the ref names afterwards; `None`: it is gone.
+    /// The object that the ref names afterwards; `None`: it is gone.
     pub new: Option<ObjectId>,
-    /// What it must name before, which is what we delivered there last; `None`: nothing.
+    /// The object that it must name before: the one that we delivered there last; `None`: nothing.
     pub old: Option<ObjectId>,
-    /// What else to know, as sentences.
+    /// Notes for the reader, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -93,7 +93,7 @@ impl Publication {
         Self { new: self.old.clone(), old: self.new.clone(), notes: Vec::new(), ..self.clone() }
     }
 
-    /// What a ref that names `there` says about whether this took place.
+    /// Compares a ref that names `there` with both sides of this publication.
     pub fn standing(&self, there: Option<&ObjectId>) -> Standing {
         if there == self.new.as_ref() {
             Standing::Arrived
@@ -124,7 +124,7 @@ impl Publication {
     }
 }
 
-/// What a look at a ref says.
+/// The result of a look at a ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It names what was to be there.

@@ -30,7 +30,7 @@ impl Publishing {
         Receipt { publication: Some(Box::new(self.publication.clone())), ..self.receipt.clone() }
     }
 
-    /// What may still happen, as a sentence.
+    /// The open effect as a sentence.
     pub fn effect(&self) -> String {
         let place = self.publication.place();
         match &self.publication.new {
@@ -44,7 +44,7 @@ impl Publishing {
         self.publication.remote.is_some()
     }
 
-    /// What may still happen after a look that did not find it, as a sentence.
+    /// The effect that a look did not find, and that may still happen, as a sentence.
     pub fn late_effect(&self) -> String {
         let place = self.publication.place();
         match &self.publication.new {
@@ -73,7 +73,7 @@ impl Publishing {
         failure.remedy(text, ["git", "tender", "recover"])
     }
 
-    /// What a person can decide where nobody can be asked.
+    /// The question to a person where no remote can be asked.
     pub fn decision(&self, because: &str) -> Decision {
         let end = if self.undoes { "undone" } else { "completed" };
         Decision::new(

@@ -15,7 +15,7 @@ pub struct Inode {
     pub ino: u64,
 }
 
-/// What lies under a name, exactly: the bytes as they are on disk, not as git stores them.
+/// The object under a name, exactly: the bytes as they are on disk, not as git stores them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type")]
 pub enum Raw {
@@ -40,20 +40,20 @@ pub struct Spot {
     pub name: String,
 }
 
-/// What is to be done at one path.
+/// One step of the plan, with everything that taking it back needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedStep {
     /// The change, as git sees it.
     pub change: Change,
     pub step: Step,
-    /// What lies there; `None`: nothing.
+    /// The object that lies there; `None`: nothing.
     pub before: Option<Raw>,
-    /// What will lie there; `None`: nothing.
+    /// The object that will lie there; `None`: nothing.
     pub after: Option<Raw>,
-    /// Where the new object is staged, and where the old one waits until the end. Not used for `already`.
+    /// The place where the new object is staged, and the old one waits until the end. Not used for `already`.
     pub temporary: Option<Spot>,
-    /// What the receipt will say of it.
+    /// Notes that the receipt will have.
     pub notes: Vec<Note>,
 }
 
@@ -71,7 +71,7 @@ pub struct DeliveryPlan {
     pub steps: Vec<PlannedStep>,
     /// Directories that have to be made, from the top down.
     pub folders: Vec<RepoPath>,
-    /// What changes in the index together with the files.
+    /// The index entries that change together with the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexPlan>,
 }
@@ -89,7 +89,7 @@ pub struct IndexPlan {
     pub steps: Vec<IndexStep>,
 }
 
-/// What was staged, in the order of the plan's steps.
+/// The staged objects, in the order of the plan's steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Staged {
@@ -97,7 +97,7 @@ pub struct Staged {
     pub objects: Vec<Option<Inode>>,
     /// Each step's preimage, kept for `undo`; `None` where there is none.
     pub kept: Vec<Option<Kept>>,
-    /// What came up while each step's object was staged; empty where nothing did.
+    /// Notes that came up while each step's object was staged; empty where none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Vec<Note>>,
 }
@@ -108,14 +108,14 @@ impl Staged {
     }
 }
 
-/// Where the bytes of a preimage lie: a part of a stored blob.
+/// The place of a preimage's bytes: a part of a stored blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Kept {
     pub blob: Sha256,
     pub offset: u64,
     pub length: u64,
-    /// What belonged to the file beside its bytes, where no file takes its place that has it.
+    /// The file's attributes, where no file takes its place that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes: Option<Attributes>,
 }
@@ -130,7 +130,7 @@ pub struct Attributes {
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What came of a path.
+/// The outcome at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -148,7 +148,7 @@ pub enum Outcome {
 pub enum Note {
     /// The old file had further hard links; they keep the old content.
     HardLinkBroken,
-    /// Whether somebody had the file open for writing could not be asked; it was hashed twice instead.
+    /// Nobody could be asked if the file was open for writing; it was hashed twice instead.
     LeaseNotChecked,
     /// The file system cannot exchange two names: the path was absent for a moment.
     NotExchanged,
@@ -166,7 +166,7 @@ pub enum Note {
     NotFound(String),
 }
 
-/// What was done at one path.
+/// The outcome at one path, with all that `undo` needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PathReceipt {

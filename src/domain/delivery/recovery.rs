@@ -12,23 +12,23 @@ use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::DeliveryPlan;
 use crate::domain::value::repo_path::RepoPath;
 
-/// What lies at the path, compared with the plan.
+/// The state of the path, compared with the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Live {
     Before,
-    /// What the delivery puts there.
+    /// The object that the delivery puts there.
     After,
     /// Neither: the user's.
     Foreign,
 }
 
-/// What lies under the temporary name.
+/// The state of the temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Temporary {
     Absent,
-    /// What was staged, unchanged, and has not been put in place.
+    /// The staged object, unchanged, which has not been put in place.
     Staged,
-    /// What lay at the path before, unchanged.
+    /// The object that lay at the path before, unchanged.
     Held,
     /// Something else: an edit that came between, of what lay there before or of what was put there.
     HeldForeign,
@@ -41,14 +41,14 @@ pub struct Sight {
     pub temporary: Temporary,
 }
 
-/// Which way the delivery goes.
+/// The way that the delivery goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Forward,
     Back,
 }
 
-/// What to do for one step.
+/// The recovery of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     Commit,
@@ -76,7 +76,7 @@ pub struct RecoveryPlan {
     pub later: Vec<RepoPath>,
 }
 
-/// How far the ledger says that the delivery came.
+/// The progress of the delivery, by the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Only the plan is there: nothing was put in place.
@@ -244,7 +244,7 @@ mod tests {
         Sight { live, temporary }
     }
 
-    /// What is seen of a step that was, or was not, carried out.
+    /// The sight of a step that was, or was not, carried out.
     fn seen(step: Step, done: bool) -> Sight {
         match (step, done) {
             (Step::Delete, false) | (Step::Already, _) => sight(Live::Before, Temporary::Absent),

@@ -3,7 +3,7 @@
 use crate::error::{Failure, Result};
 use serde::{Deserialize, Serialize};
 
-/// Who asks. It follows from the channel, never from arguments.
+/// The one who asks. It follows from the channel, never from arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Actor {

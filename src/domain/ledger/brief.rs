@@ -30,7 +30,7 @@ pub struct Brief {
     /// `None`: the whole tree.
     pub read_scope: Option<Vec<String>>,
     pub verification: Verification,
-    /// What policy and kind took away of the contract.
+    /// One sentence for each thing that policy and kind took away of the contract.
     pub narrowed: Vec<String>,
     pub delivery: DeliveryMode,
     /// All that a worker may call, those that every task has among them.
@@ -40,13 +40,13 @@ pub struct Brief {
     pub open: Vec<Row>,
     /// The runs that they rest on, with first error and logs.
     pub runs: Vec<Run>,
-    /// What was done, each with its action.
+    /// The steps so far, each with its action.
     pub done: Vec<BriefStep>,
-    /// What a person was asked, with the answers.
+    /// The questions to a person, with the answers.
     pub questions: Vec<QuestionObject>,
-    /// What was wished to be different in the contract, with what became of it.
+    /// The proposed amendments, with the decisions.
     pub amendments: Vec<AmendmentObject>,
-    /// What was noted so far.
+    /// The findings so far.
     pub findings: Vec<FindingObject>,
     /// Limits of what was looked at.
     pub limits: Vec<String>,

@@ -20,7 +20,7 @@ pub struct Call {
     pub changed: Vec<RepoPath>,
 }
 
-/// How many calls came to which end.
+/// Number of calls by the end that they came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
@@ -71,7 +71,7 @@ impl Calls {
         self.0.iter()
     }
 
-    /// How many there were.
+    /// Counts the calls by their ends.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for call in &self.0 {

@@ -30,11 +30,11 @@ struct Running {
     since: String,
     /// All that was reserved for it so far.
     reserved: Cost,
-    /// What it had used when it asked for its last slice.
+    /// The use when it asked for its last slice.
     used: Cost,
 }
 
-/// What one task's own actions took, and what a person added to its limits.
+/// The use of one task's own actions, and a person's additions to its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charges {
     ended: Cost,
@@ -110,17 +110,17 @@ impl Charges {
         self.ended
     }
 
-    /// How often the same came back.
+    /// The count of calls that came back with the same result.
     pub fn repetition(&self) -> &Repetition {
         &self.repetition
     }
 
-    /// What a person added to each limit.
+    /// A person's addition to each limit.
     pub fn added(&self) -> &Amounts {
         &self.added
     }
 
-    /// What is reserved for runs that have not ended.
+    /// The sum that is reserved for runs that have not ended.
     pub fn reserved(&self) -> Cost {
         self.running.values().fold(Cost::default(), |sum, run| sum.plus(run.reserved))
     }
@@ -132,7 +132,7 @@ impl Charges {
 }
 
 impl Running {
-    /// What it took, where nobody could say so any more.
+    /// The charge for a run that a crash cut off.
     fn cut_off(&self, at: &str) -> Cost {
         let time = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
         let passed = match (time(&self.since), time(at)) {

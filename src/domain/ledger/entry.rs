@@ -5,7 +5,7 @@ use crate::domain::value::digest::{Sha256, canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a row says, without its place in the chain.
+/// The content of a row, without its place in the chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryBody {
@@ -20,7 +20,7 @@ pub struct EntryBody {
     pub state: ActionState,
     /// Digest of the canonical arguments.
     pub params_sha256: Sha256,
-    /// What allowed it: contract version and digest, policy digest.
+    /// The ground on which it was allowed: contract version and digest, policy digest.
     pub basis: Value,
     /// The channel it came by.
     pub origin: String,

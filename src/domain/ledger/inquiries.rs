@@ -17,7 +17,7 @@ pub struct Inquiries {
     proposals: Vec<(Recorded<Proposal>, Option<Recorded<Decided>>)>,
 }
 
-/// What became of a wish for another contract.
+/// The decision on a proposed amendment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
     /// It is this version now.
@@ -67,7 +67,7 @@ impl Inquiries {
         }
     }
 
-    /// What was given back for a question through clients, the oldest first.
+    /// The answers that came back through clients for a question, the oldest first.
     pub fn hints(&self, to: &str) -> Vec<HintObject> {
         self.hints.iter().filter(|hint| hint.value.to == to).map(HintObject::new).collect()
     }
@@ -110,9 +110,9 @@ pub struct QuestionObject {
     pub untrusted: bool,
     /// When, RFC 3339.
     pub asked_at: String,
-    /// What a person said; `None` while it is open.
+    /// A person's answer; `None` while it is open.
     pub answer: Option<AnswerObject>,
-    /// What came back through the worker's client. The task waits all the same.
+    /// Answers that came back through the worker's client. The task waits all the same.
     pub hints: Vec<HintObject>,
 }
 
@@ -181,7 +181,7 @@ pub struct AmendmentObject {
     pub id: String,
     /// The fields of the contract that it would replace.
     pub change: Value,
-    /// Why, in the worker's words.
+    /// The reason in the worker's words.
     pub reason: String,
     /// Who says so.
     pub origin: Speaker,

@@ -58,7 +58,7 @@ pub struct Answered {
     pub outcome: &'static str,
     /// The contract that is in force now.
     pub contract: Seal,
-    /// What the policy took away of an amendment, and what became of the candidate, as sentences.
+    /// Sentences on what the policy took away of an amendment, and on the candidate's fate.
     pub notes: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Cancelled {
     pub state: &'static str,
     /// Its worktree, with whatever is in it.
     pub worktree: String,
-    /// What may still happen although it was cancelled, one sentence each.
+    /// Effects that may still happen although it was cancelled, one sentence each.
     pub effects: Vec<String>,
     /// Tasks that were parts of it, and were cancelled with it.
     pub parts: Vec<String>,
@@ -111,7 +111,7 @@ pub struct KnownVerifier {
     pub id: String,
     /// The title in its manifest; `None` where the manifest gives none, or cannot be read.
     pub title: Option<String>,
-    /// Why it cannot be used; `None` where it can.
+    /// The reason why it cannot be used; `None` where it can.
     pub problem: Option<String>,
 }
 
@@ -119,10 +119,10 @@ pub struct KnownVerifier {
 #[derive(Debug, Serialize)]
 pub struct DoctorCheck {
     pub id: &'static str,
-    /// Whether it is as needed.
+    /// True where it is as needed.
     pub ok: bool,
     pub text: String,
-    /// How to get it; empty where nothing is missing.
+    /// The way to get it; empty where nothing is missing.
     pub remedy: String,
 }
 
@@ -192,7 +192,7 @@ pub struct TaskListRow {
     pub task_id: String,
     pub state: TaskState,
     pub worktree: String,
-    /// What its worktree and private files take, in bytes.
+    /// Size of its worktree and private files, in bytes.
     pub bytes: u64,
 }
 

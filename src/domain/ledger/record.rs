@@ -32,7 +32,7 @@ pub struct Seal {
     pub sha256: Sha256,
 }
 
-/// What the task was made from.
+/// The state that the task was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseState {
     pub commit: ObjectId,
@@ -52,7 +52,7 @@ impl BaseState {
     }
 }
 
-/// Where the change is delivered to: the working tree that the task was opened from.
+/// The working tree that the task was opened from, to which the change is delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Home {
@@ -64,7 +64,7 @@ pub struct Home {
     pub branch: Option<String>,
 }
 
-/// What the worktree does not have although the live tree has it. Paths, sorted.
+/// Paths of the live tree that the worktree does not have, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacks {
     pub dirty: Vec<RepoPath>,
@@ -82,18 +82,18 @@ pub struct IndexDifference {
     pub state: IndexState,
 }
 
-/// What `open` fixed.
+/// The terms that `open` fixed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Opened {
     /// The seal of the contract.
     pub seal: Seal,
     pub contract: Contract,
-    /// What is in force of it within the policy.
+    /// The part of it that is in force within the policy.
     pub effective: Effective,
     /// Filter drivers that run while a slot is filled.
     pub filters: Vec<String>,
-    /// What the policy took away, as sentences.
+    /// One sentence for each thing that the policy took away.
     pub narrowed: Vec<String>,
     pub base: BaseState,
     pub worktree: String,
@@ -136,7 +136,7 @@ impl Planned {
 }
 
 impl Publishing {
-    /// What a row announces, where it is of that kind.
+    /// The publication that a row announces, where it is of that kind.
     pub fn of(entry: &Entry) -> Option<Box<Self>> {
         if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
             return None;
@@ -161,7 +161,7 @@ impl Publishing {
 /// A delivery that took place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// What was written, path by path.
+    /// The receipt, path by path.
     pub receipt: Receipt,
     /// HEAD of the live tree then.
     pub head: Option<ObjectId>,
@@ -200,7 +200,7 @@ pub struct Amended {
     pub captured: Option<(Candidate, Observation)>,
 }
 
-/// What the result of a ledger row holds.
+/// The result of a ledger row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
@@ -240,7 +240,7 @@ pub enum Record {
     Decision(Box<Decision>),
     /// A run may use this much: all that was reserved for it so far.
     Reserved(Reservation),
-    /// What a run took; its records follow.
+    /// The cost of a run; its records follow.
     Charged {
         cost: Cost,
     },
@@ -262,7 +262,7 @@ pub enum Record {
     Called(Box<Called>),
     Failure {
         failure: Failure,
-        /// What a run had taken until then.
+        /// The cost of a run until then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },

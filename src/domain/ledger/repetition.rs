@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// From this count on the answer carries a warning.
 const WARN_FROM: u64 = 3;
 
-/// How often what came back, as the rows of one task tell it.
+/// Counts of calls that came back with the same result, folded from the rows of one task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repetition {
     seen: BTreeSet<Sha256>,
@@ -78,7 +78,7 @@ impl Repetition {
     }
 }
 
-/// What came of a call, as far as it tells one result from another.
+/// The outcome of a call, as far as it tells one result from another.
 fn outcome(entry: &Entry) -> Option<Value> {
     let failure = entry.result.pointer("/failure/code").and_then(Value::as_str);
     match entry.state {

@@ -36,11 +36,11 @@ pub struct TaskObject {
     pub base: BaseState,
     pub worktree: String,
     pub lacks: Lacks,
-    /// What the policy took away, as sentences.
+    /// One sentence for each thing that the policy took away.
     pub narrowed: Vec<String>,
     /// Requirements that only a person can attest.
     pub manual: Vec<String>,
-    /// What whoever opened it should hear.
+    /// Notes for the one who opened it.
     pub notes: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct VerificationObject {
     pub explanations: Option<Vec<Explanation>>,
 }
 
-/// Why a row's evidence is fresh or not.
+/// The reason why a row's evidence is fresh or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     pub id: String,
@@ -123,7 +123,7 @@ pub struct DeliveryObject {
     pub task_id: String,
     pub state: TaskState,
     pub mode: String,
-    /// What happened to each path.
+    /// The outcome at each path.
     pub paths: Vec<DeliveredPath>,
     /// The branch that was moved, for the modes `branch` and `push`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct DeliveryObject {
     /// The remote that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// What is worth knowing beside it.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ impl DeliveryObject {
         self
     }
 
-    /// What a delivery would do (`--dry-run`).
+    /// The delivery that would take place (`--dry-run`).
     pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
@@ -201,7 +201,7 @@ impl DeliveryObject {
     }
 }
 
-/// How many rows have which verdict.
+/// Number of rows by their verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -266,13 +266,13 @@ pub struct Report {
     pub runs: Vec<Run>,
     /// The manifest of the last candidate.
     pub changes: Vec<Change>,
-    /// What the worker found: of an `explore`, this is what it delivers.
+    /// The worker's findings; an `explore` delivers these.
     pub findings: Vec<FindingObject>,
     /// Limits of what was looked at.
     pub limits: Vec<String>,
-    /// What the worker asked a person, with the answers.
+    /// The worker's questions to a person, with the answers.
     pub questions: Vec<QuestionObject>,
-    /// What the worker wished to be different in the contract, with what became of it.
+    /// The worker's proposed amendments, with the decisions.
     pub amendments: Vec<AmendmentObject>,
     pub risks: Vec<Risk>,
     /// Used and limit, by budget key.
@@ -281,10 +281,10 @@ pub struct Report {
     /// The delivery, once there was one.
     pub delivery: Option<DeliveryObject>,
     pub contract: Seal,
-    /// What the policy, or the kind of the task, took away of it; one line each.
+    /// One line for each thing that the policy, or the kind of the task, took away of it.
     #[serde(default)]
     pub narrowed: Vec<String>,
-    /// What became of the calls of workers, where there were any.
+    /// The calls of workers by their ends, where there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Counts>,
     /// Actions without an end: they run at this moment, or a crash cut them off.
@@ -345,7 +345,7 @@ pub struct FindingObject {
     pub id: String,
     /// In the worker's words.
     pub text: String,
-    /// What it rests on: `path`, `path:line`, `path:first-last`, an action, or `sha256:…`.
+    /// Its references: `path`, `path:line`, `path:first-last`, an action, or `sha256:…`.
     pub refs: Vec<String>,
     /// By path, git's id of the bytes that were there.
     pub blobs: BTreeMap<String, ObjectId>,
@@ -380,7 +380,7 @@ impl FindingObject {
     }
 }
 
-/// What the worker noted as found.
+/// The worker's notes of the kind `finding`.
 pub fn findings(view: &TaskView) -> Vec<FindingObject> {
     let found = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Finding);
     found.map(FindingObject::new).collect()

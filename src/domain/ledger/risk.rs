@@ -26,13 +26,13 @@ pub struct Risk {
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     pub view: &'a TaskView,
-    /// What `open` fixed.
+    /// The terms that `open` fixed.
     pub opened: &'a Opened,
     /// The rows of the last candidate (or of the base, where there is none).
     pub rows: &'a [Row],
     /// The evidence that the rows may rest on, with the actions that made it.
     pub evidence: &'a [Recorded<Evidence>],
-    /// What is told of the runs that are no pass.
+    /// The runs that are no pass.
     pub runs: &'a [Run],
 }
 
@@ -81,7 +81,7 @@ fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
 }
 
-/// What a worker changed after the candidate that was delivered lies in the worktree alone.
+/// Later changes of a worker lie in the worktree alone.
 fn later_work(known: Known<'_>, risks: &mut Vec<Risk>) {
     let (Some(delivered), true) = (&known.view.delivered, known.view.is_being_worked_on()) else { return };
     let text =

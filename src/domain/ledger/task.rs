@@ -68,19 +68,19 @@ pub struct Unfinished {
     pub publishing: Option<Box<Publishing>>,
 }
 
-/// What is known of a task.
+/// The knowledge of a task, folded from its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskView {
     pub id: String,
     /// Position of the last row that was taken in.
     pub upto: i64,
-    /// What `open` fixed, and rebases and amendments changed; `None` before.
+    /// The terms that `open` fixed, and rebases and amendments changed; `None` before.
     pub opened: Option<Recorded<Opened>>,
     /// The digest of every version of the contract, in their order.
     pub sealed: Vec<Sha256>,
     /// The candidates in the order of their capture.
     pub candidates: Vec<Recorded<Candidate>>,
-    /// What rebases left in the worktree.
+    /// The trees that rebases left in the worktree.
     pub rebased: Vec<ObjectId>,
     /// Paths that the last rebase left with conflict markers.
     pub marked: Vec<RepoPath>,
@@ -97,21 +97,21 @@ pub struct TaskView {
     /// True once its files were removed.
     pub collected: bool,
     pub unfinished: Vec<Unfinished>,
-    /// What was read or written last at each path, by each worker.
+    /// The blob that each worker read or wrote last at each path.
     pub seen: BTreeMap<RepoPath, Vec<(String, Option<ObjectId>)>>,
     pub calls: Calls,
     /// The last row by which a worker came, or changed a file once there was a candidate.
     pub worked: Option<i64>,
-    /// What its own actions took.
+    /// The use of its own actions.
     pub charges: Charges,
     /// Where it stands within its budget and its family's; `None` until the family was looked up.
     pub standing: Option<Standing>,
-    /// What changed around it, each time with what was seen then.
+    /// Changes around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
     /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may
     /// still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
-    /// What the worker asked of a person, with the answers.
+    /// The worker's questions and wishes to a person, with the answers.
     pub inquiries: Inquiries,
     pub findings: Vec<Recorded<Finding>>,
 }
@@ -257,7 +257,7 @@ impl TaskView {
         self.take_anew(entry, captured);
     }
 
-    /// What was captured before was captured under another version of the contract.
+    /// The candidate from before belongs to another version of the contract.
     fn take_amendment(&mut self, entry: &Entry, amended: Amended) {
         self.sealed.push(amended.opened.seal.sha256);
         if let Some(known) = &mut self.opened {
@@ -285,7 +285,7 @@ impl TaskView {
         own.or(by_worker.last())?.1.clone()
     }
 
-    /// What `open` fixed.
+    /// The terms that `open` fixed.
     pub fn opened(&self) -> Result<&Opened> {
         self.opened.as_ref().map(|o| &o.value).ok_or_else(|| {
             Failure::new(Code::NotFound, format!("there is no task {:?}", self.id)).subject(self.id.clone())

@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "git-tender/evidence/v1";
 /// The platform of what does not depend on one: a person's word, built-in verifiers.
 pub const ANY_PLATFORM: &str = "any";
-/// How many findings a record keeps.
+/// Number of findings that a record keeps.
 pub const MOST_FINDINGS: usize = 200;
 
-/// What a record is bound to. Two keys are the same where every part is.
+/// The digests that a record is bound to. Two keys are the same where every part is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceKey {
@@ -127,7 +127,7 @@ pub struct Tool {
     pub name: String,
     /// The sha256 of the file that was found.
     pub sha256: Sha256,
-    /// What the probe printed; `None` where there is no probe.
+    /// Digest of the probe's output; `None` where there is no probe.
     pub probe: Option<Sha256>,
 }
 
@@ -144,7 +144,7 @@ pub struct Identity {
     pub tools: Vec<Tool>,
     /// The digests of the passed variables' values; `None` for one that is not set.
     pub env: BTreeMap<String, Option<Sha256>>,
-    /// What decides, beside the tree, how bytes are checked out: settings and filter drivers that run.
+    /// Settings and filter drivers that decide, beside the tree, how bytes are checked out.
     pub checkout: Vec<String>,
     /// The profile of the confinement.
     pub sandbox: String,
@@ -156,7 +156,7 @@ impl Identity {
         Sha256::of_json(self)
     }
 
-    /// What is different, each in a few words; empty where nothing is.
+    /// The differences, each in a few words.
     pub fn differences(&self, before: &Identity) -> Vec<String> {
         let mut found = Vec::new();
         if self.manifest != before.manifest {
@@ -208,7 +208,7 @@ impl Identity {
     }
 }
 
-/// What differs between two listings, each in a few words, in path order.
+/// The differences of two listings, each in a few words, in path order.
 pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<String> {
     let old: BTreeMap<&RepoPath, &InputFile> = before.iter().map(|file| (&file.path, file)).collect();
     let new: BTreeMap<&RepoPath, &InputFile> = now.iter().map(|file| (&file.path, file)).collect();
@@ -227,7 +227,7 @@ pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<Strin
         .collect()
 }
 
-/// Where a row's verdict comes from, as far as that is known without running anything.
+/// The source of a row's verdict, as far as that is known without running anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Source {
@@ -243,21 +243,21 @@ pub enum Source {
     NotAllowed,
     /// Its manifest is not in the base commit, but there.
     OnlyIn {
-        /// Where it is, in words.
+        /// The place in words.
         place: String,
     },
     /// A program that it needs is not here.
     Missing {
-        /// What is missing, in a sentence.
+        /// A sentence that says what is missing.
         what: String,
     },
 }
 
-/// Whether an earlier pass may count again.
+/// Says if an earlier pass may count again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reuse {
-    /// Where the key is the same.
+    /// An earlier pass counts for the same key.
     SameInputs,
     /// Only for the candidate that it was made for, and `verify` makes it anew.
     Never,
@@ -267,7 +267,7 @@ pub enum Reuse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observed {
-    /// What has to be shown.
+    /// The claim that has to be shown.
     pub clause: Clause,
     /// The title of the verifier; shown, and part of no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -275,7 +275,7 @@ pub struct Observed {
     pub source: Source,
     /// The key that a record must have; `None` where nothing can be shown now.
     pub key: Option<EvidenceKey>,
-    /// What the key's verifier digest is taken of.
+    /// The identity that the key's verifier digest is taken of.
     pub identity: Option<Identity>,
     /// The stored [`Listing`] that the key's input digest belongs to.
     pub listing: Option<Sha256>,
@@ -283,7 +283,7 @@ pub struct Observed {
     pub base_key: Option<EvidenceKey>,
     /// True where the verifier counts cases.
     pub counts: bool,
-    /// Whether an earlier pass counts.
+    /// Says if an earlier pass counts.
     pub reuse: Reuse,
     /// The candidate touches what judges it.
     pub judge_changed: bool,
@@ -299,13 +299,13 @@ pub struct Observation {
     pub contract_version: u32,
     pub manifest_sha256: Sha256,
     pub kind: Kind,
-    /// What the policy says of flaky runs.
+    /// The policy's rule for flaky runs.
     pub flaky: Flaky,
     /// The rows in the order in which they are shown.
     pub rows: Vec<Observed>,
 }
 
-/// What kind of record it is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceKind {
@@ -316,7 +316,7 @@ pub enum EvidenceKind {
     Attestation,
 }
 
-/// What a record speaks of.
+/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
@@ -347,7 +347,7 @@ pub struct Finding {
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     pub outcome: Verdict,
-    /// Why, where it is no pass.
+    /// The reason, where it is no pass.
     pub reason: Option<String>,
     /// Exit code, where it ended by itself.
     pub exit_code: Option<i32>,
@@ -360,7 +360,7 @@ pub struct Attempt {
     pub stderr: Option<Sha256>,
     /// True where a log was cut at its cap.
     pub truncated: bool,
-    /// How many bytes it wrote to standard output, where not all of them are in the log.
+    /// Number of bytes of standard output, where not all of them are in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_total: Option<u64>,
     /// The same of standard error.
@@ -379,7 +379,7 @@ pub struct Produced {
     pub bytes: u64,
 }
 
-/// Who attested, and with which words.
+/// A person's word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attestation {
@@ -405,16 +405,16 @@ pub struct Evidence {
     pub requirement: String,
     pub verifier: String,
     pub subject: Subject,
-    /// What it is bound to.
+    /// The key that it is bound to.
     pub key: EvidenceKey,
     pub identity: Identity,
     /// The stored [`Listing`] of what it depended on.
     pub listing: Option<Sha256>,
     /// `passed`, `failed`, `not_run` or `error`.
     pub outcome: Verdict,
-    /// Why, where it is no pass.
+    /// The reason, where it is no pass.
     pub reason: Option<String>,
-    /// What was counted; `None` where nothing counts.
+    /// The counted cases; `None` where nothing counts.
     pub checks: Option<Checks>,
     /// It failed and passed, within this run.
     pub flaky: bool,
@@ -425,7 +425,7 @@ pub struct Evidence {
     /// Every start of the command; empty where no process ran.
     pub attempts: Vec<Attempt>,
     pub outputs: Vec<Produced>,
-    /// What it said, at most [`MOST_FINDINGS`].
+    /// Its findings, at most [`MOST_FINDINGS`].
     pub findings: Vec<Finding>,
     pub started_at: String,
     pub finished_at: String,

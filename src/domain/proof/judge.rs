@@ -15,7 +15,7 @@ use crate::domain::value::digest::Sha256;
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
 
-/// How the reason of a row begins whose verifier is not in the base commit, but elsewhere.
+/// The reason of a row whose verifier is not in the base commit, but elsewhere, begins so.
 pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
 /// The reason of a row that has no evidence at all.
@@ -34,7 +34,7 @@ pub struct Job {
     pub on: On,
 }
 
-/// What a verifier runs on.
+/// The tree that a verifier runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
     Candidate,
@@ -162,7 +162,7 @@ fn attested(observation: &Observation, observed: &Observed, records: &[Record]) 
     row
 }
 
-/// What the fresh records of a row amount to.
+/// The verdict of a row's fresh records.
 struct Current<'a> {
     verdict: Verdict,
     reason: Option<String>,
@@ -256,7 +256,7 @@ fn shown_by_runs(
     row
 }
 
-/// Which part of the key is another one, by name.
+/// Names the part of the key that is another one.
 fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) -> String {
     let Some(key) = &observed.key else { return "nothing can be shown now".to_owned() };
     let mut found = Vec::new();
@@ -296,7 +296,7 @@ fn some_of(named: &[String], otherwise: &str) -> String {
     }
 }
 
-/// What is known of the same verifier on the base. Errors and runs that counted nothing say nothing.
+/// The last run of the same verifier on the base. Errors and runs that counted nothing say nothing.
 fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
     let key = observed.base_key.as_ref()?;
     records.iter().rev().find(|(_, e)| {

@@ -10,10 +10,10 @@ use crate::domain::value::digest::Sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How many sentences one kind of thing gets before the rest is only counted.
+/// Number of sentences that one kind of thing gets before the rest is only counted.
 const MOST_NAMED: usize = 20;
 
-/// What was seen. Names are texts for people; where one is no UTF-8 it is shown with replacement characters.
+/// Everything that was seen. Names are texts for people, with replacement characters where one is no UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sight {
@@ -29,7 +29,7 @@ pub struct Sight {
     pub info: BTreeMap<String, String>,
     /// Branches and the stash: what each ref points at.
     pub refs: BTreeMap<String, String>,
-    /// What HEAD of the live tree is: a branch's name, or an id.
+    /// HEAD of the live tree: a branch's name, or an id.
     pub head: String,
     /// Tells without reading it whether the live tree's index was written.
     pub index_stamp: String,
@@ -37,7 +37,7 @@ pub struct Sight {
     pub index: BTreeMap<String, String>,
 }
 
-/// What was seen around a task, and what had changed by then.
+/// A look around a task that found changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tripped {
     /// Blob with a [`Sight`]: what there is now.

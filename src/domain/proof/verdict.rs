@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a requirement for exactly these bytes.
+/// The knowledge of a requirement for exactly these bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -18,7 +18,7 @@ pub enum Verdict {
     Error,
 }
 
-/// How many cases a run counted.
+/// The cases that a run counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {
     /// Cases that ran (passed + failed).
@@ -31,7 +31,7 @@ pub struct Checks {
     pub flaky: u64,
 }
 
-/// How strong a pass is, by what the same verifier said of the base.
+/// The strength of a pass, by what the same verifier said of the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
@@ -54,11 +54,11 @@ pub struct Row {
     pub title: Option<String>,
     pub required: bool,
     pub verdict: Verdict,
-    /// Why, where the verdict is not `passed`.
+    /// The reason, where the verdict is not `passed`.
     pub reason: Option<String>,
     /// True where a pass of an earlier run was used.
     pub reused: bool,
-    /// How strong a pass is.
+    /// The strength of a pass.
     pub strength: Strength,
     /// True where the candidate touches the verifier's manifest or closure.
     pub judge_changed: bool,

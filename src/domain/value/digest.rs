@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for ObjectId {
     }
 }
 
-/// What a path holds, by git's four modes.
+/// The kind of object at a path: git's four modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// `100644`

@@ -65,7 +65,7 @@ pub fn below(parent: &str, key: &str) -> String {
     if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
 }
 
-/// What is wrong with one document, in its order.
+/// The faults of one document, in its order.
 #[derive(Debug)]
 pub struct Problems {
     what: &'static str,
@@ -346,7 +346,7 @@ impl Problems {
 /// The grammar of ids, for messages.
 pub const ID: &str = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}";
 
-/// Whether a text is a task id, a requirement id or a verifier id.
+/// True for a text that may be the id of a task, a requirement or a verifier.
 pub fn is_id(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)

@@ -95,7 +95,7 @@ pub fn display(bytes: &[u8]) -> String {
     }
 }
 
-/// Why these bytes are no path that may be written, or `None`.
+/// The reason why these bytes are no path that may be written, or `None`.
 fn refusal(bytes: &[u8]) -> Option<&'static str> {
     if bytes.is_empty() {
         return Some("it is empty");

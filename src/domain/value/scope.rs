@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// How many alternatives all patterns of one scope may stand for.
+/// Number of alternatives that all patterns of one scope may stand for.
 const MOST_ALTERNATIVES: usize = 50_000;
 
 /// A list of patterns as written. Two scopes are equal where the lists are.
@@ -35,7 +35,7 @@ struct Compiled {
     leads: HashSet<Vec<u8>>,
 }
 
-/// How a pattern relates to a ceiling, as far as that can be known without looking at a tree.
+/// The relation of a pattern to a ceiling, as far as it is known without a look at a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     /// Everything that it names is within the ceiling.

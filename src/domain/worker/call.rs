@@ -32,13 +32,13 @@ pub struct Called {
     pub result: Sha256,
     /// Milliseconds that it took and that nothing else was charged for.
     pub milliseconds: u64,
-    /// Where what the answer holds came from; `None` where all of it is the harness's own.
+    /// The origin of the answer's content; `None` where all of it is the harness's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The blobs that the worker knows of by this call; `None` for a path that is not there any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Seen>,
-    /// What it brought about.
+    /// The effect of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
 }
@@ -53,7 +53,7 @@ pub struct Seen {
     pub git_blob: Option<ObjectId>,
 }
 
-/// What a call brought about.
+/// The effect of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {

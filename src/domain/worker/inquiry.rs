@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const LONGEST_QUESTION: usize = 4000;
 /// The longest answer, in characters.
 pub const LONGEST_ANSWER: usize = 20_000;
-/// How much of a worker's text one line for people shows, in characters.
+/// Characters of a worker's text that one line for people shows.
 pub const SHOWN: usize = 400;
 
 /// A question of the worker's.
@@ -29,7 +29,7 @@ impl Question {
     }
 }
 
-/// What a person said to a question, or that they refused an amendment.
+/// A person's answer to a question, or the refusal of an amendment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     /// The action that asked.

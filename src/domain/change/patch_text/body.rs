@@ -24,7 +24,7 @@ pub struct Hunk {
     pub new_count: usize,
 }
 
-/// Which side a line of a hunk is on.
+/// The side that a line of a hunk is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Only on the old one.
@@ -34,7 +34,7 @@ pub enum Side {
     Both,
 }
 
-/// How a binary patch gives its bytes.
+/// The form in which a binary patch gives its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BinaryKind {
     Literal,
@@ -51,7 +51,7 @@ pub struct BinaryHunk {
     pub data: Range<usize>,
 }
 
-/// What a section does to the content.
+/// The change of the content that a section asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     None,
@@ -202,7 +202,7 @@ fn numbers(head: &[u8]) -> Option<[usize; 4]> {
     Some([old_start, old_count, new_start, new_count])
 }
 
-/// Whether a line is the header of a hunk.
+/// True for a line that is the header of a hunk.
 pub(super) fn is_hunk_header(line: &[u8]) -> bool {
     numbers(line).is_some()
 }

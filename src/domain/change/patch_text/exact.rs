@@ -5,7 +5,7 @@
 use crate::domain::change::patch_text::body::{Hunk, Side};
 use crate::domain::change::patch_text::cursor::shown;
 
-/// Why a hunk does not stand where it says.
+/// The reason why a hunk does not stand where it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     pub hunk: usize,
@@ -17,7 +17,7 @@ pub struct Misfit {
     pub differs: Option<(usize, String, Option<String>)>,
 }
 
-/// Where searching for another place ends: this many comparisons of lines.
+/// The search for another place ends after this many comparisons of lines.
 const SEARCH: usize = 20_000_000;
 
 /// The content after the hunks.

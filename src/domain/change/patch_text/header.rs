@@ -6,7 +6,7 @@ use crate::domain::change::patch_text::names::Strip;
 use crate::domain::change::patch_text::{IndexLine, Operation, Section, body, names};
 use crate::error::{Failure, Result};
 
-/// What the lines after `diff --git` say, word by word.
+/// The lines after `diff --git`, word by word.
 #[derive(Default)]
 struct Lines {
     old_mode: Option<String>,
@@ -216,7 +216,7 @@ impl Lines {
         Ok(operation)
     }
 
-    /// What the header amounts to; `None` where it contradicts itself.
+    /// The operation that the header asks for; `None` where it contradicts itself.
     fn operation(&self) -> Option<Operation> {
         let (rename, copy) = ((&self.rename_from, &self.rename_to), (&self.copy_from, &self.copy_to));
         let modes = self.old_mode.is_some() || self.new_mode.is_some();

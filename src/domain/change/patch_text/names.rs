@@ -2,7 +2,7 @@
 //! twice in a `diff --git` line. The rules are those of `git apply`, because it is git that applies the patch
 //! in the end.
 
-/// How many leading components of a name are not part of the path (`-p` of `git apply`).
+/// Number of leading components of a name that are not part of the path (`-p` of `git apply`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strip {
     None,
@@ -21,7 +21,7 @@ impl Strip {
     }
 }
 
-/// Whether the rest of a `---` or `+++` line says that there is no file.
+/// True where the rest of a `---` or `+++` line says that there is no file.
 pub fn is_dev_null(rest: &[u8]) -> bool {
     rest.strip_prefix(b"/dev/null").is_some_and(|end| end.first().is_none_or(u8::is_ascii_whitespace))
 }
@@ -105,7 +105,7 @@ pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// What stands after a backslash: the byte it means and the length of its spelling.
+/// An escape after a backslash: the byte it means and the length of its spelling.
 fn escape(rest: &[u8]) -> Option<(u8, usize)> {
     let simple = match rest.first()? {
         b'a' => 7,

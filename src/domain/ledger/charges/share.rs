@@ -12,7 +12,7 @@ pub struct Member {
     pub parent: Option<String>,
     /// Its limits, with what was added.
     pub limits: Limits,
-    /// What its own actions took.
+    /// The use of its own actions.
     pub charges: Charges,
     /// Bytes of its last candidate; none once it was cancelled.
     pub artifact_bytes: u64,
@@ -43,7 +43,7 @@ pub struct Standing {
     own_artifact_bytes: u64,
 }
 
-/// What a task's family has used and reserved, as one value. The order of `members` does not matter.
+/// The use of a task's family and what it has reserved. The order of `members` does not matter.
 pub fn standing(members: &[Member], id: &str) -> Standing {
     let chain = chain(members, id);
     let own = chain.first().map_or(0, |member| member.artifact_bytes);
@@ -95,7 +95,7 @@ pub(super) fn is_at_or_beneath(members: &[Member], member: &Member, above: &str)
 }
 
 impl Account {
-    /// What has been used of a key; `None` where nothing measures it.
+    /// The use of a key; `None` where nothing measures it.
     pub fn used(&self, key: Key) -> Option<u64> {
         match key {
             // A second that was begun counts: whoever ran something has used something.
@@ -120,7 +120,7 @@ impl Account {
         }
     }
 
-    /// What nobody has used or reserved.
+    /// The rest that nobody has used or reserved.
     fn free(&self) -> Cost {
         self.allowed().minus(self.ended.plus(self.reserved))
     }
@@ -206,7 +206,7 @@ impl Spent {
 }
 
 impl Standing {
-    /// What is used up, of the task itself or of one above it.
+    /// The budget that is used up, of the task itself or of one above it.
     pub fn spent(&self) -> Option<Spent> {
         self.first_lacking(Account::spent)
     }
@@ -220,7 +220,7 @@ impl Standing {
         })
     }
 
-    /// What keeps one more call from being charged: that the task itself, or one above it, has none left.
+    /// The budget that keeps one more call from being charged: the task, or one above it, has none left.
     pub fn without_call(&self) -> Option<Spent> {
         self.first_lacking(|account| if account.calls_left() == 0 { account.used_up() } else { Vec::new() })
     }
@@ -291,12 +291,12 @@ impl Standing {
         self.left().at_most(slice)
     }
 
-    /// What a slice without limits is, for whoever may go beyond them.
+    /// The slice without limits, for a caller that may go beyond them.
     pub fn slice_without_limits() -> Cost {
         LARGEST_SLICE
     }
 
-    /// What nobody of the family has used or reserved.
+    /// The rest that nobody of the family has used or reserved.
     pub fn left(&self) -> Cost {
         let most = Cost { milliseconds: u64::MAX, output_bytes: u64::MAX };
         self.accounts.iter().fold(most, |least, account| least.at_most(account.free()))

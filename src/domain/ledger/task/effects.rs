@@ -20,7 +20,7 @@ impl TaskView {
             .filter_map(|u| u.publishing.as_deref().map(|publishing| (u.action.as_str(), publishing)))
     }
 
-    /// What may still happen outside, or may have happened, as sentences with their actions.
+    /// Effects outside that may still happen, or may have happened, as sentences with their actions.
     pub fn outside_effects(&self) -> Vec<(String, &str)> {
         let open = self.open_effects().map(|(action, publishing)| (publishing.effect(), action));
         let late = self.late.iter().map(|(action, publishing)| (publishing.late_effect(), action.as_str()));

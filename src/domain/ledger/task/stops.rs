@@ -38,12 +38,12 @@ impl TaskView {
         self.standing.as_ref().and_then(Standing::repeated)
     }
 
-    /// What of its budget, or of one above it, is used up.
+    /// The part of its budget, or of one above it, that is used up.
     pub fn spent(&self) -> Option<Spent> {
         self.standing.as_ref().and_then(Standing::spent)
     }
 
-    /// What of it is used up that a run uses.
+    /// The same, for the keys that a run uses.
     pub fn spent_for_runs(&self) -> Option<Spent> {
         self.standing.as_ref().and_then(Standing::spent_for_runs)
     }

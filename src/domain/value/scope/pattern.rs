@@ -8,12 +8,12 @@ use crate::domain::value::repo_path::is_dot_git;
 
 /// Longest pattern in bytes; no path is longer on Linux.
 const LONGEST: usize = 4096;
-/// How deep braces may nest.
+/// Depth to which braces may nest.
 const DEEPEST: usize = 8;
-/// How many alternatives the braces of one pattern may stand for.
+/// Number of alternatives that the braces of one pattern may stand for.
 const MOST_ALTERNATIVES: usize = 1024;
 
-/// Why a pattern is refused, and what to write instead.
+/// The reason why a pattern is refused, and what to write instead.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) why: String,
