@@ -80,6 +80,8 @@
 mod cli;
 mod domain;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod git;
 mod mcp;
 mod ops;

@@ -11,7 +11,11 @@ pub struct Config(Vec<(String, Option<String>)>);
 impl Config {
     /// Reads everything that counts for `git`'s repository.
     pub fn read(git: Git) -> Result<Self> {
-        let listing = git.args(["config", "--list", "-z", "--includes"]).ok()?;
+        Ok(Self::listed(&git.args(["config", "--list", "-z", "--includes"]).ok()?))
+    }
+
+    /// Of git's own listing, entries ended by NUL.
+    fn listed(listing: &[u8]) -> Self {
         let entry = |entry: &[u8]| {
             let text = String::from_utf8_lossy(entry);
             match text.split_once('\n') {
@@ -19,7 +23,7 @@ impl Config {
                 None => (text.into_owned(), None),
             }
         };
-        Ok(Self(listing.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry).collect()))
+        Self(listing.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry).collect())
     }
 
     /// The value of a key; a key without a value gives the empty text.
@@ -83,5 +87,18 @@ mod tests {
         assert_eq!(config.get("FILTER.Big.Clean"), Some("cat"));
         assert_eq!(config.get("filter.big.clean"), None);
         assert_eq!(config.beneath("filter.").collect::<Vec<_>>(), [("filter.Big.clean", "cat")]);
+    }
+
+    #[test]
+    fn fuzz_a_listing_of_the_configuration() {
+        const LISTING: &[u8] =
+            b"core.filemode\ntrue\0core.symlinks\0filter.Big.Lfs.clean\ngit-lfs clean -- %f\0x\n\n\0";
+        crate::fuzz::holds(&[LISTING], &[b"\0", b"\n", b".", b"core.bare\n0x1"], |bytes| {
+            let config = Config::listed(bytes);
+            for (key, value) in config.beneath("") {
+                let _ = config.bool(key);
+                assert!(config.get(key).is_none_or(|last| last.len() <= bytes.len() * 3), "{key} = {value}");
+            }
+        });
     }
 }

@@ -260,4 +260,34 @@ mod tests {
             assert_eq!(seen(odd), None, "{odd}");
         }
     }
+
+    /// However the bytes come, they make the same messages, and nothing of them is lost.
+    #[test]
+    fn fuzz_messages_of_a_client() {
+        const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"id":"a\"b"}}}
+{"method":"x","id":"s"}
+"#;
+        let words: &[&[u8]] = &[b"\"id\":", b"\"", b"\\", b"\\u00", b"{", b"}", b"[", b"\n", b"1.5", b"null"];
+        crate::fuzz::holds(&[CALL], words, |bytes| {
+            let _ = id_of(bytes);
+            // Where an id may be looked for depends on the pieces only below the limit that is in force.
+            let shape = |line: &Line| matches!(line, Line::Whole(_));
+            for limit in [10, 1000, LONGEST] {
+                let (pieces, whole) = (split(limit, bytes, 7), split(limit, bytes, bytes.len().max(1)));
+                assert!(pieces.iter().map(shape).eq(whole.iter().map(shape)));
+            }
+            assert_eq!(split(LONGEST, bytes, 7), split(LONGEST, bytes, bytes.len().max(1)));
+            let whole: Vec<u8> = split(LONGEST, bytes, 100)
+                .into_iter()
+                .flat_map(|line| match line {
+                    Line::Whole(line) => [line, b"\n".to_vec()].concat(),
+                    Line::TooLong(_) => panic!("no line is that long"),
+                })
+                .collect();
+            assert_eq!(
+                whole.strip_suffix(b"\n").unwrap_or_default(),
+                bytes.strip_suffix(b"\n").unwrap_or(bytes)
+            );
+        });
+    }
 }

@@ -369,4 +369,28 @@ mod tests {
         assert_eq!(expand("--junit={out}/a.xml", Path::new("/o")), "--junit=/o/a.xml");
         assert_eq!(expand("plain", Path::new("/o")), "plain");
     }
+
+    #[test]
+    fn fuzz_the_answer_of_a_verifier() {
+        const ANSWER: &[u8] = br#"{"protocol": 1, "nonce": "n1", "results": [{"requirement": "unit", "status": "passed", "checks": {"ran": 3, "passed": 2, "failed": 1, "skipped": 1, "flaky": 1}, "message": "m"}], "findings": [{"path": "a", "line": 3, "column": 1, "level": "error", "rule": "r", "message": "x"}]}"#;
+        let words: &[&[u8]] = &[
+            b"{",
+            b"}",
+            b"[",
+            b",",
+            b"\"",
+            b"null",
+            b"18446744073709551615",
+            b"-1",
+            b"\"failed\"",
+            b"\"not_run\"",
+            b"\\u001b",
+        ];
+        crate::fuzz::holds(&[ANSWER], words, |bytes| {
+            let Ok(answer) = read(&String::from_utf8_lossy(bytes)) else { return };
+            let claimed = answer.claimed().unwrap_or_default();
+            assert_eq!(claimed.ran, claimed.passed + claimed.failed);
+            assert!(answer.findings.len() <= MOST_FINDINGS);
+        });
+    }
 }

@@ -189,4 +189,20 @@ mod tests {
         assert_ne!(fold(b"a"), fold(b"b"));
         assert_eq!(fold(b"\xffA"), b"\xffa");
     }
+
+    #[test]
+    fn fuzz_a_listing_of_the_index() {
+        const LISTING: &[u8] = b"100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\ta\0  ctime: 1:2\n  mtime: 3:4\n  dev: 5\tino: 6\n  uid: 0\tgid: 0\n  size: 0\tflags: 20000000\n160000 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 2\td/b\0  size: 0\tflags: 0\n";
+        crate::fuzz::holds(
+            &[LISTING],
+            &[b"\0", b"\t", b" ", b"flags: ", b"flags: 1ffffffffffffffff\n"],
+            |bytes| {
+                let found: Vec<_> = records(bytes).collect();
+                assert!(found.len() <= bytes.len());
+                for record in found.into_iter().flatten() {
+                    let _ = (record.state(), RepoPath::new(record.path), fold(record.path));
+                }
+            },
+        );
+    }
 }
