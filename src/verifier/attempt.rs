@@ -4,6 +4,7 @@
 //! it wrote is read beneath descriptors and without following links, since a candidate decides what lies
 //! there.
 
+use super::foreign::{RunPlace, find_foreign_code};
 use super::formats::{Counted, MOST_BYTES, junit, libtest};
 use super::load::Verifier;
 use super::manifest::{Format, OUT, Output, Pass, Setup};
@@ -141,6 +142,9 @@ impl<'a> Runner<'a> {
         }
         (self.host.progress)(&format!("setting up {}", self.verifier.manifest.id), 0, 0);
         self.slot.set_setup(None);
+        if let Some(refused) = self.refuse_foreign_code(&setup.command)? {
+            return Ok(Some(refused));
+        }
         let out = self.out_directory()?;
         let finished = self.launch(&setup.command, out.path(), Vec::new())?;
         let said = self.conclude(&finished, &Ok(None), None, None)?;
@@ -153,6 +157,17 @@ impl<'a> Runner<'a> {
         let attempts = vec![self.logged(&finished, &said, None)?];
         let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
         Ok(Some(Made { rows, attempts, ..Made::default() }))
+    }
+
+    /// The outcome of a run that would load the user's files in place of the slot's; it is not made.
+    pub(super) fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<Made>> {
+        let slot = self.slot.tree();
+        let place = RunPlace { slot: &slot, shown: &self.shown, home: &self.home };
+        let found = find_foreign_code(self.subject, self.verifier, self.host, place, argv)?;
+        let Some(reason) = found else { return Ok(None) };
+        let said: Said = (Verdict::Error, Some(self.bounded(&reason, LONGEST_TEXT)));
+        let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
+        Ok(Some(Made { rows, ..Made::default() }))
     }
 
     fn setup_digest(&self, setup: &Setup) -> Sha256 {

@@ -12,6 +12,7 @@
 mod attempt;
 pub mod builtin;
 mod cache;
+mod foreign;
 pub mod formats;
 pub mod load;
 pub mod logs;

@@ -87,7 +87,10 @@ fn command(
     let mut runner = attempt::Runner::prepare(subject, verifier, host, rows, on, ticket)?;
     let mut made = match runner.set_up()? {
         Some(failed) => failed,
-        None => tried(verifier.manifest.attempts, || runner.attempt())?,
+        None => match runner.refuse_foreign_code(&verifier.manifest.command)? {
+            Some(refused) => refused,
+            None => tried(verifier.manifest.attempts, || runner.attempt())?,
+        },
     };
     made.warm = runner.warm();
     runner.finish()?;
