@@ -161,13 +161,17 @@ impl<'a> Runner<'a> {
 
     /// The outcome of a run that would load the user's files in place of the slot's; it is not made.
     pub(super) fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<Made>> {
+        let Some(reason) = self.foreign_code(argv)? else { return Ok(None) };
+        let said: Said = (Verdict::Error, Some(reason));
+        let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
+        Ok(Some(Made { rows, ..Made::default() }))
+    }
+
+    fn foreign_code(&self, argv: &[String]) -> Result<Option<String>> {
         let slot = self.slot.tree();
         let place = RunPlace { slot: &slot, shown: &self.shown, home: &self.home };
         let found = find_foreign_code(self.subject, self.verifier, self.host, place, argv)?;
-        let Some(reason) = found else { return Ok(None) };
-        let said: Said = (Verdict::Error, Some(self.bounded(&reason, LONGEST_TEXT)));
-        let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
-        Ok(Some(Made { rows, ..Made::default() }))
+        Ok(found.map(|reason| self.bounded(&reason, LONGEST_TEXT)))
     }
 
     fn setup_digest(&self, setup: &Setup) -> Sha256 {
@@ -200,6 +204,8 @@ impl<'a> Runner<'a> {
             true => Some(self.read_answer(&call)?),
             false => None,
         };
+        // What the run itself installed was not there before it.
+        let foreign = self.foreign_code(&manifest.command)?;
         let mut made = Made { outputs, ..Made::default() };
         made.findings = self.findings(&counted, answer.as_ref());
         for row in self.rows {
@@ -211,7 +217,10 @@ impl<'a> Runner<'a> {
             };
             let (verdict, reason) = self.conclude(&finished, &own, answered.as_ref(), manifest.min_checks)?;
             let checks = checks_of(&own);
-            let said = (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT)));
+            let said = match &foreign {
+                Some(reason) => (Verdict::Error, Some(reason.clone())),
+                None => (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT))),
+            };
             let flaky = checks.is_some_and(|checks| checks.flaky > 0);
             made.rows.insert(id.clone(), Judged { said, checks, flaky });
         }

@@ -18,9 +18,8 @@ mod links;
 mod node;
 mod planned;
 mod python;
+mod shadow;
 mod site;
-#[cfg(test)]
-mod tests;
 mod trees;
 
 use super::load::Verifier;
@@ -30,7 +29,7 @@ use crate::git::tree::TreeFile;
 use crate::process::PrivateHome;
 use planned::{Lead, PlannedRun};
 use std::path::Path;
-use trees::{OtherTrees, Surroundings};
+use trees::{OtherTrees, RunSurroundings};
 
 /// How the reason of such a run begins.
 const REASON: &str = "it would judge the live tree";
@@ -51,7 +50,8 @@ pub(super) fn find_foreign_code(
     place: RunPlace<'_>,
     argv: &[String],
 ) -> Result<Option<String>> {
-    let surroundings = Surroundings {
+    let slot = place.slot.canonicalize().unwrap_or_else(|_| place.slot.to_path_buf());
+    let surroundings = RunSurroundings {
         slots: host.slots,
         own_slot: place.slot.parent().unwrap_or(place.slot),
         home: host.home,
@@ -59,13 +59,8 @@ pub(super) fn find_foreign_code(
     };
     let trees = OtherTrees::around(subject.repository, &surroundings);
     let env = tools::environment(host, verifier, place.home);
-    let run = PlannedRun {
-        argv,
-        env: &env,
-        slot: place.slot,
-        shown: place.shown,
-        scratch: &verifier.manifest.scratch,
-    };
+    let run =
+        PlannedRun { argv, env: &env, slot: &slot, shown: place.shown, scratch: &verifier.manifest.scratch };
     let asker = python::Asker { host, tmp: place.home.tmp(), read: &verifier.manifest.read };
     let readers: [fn(&PlannedRun<'_>) -> Vec<Lead>; 7] = [
         environment::leads_of_variables,

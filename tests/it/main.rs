@@ -32,6 +32,7 @@ mod gate;
 mod history;
 mod hooks;
 mod inquiry;
+mod live_code;
 mod mcp;
 mod open;
 mod patches;

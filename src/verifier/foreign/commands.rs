@@ -239,7 +239,7 @@ mod tests {
     fn wrappers_come_off_with_their_options() {
         for (line, wrappers, program, in_project) in [
             ("python3 -m pytest", 0, "python3", false),
-            ("env -u X A=1 B=2 timeout -k 5 60 nice -n 3 python3 t.py", 11, "python3", false),
+            ("env -u X A=1 B=2 timeout -k 5 60 nice -n 3 python3 t.py", 12, "python3", false),
             ("uv run --frozen --extra dev pytest -q", 5, "pytest", true),
             ("timeout 9 poetry -C sub run -- pytest", 7, "pytest", true),
             ("uv sync", 0, "uv", false),

@@ -1,5 +1,5 @@
 //! The variables of a run and its arguments: absolute paths in them, and relative ones that climb out of the
-//! slot. `PATH`, `PYTHONPATH`, `NODE_PATH`, `GOPATH`, `CMAKE_PREFIX_PATH` and `LD_LIBRARY_PATH` are nothing
+//! slot. `PATH`, `PYTHONPATH`, `NODE_PATH`, `GOPATH`, `CMAKE_PREFIX_PATH` and `LIBRARY_PATH` are nothing
 //! special here: any variable that the run gets can lead it somewhere.
 
 use super::planned::{Lead, PlannedRun, absolute_paths, entries, joined};

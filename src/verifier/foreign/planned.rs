@@ -60,12 +60,23 @@ impl PlannedRun<'_> {
 }
 
 /// How a run would use what a lead points to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum LeadUse {
     /// It reads or executes files there.
     Loads,
     /// It builds there, or takes what was built there.
     Builds,
+    /// Its Python finds modules there that none of these folders has.
+    Imports { after: Vec<PathBuf>, modules: ModulePlace },
+}
+
+/// Which modules a place on the way of an import has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModulePlace {
+    /// Those in the folder.
+    Within,
+    /// The place itself is one.
+    Itself,
 }
 
 /// Something that points out of the slot.
@@ -74,18 +85,18 @@ pub(super) struct Lead {
     /// The pointing thing, in words that go before "leads to".
     pub(super) from: String,
     pub(super) to: PathBuf,
-    pub(super) used: Use,
+    pub(super) used: LeadUse,
     /// How a person makes it lead elsewhere.
     pub(super) cure: &'static str,
 }
 
 impl Lead {
     pub(super) fn new(from: impl Into<String>, to: impl Into<PathBuf>, cure: &'static str) -> Self {
-        Self { from: from.into(), to: to.into(), used: Use::Loads, cure }
+        Self { from: from.into(), to: to.into(), used: LeadUse::Loads, cure }
     }
 
     pub(super) fn builds(self) -> Self {
-        Self { used: Use::Builds, ..self }
+        Self { used: LeadUse::Builds, ..self }
     }
 }
 
@@ -118,6 +129,16 @@ pub(super) fn joined(folder: &Path, path: &Path) -> PathBuf {
     all
 }
 
+/// A path that exists, as it is or as a Python module without its ending.
+pub(super) fn module_or_file(path: &Path) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path.to_path_buf());
+    }
+    let mut module = path.as_os_str().to_owned();
+    module.push(".py");
+    Some(PathBuf::from(module)).filter(|module| module.is_file())
+}
+
 /// The existing paths that a text names absolutely, wherever in it they stand: `-I/x`, `a=/x:/y`, `"/x y"`.
 pub(super) fn absolute_paths(text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -131,9 +152,9 @@ pub(super) fn absolute_paths(text: &str) -> Vec<PathBuf> {
         let soft = rest[..hard].match_indices([' ', '\t', ',', ';', ')', '&', '|', '\\']).map(|(end, _)| end);
         let mut ends: Vec<usize> = soft.take(8).chain([hard]).collect();
         ends.reverse();
-        let longest = ends.into_iter().find(|end| *end > 1 && Path::new(&rest[..*end]).exists());
-        if let Some(end) = longest {
-            found.push(PathBuf::from(&rest[..end]));
+        let there = |end: usize| Some((end, module_or_file(Path::new(&rest[..end])).filter(|_| end > 1)?));
+        if let Some((end, path)) = ends.into_iter().find_map(there) {
+            found.push(path);
             done = at + end;
         }
     }

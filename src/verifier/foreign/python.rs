@@ -3,8 +3,8 @@
 //! An environment inside the slot is only read: a candidate may have had a hand in it.
 
 use super::commands::{Invocation, base_name, interpreter_of, programs};
-use super::kept::{Answer, KeptAnswers, stamp_of};
-use super::planned::{Lead, PlannedRun, entries, text_of};
+use super::kept::{ImportAnswer, KeptAnswers, stamp_of};
+use super::planned::{Lead, LeadUse, ModulePlace, PlannedRun, entries, joined, module_or_file, text_of};
 use super::site::{Pointer, deciding_files, pointers, site_folders};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
@@ -29,9 +29,9 @@ const OF_PYTHON: &[&str] =
 /// Runners that make environments of their own, below these folders.
 const OWN_ENVIRONMENTS: &[(&str, &str)] = &[("tox", ".tox"), ("nox", ".nox")];
 
-const CURE: &str = "install it there without `-e` (`pip install .`), or let the verifier's `setup` make an \
-                    environment in the slot's scratch, or begin the command with \
-                    `env PYTHONPATH=src` and an interpreter that has it not installed";
+const CURE: &str = "let the slot's own copy come first (begin the command with `env PYTHONPATH=src`, or for pytest \
+                    set `pythonpath = [\"src\"]`), install it there without `-e` (`pip install .`), or let \
+                    the verifier's `setup` make an environment in the slot's scratch";
 
 /// What an interpreter says of itself: its search path, what its finders hold, what it loaded to start.
 const QUESTION: &str = r"
@@ -47,23 +47,26 @@ def paths(value, depth, found):
     elif hasattr(value, '__fspath__'): paths(str(value), depth + 1, found)
     elif hasattr(value, '__dict__') and not callable(value) and type(value).__name__ != 'module':
         paths(dict(vars(value)), depth + 1, found)
-finders = []
+first, last = [], []
+found = first
 for finder in list(sys.meta_path):
     name = getattr(finder, '__module__', None) or ''
+    if getattr(finder, '__name__', None) == 'PathFinder': found = last
     if name.startswith('_frozen_importlib') or name == '': continue
-    try: paths(dict(vars(finder)), 0, finders)
+    try: paths(dict(vars(finder)), 0, found)
     except Exception: pass
     module = sys.modules.get(name)
-    for attribute in ('MAPPING', 'NAMESPACES'): paths(getattr(module, attribute, None), 0, finders)
+    for attribute in ('MAPPING', 'NAMESPACES'): paths(getattr(module, attribute, None), 0, found)
 loaded = [m.__file__ for m in list(sys.modules.values()) if isinstance(getattr(m, '__file__', None), str)]
 import json
-print('\n' + 'git-tender-asks:' + json.dumps({'path': [p for p in sys.path if isinstance(p, str)], 'finders': finders, 'loaded': loaded}))
+print('\n' + 'git-tender-asks:' + json.dumps({'path': [p for p in sys.path if isinstance(p, str)], 'first': first, 'last': last, 'loaded': loaded}))
 ";
 
 #[derive(Deserialize)]
-struct Said {
+struct SaidPaths {
     path: Vec<PathBuf>,
-    finders: Vec<PathBuf>,
+    first: Vec<PathBuf>,
+    last: Vec<PathBuf>,
     loaded: Vec<PathBuf>,
 }
 
@@ -82,6 +85,8 @@ struct Interpreter {
     /// Wrappers, program, flags.
     argv: Vec<String>,
     file: PathBuf,
+    /// Folders of the slot that the command puts before the search path.
+    before: Vec<PathBuf>,
 }
 
 pub(super) fn leads_of_interpreters(run: &PlannedRun<'_>, asker: &Asker<'_>) -> Result<Vec<Lead>> {
@@ -91,21 +96,27 @@ pub(super) fn leads_of_interpreters(run: &PlannedRun<'_>, asker: &Asker<'_>) -> 
     for invocation in &programs {
         let own = OWN_ENVIRONMENTS.iter().find(|(name, _)| base_name(&invocation.program) == *name);
         if let Some((_, folder)) = own {
-            of_slot.extend(entries(&run.slot.join(folder)));
+            of_slot.extend(
+                entries(&run.slot.join(folder)).into_iter().map(|environment| (environment, Vec::new())),
+            );
             continue;
         }
         for interpreter in interpreters_of(run, invocation) {
             let environment = interpreter.file.parent().and_then(Path::parent).unwrap_or(run.slot);
             if interpreter.file.starts_with(run.slot) {
-                of_slot.insert(environment.to_path_buf());
+                let named = named_folders(run, &invocation.wrappers);
+                of_slot.insert((environment.to_path_buf(), [interpreter.before, named].concat()));
             } else {
                 interpreters.insert(interpreter);
             }
         }
     }
     let mut leads: Vec<Lead> = Vec::new();
-    for site in of_slot.iter().flat_map(|environment| site_folders(environment)) {
-        leads.extend(pointers(&site).into_iter().map(|pointer| lead_of_pointer(&pointer)));
+    for (environment, before) in &of_slot {
+        for site in site_folders(environment) {
+            let after = within(run, before);
+            leads.extend(pointers(&site).iter().map(|pointer| lead_of_pointer(pointer, &after)));
+        }
     }
     for interpreter in &interpreters {
         leads.extend(asker.leads_of(run, interpreter)?);
@@ -113,17 +124,86 @@ pub(super) fn leads_of_interpreters(run: &PlannedRun<'_>, asker: &Asker<'_>) -> 
     Ok(leads)
 }
 
+/// Those folders that lie in the slot.
+fn within(run: &PlannedRun<'_>, folders: &[PathBuf]) -> Vec<PathBuf> {
+    folders.iter().filter(|folder| folder.starts_with(run.slot)).cloned().collect()
+}
+
+/// The folders that `PYTHONPATH` names, also where a wrapper sets it.
+fn named_folders(run: &PlannedRun<'_>, wrappers: &[String]) -> Vec<PathBuf> {
+    let set = wrappers.iter().filter_map(|word| word.strip_prefix("PYTHONPATH=")).next_back();
+    let value = set.or_else(|| run.var("PYTHONPATH").and_then(|value| value.to_str()));
+    let entries = value.unwrap_or_default().split(':').filter(|entry| !entry.is_empty());
+    entries.map(|entry| joined(run.slot, Path::new(entry))).collect()
+}
+
+/// The folders of the slot that this command puts before the search path.
+fn folders_before(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<PathBuf> {
+    let flags = flags(&invocation.arguments);
+    let is_safe = flags.iter().any(|flag| flag == "-I" || flag == "-P")
+        || run.var("PYTHONSAFEPATH").is_some()
+        || invocation.wrappers.iter().any(|word| word.starts_with("PYTHONSAFEPATH="));
+    let mut arguments = invocation.arguments.iter().skip_while(|argument| {
+        argument.starts_with('-') && !ends_with_letter(argument, 'm') && !ends_with_letter(argument, 'c')
+    });
+    let (first, second) = (arguments.next(), arguments.next());
+    let mut folders = Vec::new();
+    let module = first.filter(|first| ends_with_letter(first, 'm')).and(second);
+    if is_python(&invocation.program) && !is_safe {
+        folders.extend(match first {
+            Some(option) if option.starts_with('-') => Some(run.slot.to_path_buf()),
+            Some(script) => joined(run.slot, Path::new(script)).parent().map(Path::to_path_buf),
+            None => None,
+        });
+    }
+    let program = module.map_or(base_name(&invocation.program), |name| name.as_str());
+    if matches!(program, "pytest" | "py.test") {
+        folders.splice(0..0, folders_of_pytest(run));
+    }
+    folders
+}
+
+fn ends_with_letter(option: &str, letter: char) -> bool {
+    option.starts_with('-') && !option.starts_with("--") && option.ends_with(letter)
+}
+
+/// What pytest's own setting `pythonpath` puts first, from the first of its files that is there.
+fn folders_of_pytest(run: &PlannedRun<'_>) -> Vec<PathBuf> {
+    let of_toml = |name: &str| {
+        let table: toml::Table = text_of(&run.slot.join(name))?.parse().ok()?;
+        let value = table.get("tool")?.get("pytest")?.get("ini_options")?.get("pythonpath")?;
+        let one = value.as_str().map(|text| text.split_whitespace().map(str::to_owned).collect());
+        let many = value
+            .as_array()
+            .map(|all| all.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect());
+        one.or(many)
+    };
+    let of_ini = |name: &str| {
+        let text = text_of(&run.slot.join(name))?;
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("pythonpath"))?;
+        let value = line.trim_start().strip_prefix('=')?;
+        Some(value.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let ini = ["pytest.ini", ".pytest.ini"].into_iter().find(|name| run.slot.join(name).is_file());
+    let found = match ini {
+        Some(ini) => of_ini(ini),
+        None => of_toml("pyproject.toml").or_else(|| of_ini("tox.ini")).or_else(|| of_ini("setup.cfg")),
+    };
+    found.unwrap_or_default().iter().map(|folder| joined(run.slot, Path::new(folder))).collect()
+}
+
 /// The interpreters that a program is, or that run it.
 fn interpreters_of(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<Interpreter> {
     if !may_be_python(run, invocation) {
         return Vec::new();
     }
+    let before = folders_before(run, invocation);
     if invocation.in_project {
         let named = ["UV_PROJECT_ENVIRONMENT", "VIRTUAL_ENV"].into_iter().filter_map(|name| run.var(name));
         let folders = named.map(|folder| run.slot.join(folder)).chain([run.slot.join(".venv")]);
         let pythons = folders.map(|folder| folder.join("bin/python"));
         let found: Vec<_> =
-            pythons.filter(|file| file.exists()).map(|file| interpreter(&[], &file, &[])).collect();
+            pythons.filter(|file| file.exists()).map(|file| interpreter(&[], &file, &[], &before)).collect();
         if !found.is_empty() {
             return found;
         }
@@ -131,17 +211,20 @@ fn interpreters_of(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<Interpr
     let wrappers: &[String] = if invocation.in_project { &[] } else { &invocation.wrappers };
     let Some(file) = run.program(&invocation.program) else { return Vec::new() };
     if is_python(&invocation.program) {
-        return vec![interpreter(wrappers, &file, &flags(&invocation.arguments))];
+        return vec![interpreter(wrappers, &file, &flags(&invocation.arguments), &before)];
     }
     match interpreter_of(&file) {
         Some(words) if is_python(&words[0]) => {
             let found = run.program(&words[0]);
-            found.map(|python| interpreter(wrappers, &python, &flags(&words[1..]))).into_iter().collect()
+            found
+                .map(|python| interpreter(wrappers, &python, &flags(&words[1..]), &before))
+                .into_iter()
+                .collect()
         }
         _ if OF_PYTHON.contains(&base_name(&invocation.program)) => {
             let beside = ["python3", "python"].map(|name| file.with_file_name(name));
             let found = beside.into_iter().find(|file| file.exists()).or_else(|| run.program("python3"));
-            found.map(|python| interpreter(wrappers, &python, &[])).into_iter().collect()
+            found.map(|python| interpreter(wrappers, &python, &[], &before)).into_iter().collect()
         }
         _ => Vec::new(),
     }
@@ -154,9 +237,13 @@ fn may_be_python(run: &PlannedRun<'_>, invocation: &Invocation) -> bool {
     is_command || is_python(name) || OF_PYTHON.contains(&name)
 }
 
-fn interpreter(wrappers: &[String], file: &Path, flags: &[String]) -> Interpreter {
+fn interpreter(wrappers: &[String], file: &Path, flags: &[String], before: &[PathBuf]) -> Interpreter {
     let program = file.to_string_lossy().into_owned();
-    Interpreter { argv: [wrappers, &[program], flags].concat(), file: file.to_path_buf() }
+    Interpreter {
+        argv: [wrappers, &[program], flags].concat(),
+        file: file.to_path_buf(),
+        before: before.to_vec(),
+    }
 }
 
 fn is_python(program: &str) -> bool {
@@ -189,8 +276,18 @@ fn flags(arguments: &[String]) -> Vec<String> {
     found
 }
 
-fn lead_of_pointer(pointer: &Pointer) -> Lead {
-    Lead::new(pointer.file.display().to_string(), &pointer.to, CURE)
+/// What something installed by reference leads to, where the folders before it have it not.
+fn lead_of_pointer(pointer: &Pointer, after: &[PathBuf]) -> Lead {
+    let is_folder = pointer.file.extension().is_some_and(|ending| ending == "pth");
+    let modules = if is_folder { ModulePlace::Within } else { ModulePlace::Itself };
+    let lead = Lead::new(pointer.file.display().to_string(), &pointer.to, CURE);
+    let is_note =
+        pointer.file.extension().is_some_and(|ending| ending == "dist-info" || ending == "egg-link");
+    if is_note { lead } else { imports(lead, after, modules) }
+}
+
+fn imports(lead: Lead, after: &[PathBuf], modules: ModulePlace) -> Lead {
+    Lead { used: LeadUse::Imports { after: after.to_vec(), modules }, ..lead }
 }
 
 impl Asker<'_> {
@@ -211,15 +308,12 @@ impl Asker<'_> {
             Some(answer) => answer,
             None => {
                 let Some(said) = self.ask(run, interpreter, &versions)? else { return Ok(Vec::new()) };
-                let answer = answer_of(run, &said);
+                let answer = answer_of(said);
                 kept.put(question, answer.clone());
                 answer
             }
         };
-        let name = interpreter.file.display();
-        let from =
-            |via: &String| if via.is_empty() { format!("the search path of {name}") } else { via.clone() };
-        Ok(answer.places.iter().map(|(via, to)| Lead::new(from(via), to, CURE)).collect())
+        Ok(leads_of_answer(run, interpreter, &answer))
     }
 
     /// Asks an interpreter; nothing where it does not answer, since then the run will not get far either.
@@ -228,7 +322,7 @@ impl Asker<'_> {
         run: &PlannedRun<'_>,
         interpreter: &Interpreter,
         versions: &[Option<String>],
-    ) -> Result<Option<Said>> {
+    ) -> Result<Option<SaidPaths>> {
         let failed = |e: std::io::Error| Failure::io("make a directory in", self.tmp, &e);
         let folder = tempfile::Builder::new().prefix("ask-").tempdir_in(self.tmp).map_err(failed)?;
         for (name, text) in VERSIONS.iter().zip(versions) {
@@ -254,36 +348,82 @@ impl Asker<'_> {
             return Err(failure);
         }
         let text = String::from_utf8_lossy(&finished.stdout.bytes);
-        let said = text.lines().find_map(|line| serde_json::from_str::<Said>(line.strip_prefix(MARK)?).ok());
+        let said =
+            text.lines().find_map(|line| serde_json::from_str::<SaidPaths>(line.strip_prefix(MARK)?).ok());
         Ok(said.map(|said| without_folder(said, folder.path())))
     }
 }
 
-/// Relative entries of the search path stand for the run's own folder, which here was the empty one.
-fn without_folder(mut said: Said, folder: &Path) -> Said {
-    said.path.retain(|path| path.is_absolute() && !path.starts_with(folder));
+/// A place below the empty folder stands for one below the folder that the run is in.
+fn without_folder(mut said: SaidPaths, folder: &Path) -> SaidPaths {
+    for path in &mut said.path {
+        if let Ok(below) = path.strip_prefix(folder) {
+            *path = below.to_path_buf();
+        }
+    }
     said
 }
 
-/// The places that an answer names, as they are really called, and what would have to change for another.
-fn answer_of(run: &PlannedRun<'_>, said: &Said) -> Answer {
-    let mut answer = Answer::default();
-    let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| !path.starts_with(run.slot));
-    let search: BTreeSet<PathBuf> = said.path.iter().filter_map(real).collect();
+/// An answer with its places as they are really called, and what would have to change for another.
+fn answer_of(said: SaidPaths) -> ImportAnswer {
+    let real = |path: PathBuf| {
+        if path.is_relative() { Some(path) } else { module_or_file(&path)?.canonicalize().ok() }
+    };
+    let all = |paths: Vec<PathBuf>| paths.into_iter().filter_map(real).collect::<Vec<_>>();
+    let path = all(said.path);
+    let mut answer = ImportAnswer { first: all(said.first), last: all(said.last), ..ImportAnswer::default() };
     let is_site = |path: &&PathBuf| path.ends_with("site-packages") || path.ends_with("dist-packages");
-    for site in search.iter().filter(is_site) {
-        let found = pointers(site);
-        answer.places.extend(found.into_iter().map(|p| (p.file.display().to_string(), p.to)));
+    for site in path.iter().filter(is_site) {
+        answer.pointers.extend(pointers(site).into_iter().filter_map(resolved));
         answer.stamped.extend(deciding_files(site));
     }
-    let bare = |path: PathBuf| (String::new(), path);
-    answer.places.extend(search.iter().cloned().map(bare));
-    answer.places.extend(said.finders.iter().filter_map(real).map(bare));
-    let loaded: BTreeSet<PathBuf> = said.loaded.iter().filter_map(real).collect();
-    answer.stamped.extend(loaded.iter().filter(|path| path.ends_with("sitecustomize.py")).cloned());
-    answer.places.extend(loaded.into_iter().map(bare));
-    answer.stamped.extend(search);
+    answer.loaded = all(said.loaded);
+    answer.stamped.extend(answer.loaded.iter().filter(|path| path.ends_with("sitecustomize.py")).cloned());
+    answer.stamped.extend(path.iter().filter(|path| path.is_absolute()).cloned());
+    answer.path = path;
     answer
+}
+
+/// A pointer to the place as it is really called; a link is its own place.
+fn resolved(pointer: Pointer) -> Option<Pointer> {
+    let to = if pointer.file == pointer.to { Some(pointer.to) } else { pointer.to.canonicalize().ok() };
+    to.map(|to| Pointer { to, file: pointer.file })
+}
+
+/// Everything that an interpreter would import from, each after the folders of the slot that come before it.
+fn leads_of_answer(run: &PlannedRun<'_>, interpreter: &Interpreter, answer: &ImportAnswer) -> Vec<Lead> {
+    let name = format!("the search path of {}", interpreter.file.display());
+    let is_folder = |pointer: &&Pointer| pointer.file.extension().is_some_and(|ending| ending == "pth");
+    let named = |place: &Path| {
+        let mut folders = answer.pointers.iter().filter(is_folder);
+        let found = folders.find(|pointer| pointer.to == place);
+        found.map_or_else(|| name.clone(), |pointer| pointer.file.display().to_string())
+    };
+    let mut search = interpreter.before.clone();
+    let mut leads = Vec::new();
+    for place in answer.path.iter().map(|place| run.slot.join(place)) {
+        let after = within(run, &search);
+        // A link among the packages is a module of another place.
+        let links = answer.pointers.iter().filter(|p| p.file == p.to && p.file.parent() == Some(&place));
+        leads.extend(links.map(|pointer| lead_of_pointer(pointer, &after)));
+        leads.push(imports(Lead::new(named(&place), &place, CURE), &after, ModulePlace::Within));
+        search.push(place);
+    }
+    let after = within(run, &search);
+    let finder = format!("an import hook of {}", interpreter.file.display());
+    let hooked = |place: &PathBuf| Lead::new(&finder, place, CURE);
+    leads.extend(answer.last.iter().map(|place| imports(hooked(place), &after, ModulePlace::Itself)));
+    leads.extend(answer.first.iter().map(hooked));
+    leads.extend(answer.loaded.iter().map(hooked));
+    // A note of an editable install counts where nothing was seen that carries it out: a hook of a new kind.
+    let notes = answer
+        .pointers
+        .iter()
+        .filter(|p| p.file.extension().is_some_and(|e| e == "dist-info" || e == "egg-link"));
+    let unseen = notes.filter(|note| !leads.iter().any(|lead| lead.to.starts_with(&note.to)));
+    let unseen: Vec<Lead> = unseen.map(|note| lead_of_pointer(note, &after)).collect();
+    leads.extend(unseen);
+    leads
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! `direct_url.json` of editable installs, `.egg-link`, and the finders that an editable install leaves.
 
 use super::planned::{absolute_paths, entries, joined, text_of};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Something installed, and the place that it names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pointer {
     pub(super) file: PathBuf,
     pub(super) to: PathBuf,

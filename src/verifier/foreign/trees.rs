@@ -3,7 +3,8 @@
 //! A file counts that is tracked there, or untracked and not ignored. What is ignored is environment
 //! (`.venv`, `node_modules`), unless it was built from that tree and the verifier's `read` does not name it.
 
-use super::planned::{Lead, Use};
+use super::planned::{Lead, LeadUse, ModulePlace};
+use super::shadow::first_reachable;
 use crate::error::Result;
 use crate::git::{Git, Repository};
 use std::cell::RefCell;
@@ -34,7 +35,7 @@ struct OtherTree {
 }
 
 /// What a run finds around it.
-pub(super) struct Surroundings<'a> {
+pub(super) struct RunSurroundings<'a> {
     /// The folder of all slots, in the folder of the task worktrees.
     pub(super) slots: &'a Path,
     pub(super) own_slot: &'a Path,
@@ -49,12 +50,12 @@ pub(super) struct OtherTrees<'a> {
     repository: &'a Repository,
     trees: Vec<OtherTree>,
     read: Vec<PathBuf>,
-    /// Whether a path of one of them holds code, where git was asked.
-    known: RefCell<HashMap<PathBuf, bool>>,
+    /// What is at or below a path of one of them, where git was asked.
+    known: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
 }
 
 impl<'a> OtherTrees<'a> {
-    pub(super) fn around(repository: &'a Repository, surroundings: &Surroundings<'_>) -> Self {
+    pub(super) fn around(repository: &'a Repository, surroundings: &RunSurroundings<'_>) -> Self {
         let mut all = Self { repository, trees: Vec::new(), read: Vec::new(), known: RefCell::default() };
         let common = repository.common_dir();
         if let Ok(top) = repository.top() {
@@ -91,18 +92,19 @@ impl<'a> OtherTrees<'a> {
     pub(super) fn first_hit(&self, leads: &[Lead]) -> Result<Option<String>> {
         for lead in leads {
             let Ok(real) = lead.to.canonicalize() else { continue };
-            if let Some(whose) = self.whose_code(&real, lead.used)? {
-                return Ok(Some(format!("{} leads to {}{whose}; {}", lead.from, real.display(), lead.cure)));
+            if let Some((place, whose)) = self.code_at(real, &lead.used)? {
+                return Ok(Some(format!("{} leads to {}{whose}; {}", lead.from, place.display(), lead.cure)));
             }
         }
         Ok(None)
     }
 
-    /// Whose code a resolved path holds, in words that follow it; `None` where it may be used.
-    fn whose_code(&self, path: &Path, used: Use) -> Result<Option<String>> {
+    /// The code at a resolved path, and whose it is, in words that follow it; `None` where there is none of
+    /// another tree.
+    fn code_at(&self, path: PathBuf, used: &LeadUse) -> Result<Option<(PathBuf, String)>> {
         let inside = self.trees.iter().filter(|tree| path.starts_with(&tree.folder));
         let Some(tree) = inside.max_by_key(|tree| tree.folder.components().count()) else { return Ok(None) };
-        let below = path.strip_prefix(&tree.folder).unwrap_or(path);
+        let below = path.strip_prefix(&tree.folder).unwrap_or(&path);
         let whose = match tree.holder {
             Holder::Own => return Ok(None),
             Holder::Live => String::new(),
@@ -113,21 +115,36 @@ impl<'a> OtherTrees<'a> {
             Holder::Root => {
                 let names: Vec<String> =
                     below.iter().take(2).map(|name| name.to_string_lossy().into_owned()).collect();
-                match names.as_slice() {
-                    [slots, name] if slots == ".slots" => {
-                        return Ok(Some(format!(" (another slot, {name})")));
+                return Ok(match names.as_slice() {
+                    [slots, name] if slots == ".slots" => Some((path, format!(" (another slot, {name})"))),
+                    [name, ..] if name != ".slots" => {
+                        Some((path, format!(" (the worktree of the task {name})")))
                     }
-                    [name, ..] if name != ".slots" => format!(" (the worktree of the task {name})"),
-                    _ => return Ok(None),
-                }
+                    _ => None,
+                });
             }
         };
-        let own_matter = below.iter().any(|name| name == ".git");
-        if own_matter {
+        if below.iter().any(|name| name == ".git") {
             return Ok(None);
         }
-        let counts = used == Use::Builds || self.holds_code(tree, below)? || self.was_built(tree, path);
-        Ok(counts.then_some(whose))
+        if *used == LeadUse::Builds || self.was_built(tree, &path) {
+            return Ok(Some((path, whose)));
+        }
+        let files = self.code_below(tree, below)?;
+        Ok(match used {
+            _ if files.is_empty() => None,
+            LeadUse::Imports { after, modules } => {
+                let from = match modules {
+                    ModulePlace::Within => path.as_path(),
+                    ModulePlace::Itself => path.parent().unwrap_or(&path),
+                };
+                let own =
+                    |file: &PathBuf| Some(tree.folder.join(file).strip_prefix(from).ok()?.to_path_buf());
+                let modules: Vec<PathBuf> = files.iter().filter_map(own).collect();
+                first_reachable(&modules, after).map(|file| (from.join(file), whose))
+            }
+            _ => Some((path, whose)),
+        })
     }
 
     /// The task that a worktree in our folder is for.
@@ -137,23 +154,22 @@ impl<'a> OtherTrees<'a> {
         below.iter().next().map(|name| name.to_string_lossy().into_owned())
     }
 
-    /// True where something at or below a path of the tree is tracked, or untracked and not ignored.
-    fn holds_code(&self, tree: &OtherTree, below: &Path) -> Result<bool> {
+    /// What at or below a path of the tree is tracked, or untracked and not ignored, by its path in the tree.
+    fn code_below(&self, tree: &OtherTree, below: &Path) -> Result<Vec<PathBuf>> {
         // An ignored folder at the top answers for everything in it, with one question.
         let first: PathBuf = below.iter().take(1).collect();
-        if first != below && !self.is_listed(tree, &first)? {
-            return Ok(false);
+        if first != below && self.listed(tree, &first)?.is_empty() {
+            return Ok(Vec::new());
         }
-        self.is_listed(tree, &inside_which_repository(&tree.folder, below))
+        self.listed(tree, &inside_which_repository(&tree.folder, below))
     }
 
-    fn is_listed(&self, tree: &OtherTree, below: &Path) -> Result<bool> {
+    fn listed(&self, tree: &OtherTree, below: &Path) -> Result<Vec<PathBuf>> {
         let place = tree.folder.join(below);
         if let Some(known) = self.known.borrow().get(&place) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
-        // A worktree that git does not know cannot be asked, and then everything in it counts.
-        let Some(git_dir) = &tree.git_dir else { return Ok(true) };
+        let git_dir = tree.git_dir.as_deref().unwrap_or(self.repository.git_dir());
         let pathspec = if below.as_os_str().is_empty() { Path::new(".") } else { below };
         let git = Git::new(self.repository.environment(), Some(git_dir)).work_tree(&tree.folder);
         let listed = git
@@ -168,8 +184,13 @@ impl<'a> OtherTrees<'a> {
             ])
             .arg(pathspec)
             .ok()?;
-        self.known.borrow_mut().insert(place, !listed.is_empty());
-        Ok(!listed.is_empty())
+        let names = listed.split(|b| *b == 0).filter(|name| !name.is_empty());
+        let files: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
+        // The index also has what is gone from the folder.
+        let files: Vec<PathBuf> =
+            files.into_iter().filter(|file| tree.folder.join(file).symlink_metadata().is_ok()).collect();
+        self.known.borrow_mut().insert(place, files.clone());
+        Ok(files)
     }
 
     /// True for what a tool built within the tree, unless the manifest names it as environment.
