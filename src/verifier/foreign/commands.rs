@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// A program with its arguments, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Invocation {
+pub(super) struct StartedProgram {
     /// The wrappers and their options before it, of which each hands on its environment.
     pub(super) wrappers: Vec<String>,
     pub(super) program: String,
@@ -106,7 +106,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
 ];
 
 /// Every program that the run's command line names, the exact one first.
-pub(super) fn programs(run: &PlannedRun<'_>) -> Vec<Invocation> {
+pub(super) fn programs(run: &PlannedRun<'_>) -> Vec<StartedProgram> {
     let Some(invocation) = unwrapped(run.argv) else { return Vec::new() };
     let text = told(run, &invocation);
     let in_project = invocation.in_project;
@@ -114,7 +114,12 @@ pub(super) fn programs(run: &PlannedRun<'_>) -> Vec<Invocation> {
     for word in words(&text.unwrap_or_default()) {
         if !all.iter().any(|known| known.program == word) {
             let wrappers = all[0].wrappers.clone();
-            all.push(Invocation { wrappers, program: word.to_owned(), arguments: Vec::new(), in_project });
+            all.push(StartedProgram {
+                wrappers,
+                program: word.to_owned(),
+                arguments: Vec::new(),
+                in_project,
+            });
         }
     }
     all
@@ -137,14 +142,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The program that is left when all wrappers are taken off.
-fn unwrapped(argv: &[String]) -> Option<Invocation> {
+fn unwrapped(argv: &[String]) -> Option<StartedProgram> {
     let (mut at, mut in_project) = (0, false);
     while let Some(next) = argv.get(at..).and_then(after_wrapper) {
         in_project |= next.1;
         at += next.0;
     }
     let (program, arguments) = argv.get(at..)?.split_first()?;
-    Some(Invocation {
+    Some(StartedProgram {
         wrappers: argv[..at].to_vec(),
         program: program.clone(),
         arguments: arguments.to_vec(),
@@ -180,7 +185,7 @@ fn after_wrapper(argv: &[String]) -> Option<(usize, bool)> {
 }
 
 /// The text that tells this program what to run further.
-fn told(run: &PlannedRun<'_>, invocation: &Invocation) -> Option<String> {
+fn told(run: &PlannedRun<'_>, invocation: &StartedProgram) -> Option<String> {
     let name = base_name(&invocation.program);
     if SHELLS.contains(&name) {
         let mut arguments = invocation.arguments.iter();

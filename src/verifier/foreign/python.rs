@@ -2,7 +2,7 @@
 //! flags of the run, in an empty folder; what is installed by reference in its folders of packages is read.
 //! An environment inside the slot is only read: a candidate may have had a hand in it.
 
-use super::commands::{Invocation, base_name, interpreter_of, programs};
+use super::commands::{StartedProgram, base_name, interpreter_of, programs};
 use super::kept::{ImportAnswer, KeptAnswers, stamp_of};
 use super::planned::{Lead, LeadUse, ModulePlace, PlannedRun, entries, joined, module_or_file, text_of};
 use super::site::{Pointer, deciding_files, pointers, site_folders};
@@ -138,7 +138,7 @@ fn named_folders(run: &PlannedRun<'_>, wrappers: &[String]) -> Vec<PathBuf> {
 }
 
 /// The folders of the slot that this command puts before the search path.
-fn folders_before(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<PathBuf> {
+fn folders_before(run: &PlannedRun<'_>, invocation: &StartedProgram) -> Vec<PathBuf> {
     let flags = flags(&invocation.arguments);
     let is_safe = flags.iter().any(|flag| flag == "-I" || flag == "-P")
         || run.var("PYTHONSAFEPATH").is_some()
@@ -193,7 +193,7 @@ fn folders_of_pytest(run: &PlannedRun<'_>) -> Vec<PathBuf> {
 }
 
 /// The interpreters that a program is, or that run it.
-fn interpreters_of(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<Interpreter> {
+fn interpreters_of(run: &PlannedRun<'_>, invocation: &StartedProgram) -> Vec<Interpreter> {
     if !may_be_python(run, invocation) {
         return Vec::new();
     }
@@ -231,7 +231,7 @@ fn interpreters_of(run: &PlannedRun<'_>, invocation: &Invocation) -> Vec<Interpr
 }
 
 /// False for what surely is no program of Python's, so that its file need not be opened: words of a script.
-fn may_be_python(run: &PlannedRun<'_>, invocation: &Invocation) -> bool {
+fn may_be_python(run: &PlannedRun<'_>, invocation: &StartedProgram) -> bool {
     let name = base_name(&invocation.program);
     let is_command = run.argv.contains(&invocation.program);
     is_command || is_python(name) || OF_PYTHON.contains(&name)
