@@ -179,7 +179,8 @@ fn a_mailbox_or_a_patch_for_a_tree() {
     home.write("a", b"1\n2\n");
     let base = home.commit("base");
     let (repository, quarantine) = (home.repository(), home.quarantine());
-    let limits = crate::git::limits::Limits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
+    let limits =
+        crate::git::limits::CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
     holds(
         &[MAIL, GIT_PATCH],
         &[b"From ", b"Content-Transfer-Encoding: base64\n", b"=?utf-8?q?x?=", b"@@ -1 +1 @@\n"],

@@ -39,7 +39,7 @@ impl Move<'_> {
     /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing
     /// was touched then.
     pub fn prepare(&self, changes: &[Change]) -> Result<(ClearedPlan, Materials)> {
-        let terms = live::Terms {
+        let terms = live::LiveTerms {
             repository: self.repository,
             quarantine: Some(self.quarantine),
             top: self.worktree,

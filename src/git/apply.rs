@@ -109,7 +109,7 @@ pub fn execute(
         },
         Err((staged, e)) => (staged, Some(e)),
     };
-    let mut run = Run::new(&materials.top, &plan, staged, keeper, delivery.outcome, index.as_ref());
+    let mut run = DeliveryRun::new(&materials.top, &plan, staged, keeper, delivery.outcome, index.as_ref());
     match problem {
         Some(problem) => run.clear_away(problem, journal),
         None => {
@@ -124,19 +124,19 @@ pub fn execute(
 
 /// Why a step did not go through.
 #[derive(Debug)]
-enum Stop {
+enum StepStop {
     Conflict(usize, Reason),
     Failed(Failure),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for StepStop {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
 /// A delivery on its way.
-struct Run<'a> {
+struct DeliveryRun<'a> {
     top: &'a TreeTop,
     plan: &'a DeliveryPlan,
     staged: Staged,
@@ -153,7 +153,7 @@ struct Run<'a> {
     after_a_crash: bool,
 }
 
-impl<'a> Run<'a> {
+impl<'a> DeliveryRun<'a> {
     fn new(
         top: &'a TreeTop,
         plan: &'a DeliveryPlan,
@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
         self.finish(acts, journal)
     }
 
-    fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {
+    fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
         for (at, _) in acts.iter().enumerate().filter(|(_, act)| **act == Act::Commit) {
             self.commit(at)?;
         }
@@ -224,15 +224,15 @@ impl<'a> Run<'a> {
     }
 
     /// Puts everything back as it was; the failure that comes back says why, and what could not be restored.
-    fn take_back(&mut self, stop: Stop, journal: &mut dyn Journal) -> Failure {
+    fn take_back(&mut self, stop: StepStop, journal: &mut dyn Journal) -> Failure {
         // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder
         // to read.
         let announced = journal.record(&Record::TakingBack);
         let restored = self.restore();
         let restored = self.restore_index().and(restored);
         let mut failure = match stop {
-            Stop::Failed(failure) => failure,
-            Stop::Conflict(at, reason) => {
+            StepStop::Failed(failure) => failure,
+            StepStop::Conflict(at, reason) => {
                 let what_became = match &restored {
                     Ok(later) if later.is_empty() => "nothing was written",
                     Ok(_) => "all was taken back but what you edited meanwhile",

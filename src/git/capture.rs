@@ -6,12 +6,12 @@
 //! of it. Bytes of the candidate go only into the quarantine.
 
 use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
-use super::convert::{Attributes, Conversions, Drivers, write_blobs};
+use super::convert::{ConversionAttributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
-use super::limits::{Limits, refusal, violations};
-use super::materialise::{Held, covers};
+use super::limits::{CandidateLimits, refusal, violations};
+use super::materialise::{HeldFiles, covers};
 use super::objects::Quarantine;
-use super::private_index::{Entry, PrivateIndex};
+use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
@@ -29,18 +29,18 @@ const BATCH: usize = 64 << 20;
 
 /// What a capture is taken of.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct CaptureRequest<'a> {
     pub repository: &'a Repository,
     pub quarantine: &'a Quarantine,
     pub worktree: &'a Path,
     /// What the task started from.
     pub base_tree: &'a ObjectId,
     /// What was written into the worktree; a file with the same stamp is not read again.
-    pub held: &'a Held,
+    pub held: &'a HeldFiles,
     /// Files that the last candidate added: they are captured also where git ignores them.
-    pub added: &'a [Entry],
+    pub added: &'a [PrivateIndexEntry],
     pub scratch: &'a Scope,
-    pub limits: Limits<'a>,
+    pub limits: CandidateLimits<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Capture {
 }
 
 /// Captures the worktree; the failure lists everything that is refused.
-pub fn capture(request: &Request) -> Result<Capture> {
+pub fn capture(request: &CaptureRequest) -> Result<Capture> {
     let index = PrivateIndex::of(request.repository, request.quarantine, request.base_tree)?;
     let objects = request.repository.objects(Some(request.quarantine))?;
     let base =
@@ -67,7 +67,7 @@ pub fn capture(request: &Request) -> Result<Capture> {
             self::ignored(&listing, request.worktree)?
         }
     };
-    let mut survey = Survey {
+    let mut survey = CaptureSurvey {
         request,
         base,
         ignored,
@@ -79,7 +79,7 @@ pub fn capture(request: &Request) -> Result<Capture> {
     };
     survey.take()?;
     let removed = survey.removed();
-    let mut entries: Vec<Entry> = removed.iter().map(|path| (path.clone(), None)).collect();
+    let mut entries: Vec<PrivateIndexEntry> = removed.iter().map(|path| (path.clone(), None)).collect();
     let conversions = index.conversions();
     entries.extend(survey.link_entries(&conversions)?);
     let attributes = survey.attribute_tree(&conversions, &removed)?;
@@ -92,8 +92,8 @@ pub fn capture(request: &Request) -> Result<Capture> {
 
 fn finish(
     index: &PrivateIndex,
-    request: &Request,
-    entries: &[Entry],
+    request: &CaptureRequest,
+    entries: &[PrivateIndexEntry],
     mut refused: Vec<Failure>,
 ) -> Result<Capture> {
     index.update(entries)?;
@@ -140,8 +140,8 @@ struct Suspect {
     size: u64,
 }
 
-struct Survey<'a> {
-    request: &'a Request<'a>,
+struct CaptureSurvey<'a> {
+    request: &'a CaptureRequest<'a>,
     base: BTreeMap<RepoPath, (Mode, ObjectId)>,
     ignored: BTreeSet<Vec<u8>>,
     file_mode: bool,
@@ -151,7 +151,7 @@ struct Survey<'a> {
     refused: Vec<Failure>,
 }
 
-impl Survey<'_> {
+impl CaptureSurvey<'_> {
     fn take(&mut self) -> Result<()> {
         let root = Folder::open(self.request.worktree)?;
         walk(&root, &mut |folder, path, stat| self.visit(folder, path, stat))
@@ -246,7 +246,7 @@ impl Survey<'_> {
             .collect()
     }
 
-    fn link_entries(&self, conversions: &Conversions) -> Result<Vec<Entry>> {
+    fn link_entries(&self, conversions: &Conversions) -> Result<Vec<PrivateIndexEntry>> {
         let format = self.request.repository.format();
         let mut changed = Vec::new();
         for (path, target) in &self.links {
@@ -263,7 +263,7 @@ impl Survey<'_> {
     /// `.gitattributes`.
     fn attribute_tree(&self, conversions: &Conversions, removed: &[RepoPath]) -> Result<ObjectId> {
         let ours = |path: &RepoPath| path.file_name() == b".gitattributes";
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<PrivateIndexEntry> =
             removed.iter().filter(|p| ours(p)).map(|path| (path.clone(), None)).collect();
         let mut cursor = FolderCursor::new(self.request.worktree)?;
         for file in self.files.iter().filter(|f| ours(&f.path)) {
@@ -290,7 +290,8 @@ impl Survey<'_> {
         let now = conversions.attributes(attributes, &paths)?;
         let before = conversions.attributes(self.request.base_tree, &paths)?;
         let mut relative: BTreeMap<String, bool> = BTreeMap::new();
-        let selected = |a: &Attributes| a.filter.clone().filter(|name| configured.contains_key(name));
+        let selected =
+            |a: &ConversionAttributes| a.filter.clone().filter(|name| configured.contains_key(name));
         for ((path, now), before) in paths.iter().zip(&now).zip(&before) {
             let Some(name) = selected(now) else { continue };
             let trees = [self.request.base_tree, attributes];
@@ -329,7 +330,11 @@ impl Survey<'_> {
     }
 
     /// Reads the suspects and stores what really changed.
-    fn file_entries(&mut self, conversions: &Conversions, attributes: &ObjectId) -> Result<Vec<Entry>> {
+    fn file_entries(
+        &mut self,
+        conversions: &Conversions,
+        attributes: &ObjectId,
+    ) -> Result<Vec<PrivateIndexEntry>> {
         let drivers = Drivers::SelectedBy(self.request.base_tree);
         let mut cursor = FolderCursor::new(self.request.worktree)?;
         let mut entries = Vec::new();
@@ -388,7 +393,7 @@ impl Survey<'_> {
         drivers: &Drivers,
         batch: &mut Vec<(RepoPath, Vec<u8>)>,
         modes: &mut Vec<Mode>,
-        entries: &mut Vec<Entry>,
+        entries: &mut Vec<PrivateIndexEntry>,
     ) -> Result<u64> {
         if batch.is_empty() {
             return Ok(0);
@@ -457,7 +462,7 @@ mod tests {
         quarantine: Quarantine,
         path: PathBuf,
         base: ObjectId,
-        held: Held,
+        held: HeldFiles,
     }
 
     impl Task {
@@ -480,7 +485,7 @@ mod tests {
         }
 
         fn submit(&self, budget: Option<u64>) -> Result<Capture> {
-            capture(&Request {
+            capture(&CaptureRequest {
                 repository: &self.repository,
                 quarantine: &self.quarantine,
                 worktree: &self.path,
@@ -488,7 +493,7 @@ mod tests {
                 held: &self.held,
                 added: &[],
                 scratch: &Scope::default(),
-                limits: Limits {
+                limits: CandidateLimits {
                     allowed: &|path| !path.as_bytes().starts_with(b"forbidden/"),
                     scope: &["everything else".to_owned()],
                     artifact_bytes: budget,

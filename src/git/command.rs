@@ -77,13 +77,13 @@ impl Environment {
 
 /// A git call that somebody else starts.
 #[derive(Clone)]
-pub struct Call {
+pub struct GitCall {
     /// The program and its arguments.
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
 }
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for GitCall {
     /// Neither arguments nor values: an address may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call").field("arguments", &self.argv.len()).finish_non_exhaustive()
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Call {
 
 /// What a finished git said.
 #[derive(Debug)]
-pub struct Output {
+pub struct GitOutput {
     /// Exit code; `None` where a signal ended it.
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
@@ -100,7 +100,7 @@ pub struct Output {
     shown: String,
 }
 
-impl Output {
+impl GitOutput {
     /// True for exit code 0.
     pub fn success(&self) -> bool {
         self.code == Some(0)
@@ -241,11 +241,11 @@ impl Git {
     }
 
     /// The whole call, for whoever starts it under supervision.
-    pub fn into_call(self) -> Call {
+    pub fn into_call(self) -> GitCall {
         let argv = std::iter::once(self.command.get_program()).chain(self.command.get_args());
         // The caller's environment was cleared first, so that what was set is all there is.
         let env = self.command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
-        Call { argv: argv.map(OsStr::to_owned).collect(), env: env.collect() }
+        GitCall { argv: argv.map(OsStr::to_owned).collect(), env: env.collect() }
     }
 
     fn spawn(&mut self) -> Result<Child> {
@@ -257,7 +257,7 @@ impl Git {
     }
 
     /// Runs it to its end.
-    pub fn run(self) -> Result<Output> {
+    pub fn run(self) -> Result<GitOutput> {
         let mut stdout = Vec::new();
         let mut output = self.stream(|source| {
             source
@@ -276,7 +276,7 @@ impl Git {
 
     /// Runs it and hands its standard output to `consume` while it is written, so that a large output is
     /// never held whole.
-    pub fn stream(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<Output> {
+    pub fn stream(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<GitOutput> {
         let mut child = self.spawn()?;
         let broken = || Failure::internal("a pipe to git is missing");
         let mut input = child.stdin.take().ok_or_else(broken)?;
@@ -300,7 +300,7 @@ impl Git {
         });
         let status = child.wait().map_err(|e| Failure::new(Code::Io, format!("cannot wait for git: {e}")))?;
         consumed?;
-        Ok(Output { code: status.code(), stdout: Vec::new(), stderr, shown: self.shown.join(" ") })
+        Ok(GitOutput { code: status.code(), stdout: Vec::new(), stderr, shown: self.shown.join(" ") })
     }
 
     /// Starts it as a co-process that answers requests.
@@ -341,7 +341,7 @@ impl Conversation {
     }
 
     /// Closes its input, reads the rest of its answers and waits for its end.
-    pub fn finish(mut self) -> Result<Output> {
+    pub fn finish(mut self) -> Result<GitOutput> {
         drop(self.input.take());
         let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot wait for git: {e}"));
         let mut stdout = Vec::new();
@@ -349,7 +349,7 @@ impl Conversation {
         let code = self.child.wait().map_err(lost)?.code();
         self.heard = 0;
         let stderr = self.complaints();
-        Ok(Output { code, stdout, stderr, shown: self.shown.clone() })
+        Ok(GitOutput { code, stdout, stderr, shown: self.shown.clone() })
     }
 
     /// What it said on standard error since the last call. Everything that belongs to an answer is there once

@@ -6,9 +6,9 @@ use crate::error::Result;
 
 /// Keys and values in the order in which git reads them: the last one of a key counts.
 #[derive(Debug, Clone, Default)]
-pub struct Config(Vec<(String, Option<String>)>);
+pub struct GitConfig(Vec<(String, Option<String>)>);
 
-impl Config {
+impl GitConfig {
     /// Reads everything that counts for `git`'s repository.
     pub fn read(git: Git) -> Result<Self> {
         Ok(Self::listed(&git.args(["config", "--list", "-z", "--includes"]).ok()?))
@@ -77,7 +77,8 @@ mod tests {
             ("core.sparsecheckout", Some("2")),
             ("core.odd", Some("maybe")),
         ];
-        let config = Config(entries.iter().map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned))).collect());
+        let config =
+            GitConfig(entries.iter().map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned))).collect());
         assert_eq!(config.bool("core.fileMode"), Some(false));
         assert_eq!(config.bool("core.symlinks"), Some(true));
         assert_eq!(config.bool("core.sparseCheckout"), Some(true));
@@ -94,7 +95,7 @@ mod tests {
         const LISTING: &[u8] =
             b"core.filemode\ntrue\0core.symlinks\0filter.Big.Lfs.clean\ngit-lfs clean -- %f\0x\n\n\0";
         crate::fuzz::holds(&[LISTING], &[b"\0", b"\n", b".", b"core.bare\n0x1"], |bytes| {
-            let config = Config::listed(bytes);
+            let config = GitConfig::listed(bytes);
             for (key, value) in config.beneath("") {
                 let _ = config.bool(key);
                 assert!(config.get(key).is_none_or(|last| last.len() <= bytes.len() * 3), "{key} = {value}");

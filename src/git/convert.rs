@@ -36,7 +36,7 @@ pub enum Drivers<'a> {
 
 /// What the attributes say of one path. `Some("set")` and `Some("unset")` stand for `attr` and `-attr`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct ConversionAttributes {
     /// `text`
     pub text: Option<String>,
     /// `crlf`, the old name of `text`
@@ -97,7 +97,7 @@ impl Conversions<'_> {
             store.finish()?;
         }
         if ways.contains(&Way::BuiltIn) {
-            let mut stage = Stage::new(folder.path());
+            let mut stage = ConversionStage::new(folder.path());
             let git = rules.silenced(self.call(attributes, folder.path())?);
             let git = if write { git.args(["hash-object", "-w"]) } else { git.arg("hash-object") };
             let mut git = git.arg("--stdin-paths").converse()?;
@@ -158,7 +158,7 @@ impl Conversions<'_> {
     }
 
     /// What the attributes of a tree say of paths.
-    pub fn attributes(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<Attributes>> {
+    pub fn attributes(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<ConversionAttributes>> {
         self.attributes_of(tree, &paths.iter().collect::<Vec<_>>())
     }
 
@@ -241,10 +241,10 @@ impl Conversions<'_> {
         })
     }
 
-    fn attributes_of(&self, tree: &ObjectId, paths: &[&RepoPath]) -> Result<Vec<Attributes>> {
+    fn attributes_of(&self, tree: &ObjectId, paths: &[&RepoPath]) -> Result<Vec<ConversionAttributes>> {
         let names = ["text", "crlf", "eol", "ident", "working-tree-encoding", "filter"];
         self.check_attr(tree, paths, &names, |answer| {
-            let mut found = Attributes::default();
+            let mut found = ConversionAttributes::default();
             answer.iter().for_each(|(name, value)| found.take(name, value));
             found
         })
@@ -318,7 +318,7 @@ impl Conversions<'_> {
     }
 }
 
-impl Attributes {
+impl ConversionAttributes {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         let value = String::from_utf8_lossy(value).into_owned();
         let value = (value != "unspecified").then_some(value);
@@ -345,12 +345,12 @@ impl Attributes {
 }
 
 /// The private directory in which one file at a time stands for git to read.
-struct Stage {
+struct ConversionStage {
     folder: PathBuf,
     placed: Option<PathBuf>,
 }
 
-impl Stage {
+impl ConversionStage {
     fn new(folder: &Path) -> Self {
         Self { folder: folder.to_path_buf(), placed: None }
     }

@@ -34,16 +34,16 @@ pub struct Worktree<'a> {
 
 /// What lies at a path.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenFile {
     /// The file, if one is there.
-    pub file: Option<Present>,
+    pub file: Option<PresentFile>,
     /// A directory above it is a file.
     parent: Option<ParentProblem>,
 }
 
 /// A regular file of one name.
 #[derive(Debug, Clone)]
-pub struct Present {
+pub struct PresentFile {
     pub bytes: Vec<u8>,
     /// Its mode, and the ids of these bytes, without any conversion.
     pub state: FileState,
@@ -56,7 +56,7 @@ pub struct Present {
 pub struct Edit {
     pub path: RepoPath,
     /// What lies there, as it was looked at.
-    pub seen: Seen,
+    pub seen: SeenFile,
     pub new: Option<NewFile>,
 }
 
@@ -80,7 +80,7 @@ fn mode(executable: bool) -> Mode {
     if executable { Mode::Executable } else { Mode::File }
 }
 
-impl Present {
+impl PresentFile {
     /// Its permissions, with the executable bits as told, if anything is told.
     pub fn with_executable(&self, executable: Option<bool>) -> Permissions {
         let bits = self.permissions;
@@ -94,7 +94,7 @@ impl Present {
 
 /// An edit that is ready to be written. Nothing was touched yet.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedEdit {
     /// Every path that changes, sorted.
     pub changes: Vec<Change>,
     pub cleared: ClearedPlan,
@@ -110,12 +110,12 @@ impl<'a> Worktree<'a> {
 
     /// What lies at a path now. Refused (`scope.violation`) where that is anything but a regular file that is
     /// the worktree's alone, or nothing.
-    pub fn look(&self, path: &RepoPath) -> Result<Seen> {
+    pub fn look(&self, path: &RepoPath) -> Result<SeenFile> {
         let folder = match self.top.folder(path.parent().as_ref()) {
             Ok(folder) => folder,
-            Err(Barred::Missing) => return Ok(Seen { file: None, parent: None }),
+            Err(Barred::Missing) => return Ok(SeenFile { file: None, parent: None }),
             Err(Barred::NotFolder(at)) => {
-                return Ok(Seen { file: None, parent: Some(ParentProblem::File(at)) });
+                return Ok(SeenFile { file: None, parent: Some(ParentProblem::File(at)) });
             }
             Err(Barred::Link(at)) => return Err(out_of_scope(path, &format!("{at} is a symbolic link"))),
             Err(Barred::Error(e)) => return Err(places::failed("open the directory of", path, &e)),
@@ -147,7 +147,10 @@ impl<'a> Worktree<'a> {
                 let git_blob = self.repository.format().blob_id(&bytes)?;
                 let state = FileState { mode: mode(about.permissions & 0o100 != 0), git_blob, sha256 };
                 let (permissions, owner_kept) = (about.permissions, seen.owner_kept);
-                Ok(Seen { file: Some(Present { bytes, state, permissions, owner_kept }), parent: None })
+                Ok(SeenFile {
+                    file: Some(PresentFile { bytes, state, permissions, owner_kept }),
+                    parent: None,
+                })
             }
             // Replaced just now by something else.
             None => Err(moved_meanwhile(path)),
@@ -155,17 +158,17 @@ impl<'a> Worktree<'a> {
     }
 
     /// Nothing lies at the path; the directories above it have to be the worktree's own all the same.
-    fn nothing(&self, path: &RepoPath) -> Result<Seen> {
+    fn nothing(&self, path: &RepoPath) -> Result<SeenFile> {
         let none = HashSet::new();
         match Places::new(&self.top, &none).look(path)? {
             seen if seen.nested_repository => Err(out_of_scope(path, "another repository lies in between")),
             seen if seen.file.is_some() || seen.parent.is_some() => Err(moved_meanwhile(path)),
-            _ => Ok(Seen { file: None, parent: None }),
+            _ => Ok(SeenFile { file: None, parent: None }),
         }
     }
 
     /// Makes an edit ready. Refused where a name or an owner is in the way.
-    pub fn prepare(self, edits: Vec<Edit>) -> Result<Prepared> {
+    pub fn prepare(self, edits: Vec<Edit>) -> Result<PreparedEdit> {
         let mut changes = Vec::with_capacity(edits.len());
         for edit in &edits {
             changes.push(self.change(edit)?);
@@ -186,7 +189,7 @@ impl<'a> Worktree<'a> {
         let bodies = plan.items().iter().map(|item| new.remove(&item.change.path)).collect();
         let cleared = plan.clear(&Clearance::for_a_worktree(manifest_sha256(&changes)))?;
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Prepared { changes, cleared, materials: Materials { top: self.top, live, bodies } })
+        Ok(PreparedEdit { changes, cleared, materials: Materials { top: self.top, live, bodies } })
     }
 
     fn change(&self, edit: &Edit) -> Result<Change> {

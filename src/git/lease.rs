@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 const F_SETSIG: i32 = 10;
 
 #[derive(Debug)]
-pub enum Asked {
+pub enum LeaseAnswer {
     /// Nobody writes; nobody can begin to while the lease is held.
     Held(Lease),
     /// Somebody has it open for writing.
@@ -32,18 +32,18 @@ pub struct Lease {
 }
 
 /// Asks for a lease on a file that is open for reading only.
-pub fn ask(file: &File) -> Asked {
+pub fn ask(file: &File) -> LeaseAnswer {
     let file = match file.try_clone() {
         Ok(file) => file,
-        Err(_) => return Asked::CannotAsk,
+        Err(_) => return LeaseAnswer::CannotAsk,
     };
     if control(&file, F_SETSIG, libc::SIGURG).is_err() {
-        return Asked::CannotAsk;
+        return LeaseAnswer::CannotAsk;
     }
     match control(&file, libc::F_SETLEASE, libc::F_RDLCK) {
-        Ok(_) => Asked::Held(Lease { file }),
-        Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Asked::Writing,
-        Err(_) => Asked::CannotAsk,
+        Ok(_) => LeaseAnswer::Held(Lease { file }),
+        Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => LeaseAnswer::Writing,
+        Err(_) => LeaseAnswer::CannotAsk,
     }
 }
 
@@ -81,9 +81,9 @@ mod tests {
         let mut writer = File::create(&path).expect("creates");
         writer.write_all(b"x").expect("writes");
         let reader = File::open(&path).expect("opens");
-        assert!(matches!(ask(&reader), Asked::Writing));
+        assert!(matches!(ask(&reader), LeaseAnswer::Writing));
         drop(writer);
-        let Asked::Held(lease) = ask(&reader) else { panic!("nobody writes") };
+        let LeaseAnswer::Held(lease) = ask(&reader) else { panic!("nobody writes") };
         assert!(lease.undisturbed());
         let late = path.clone();
         let opener = std::thread::spawn(move || File::options().append(true).open(late).is_ok());
@@ -92,6 +92,6 @@ mod tests {
         }
         drop(lease);
         assert!(opener.join().expect("ends"));
-        assert!(matches!(ask(&reader), Asked::Held(_)));
+        assert!(matches!(ask(&reader), LeaseAnswer::Held(_)));
     }
 }

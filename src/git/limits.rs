@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// What the contract and the policy allow.
 #[derive(Clone, Copy)]
-pub struct Limits<'a> {
+pub struct CandidateLimits<'a> {
     /// Whether a path may change.
     pub allowed: &'a dyn Fn(&RepoPath) -> bool,
     /// The patterns behind `allowed`, for messages.
@@ -20,13 +20,13 @@ pub struct Limits<'a> {
     pub artifact_bytes: Option<u64>,
 }
 
-impl std::fmt::Debug for Limits<'_> {
+impl std::fmt::Debug for CandidateLimits<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Limits").field("scope", &self.scope).finish_non_exhaustive()
     }
 }
 
-impl Limits<'_> {
+impl CandidateLimits<'_> {
     /// The refusal of a path outside the scope.
     pub fn outside(&self, path: &RepoPath) -> Option<Failure> {
         if (self.allowed)(path) {
@@ -76,7 +76,7 @@ pub fn violations(
     objects: &Objects,
     base: &ObjectId,
     tree: &ObjectId,
-    limits: &Limits,
+    limits: &CandidateLimits,
 ) -> Result<Vec<Failure>> {
     let changed = tree::difference(objects, base, tree)?;
     let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.outside(&d.path)).collect();

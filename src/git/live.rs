@@ -21,7 +21,7 @@ use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::TreeTop;
-use crate::git::private_index::Entry;
+use crate::git::private_index::PrivateIndexEntry;
 use crate::git::{Quarantine, Repository};
 use index::Index;
 use places::Places;
@@ -30,7 +30,7 @@ use std::path::Path;
 
 /// What a comparison rests on.
 #[derive(Debug)]
-pub struct Terms<'a> {
+pub struct LiveTerms<'a> {
     pub repository: &'a Repository,
     /// Where blobs of the candidate lie.
     pub quarantine: Option<&'a Quarantine>,
@@ -172,7 +172,7 @@ pub struct Materials {
 
 /// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file
 /// cannot be read.
-pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
+pub fn survey(terms: &LiveTerms<'_>) -> Result<Survey> {
     refuse_link_files(terms)?;
     let top = TreeTop::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
     let index = Index::read(terms.repository, terms.top, terms.changes)?;
@@ -235,7 +235,7 @@ pub fn survey(terms: &Terms<'_>) -> Result<Survey> {
 }
 
 /// Makes the bytes of a plan's new objects.
-pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materials> {
+pub fn prepare(terms: &LiveTerms<'_>, survey: Survey, plan: &Plan) -> Result<Materials> {
     let bodies = content::bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
@@ -243,11 +243,11 @@ pub fn prepare(terms: &Terms<'_>, survey: Survey, plan: &Plan) -> Result<Materia
 /// Stores what the survey found at these paths in the quarantine, as git would with the attributes of a tree;
 /// `None` where nothing lies that git could store.
 pub fn store(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     survey: &Survey,
     attributes: &ObjectId,
     wanted: &HashSet<&RepoPath>,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<PrivateIndexEntry>> {
     let (mut found, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in terms.changes.iter().zip(&survey.facts).filter(|(c, _)| wanted.contains(&c.path)) {
         let bytes = survey.live.get(&change.path).map(|live| live.bytes.clone());
@@ -269,7 +269,7 @@ pub fn store(
 }
 
 fn other_kind(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     path: &RepoPath,
     other: places::OtherKind,
     live: &mut HashMap<RepoPath, LiveBytes>,
@@ -288,7 +288,7 @@ fn other_kind(
 }
 
 /// The executable bit as git sees it.
-fn executable(terms: &Terms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
+fn executable(terms: &LiveTerms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
     if terms.settings.file_mode {
         return permissions & 0o100 != 0;
     }
@@ -300,7 +300,7 @@ fn executable(terms: &Terms<'_>, change: &Change, index: &IndexState, permission
 }
 
 /// Paths that a sparse checkout leaves out.
-fn outside_sparse(terms: &Terms<'_>, index: &Index) -> Result<HashSet<RepoPath>> {
+fn outside_sparse(terms: &LiveTerms<'_>, index: &Index) -> Result<HashSet<RepoPath>> {
     if !terms.settings.sparse {
         return Ok(HashSet::new());
     }
@@ -317,7 +317,7 @@ fn outside_sparse(terms: &Terms<'_>, index: &Index) -> Result<HashSet<RepoPath>>
 }
 
 /// Where links are checked out as files, a delivery could not tell the two apart afterwards.
-fn refuse_link_files(terms: &Terms<'_>) -> Result<()> {
+fn refuse_link_files(terms: &LiveTerms<'_>) -> Result<()> {
     let is_link = |change: &&Change| {
         [&change.old, &change.new].into_iter().flatten().any(|state| state.mode == Mode::Symlink)
     };

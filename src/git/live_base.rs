@@ -82,7 +82,7 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
         .tempdir_in(folder)
         .map_err(|e| Failure::io("make a temporary directory in", folder, &e))?;
     let index = place.path().join("index");
-    let work = Live { repository, quarantine, top, index: &index };
+    let work = LiveCapture { repository, quarantine, top, index: &index };
     let real = repository.git_dir().join("index");
     match copy_index(&real, &index) {
         Ok(()) => {}
@@ -108,14 +108,14 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
 /// How often the live tree is read anew because it changed while it was read.
 const PATIENCE: usize = 5;
 
-struct Live<'a> {
+struct LiveCapture<'a> {
     repository: &'a Repository,
     quarantine: &'a Quarantine,
     top: &'a Path,
     index: &'a Path,
 }
 
-impl Live<'_> {
+impl LiveCapture<'_> {
     fn git(&self) -> Git {
         let git = self.repository.git().work_tree(self.top).index(self.index).objects(self.quarantine);
         let settings = [

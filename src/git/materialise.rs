@@ -1,8 +1,9 @@
 //! Brings a directory from the files that it holds to the files of a tree, touching only the difference.
 //!
-//! Nothing of the tree runs and nothing is followed: files are created exclusively, beneath descriptors. What
-//! was written is remembered with the stamp of each file ([`Held`]), and the last write lies in an earlier
-//! tick of the clock than anything that comes later, so a later change always shows in the stamp.
+//! Nothing of the tree runs and nothing is followed: files are created exclusively, beneath descriptors.
+//! What was written is remembered with the stamp of each file ([`HeldFiles`]), and the last write lies in
+//! an earlier tick of the clock than anything that comes later, so a later change always shows in the
+//! stamp.
 
 use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
 use super::convert::{Conversions, Drivers};
@@ -37,9 +38,9 @@ pub struct HeldFile {
 
 /// What a directory holds as we wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held(pub BTreeMap<RepoPath, HeldFile>);
+pub struct HeldFiles(pub BTreeMap<RepoPath, HeldFile>);
 
-impl Serialize for Held {
+impl Serialize for HeldFiles {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(|(path, f)| {
             let s = f.stamp;
@@ -48,7 +49,7 @@ impl Serialize for Held {
     }
 }
 
-impl<'de> Deserialize<'de> for Held {
+impl<'de> Deserialize<'de> for HeldFiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         type Row = (RepoPath, Mode, ObjectId, String, u64, u64, i64, i64);
         let rows = Vec::<Row>::deserialize(deserializer)?;
@@ -61,7 +62,7 @@ impl<'de> Deserialize<'de> for Held {
 
 /// Whether what is written may be written again by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permissions {
+pub enum FillPermissions {
     Writable,
     /// Files without any write bit; directories stay writable.
     ReadOnly,
@@ -97,7 +98,7 @@ impl<'a> AttributeTrees<'a> {
 
 /// How a path differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Alteration {
     /// Other content, metadata or type.
     Changed,
     Removed,
@@ -115,12 +116,12 @@ pub fn bring(
     attributes: AttributeTrees,
     drivers: &Drivers,
     dir: &Path,
-    held: Held,
+    held: HeldFiles,
     wanted: &[TreeFile],
-    permissions: Permissions,
+    permissions: FillPermissions,
     progress: &dyn Fn(u64, u64),
-) -> Result<Held> {
-    let job = Job { conversions, attributes, drivers, dir, permissions };
+) -> Result<HeldFiles> {
+    let job = FillJob { conversions, attributes, drivers, dir, permissions };
     let kinds = job.kinds(wanted)?;
     let mut after = held.0;
     let mut missing = Vec::new();
@@ -146,7 +147,7 @@ pub fn bring(
     if let Some(latest) = latest {
         pass_tick(latest);
     }
-    Ok(Held(after))
+    Ok(HeldFiles(after))
 }
 
 /// Removes files that are there, and the directories that become empty by it.
@@ -173,7 +174,7 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
 /// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may
 /// be. `.git` at the top is not looked at. Any other spelling of it is no path that a tree could hold, so it
 /// can only be something that was added.
-pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
+pub fn altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
@@ -183,7 +184,7 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
         }
         let Ok(path) = RepoPath::new(bytes) else {
             if !ignore.matches_bytes(bytes) {
-                found.push((bytes.to_vec(), What::Added));
+                found.push((bytes.to_vec(), Alteration::Added));
             }
             return Ok(false);
         };
@@ -191,7 +192,7 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
         match held.0.get(&path) {
             Some(file) => {
                 if !unchanged(file, stat, directory) {
-                    found.push((bytes.to_vec(), What::Changed));
+                    found.push((bytes.to_vec(), Alteration::Changed));
                 }
                 seen.insert(path);
                 Ok(false)
@@ -203,20 +204,20 @@ pub fn altered(dir: &Path, held: &Held, ignore: &Scope) -> Result<Vec<(Vec<u8>, 
                 let empty =
                     || parent.subfolder(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
                 if !folders.contains(&path) && !ignore.matches(&path) && empty() {
-                    found.push((bytes.to_vec(), What::Added));
+                    found.push((bytes.to_vec(), Alteration::Added));
                 }
                 Ok(true)
             }
             None => {
                 if !ignore.matches(&path) {
-                    found.push((bytes.to_vec(), What::Added));
+                    found.push((bytes.to_vec(), Alteration::Added));
                 }
                 Ok(false)
             }
         }
     })?;
     let removed = held.0.keys().filter(|path| !seen.contains(path));
-    found.extend(removed.map(|path| (path.as_bytes().to_vec(), What::Removed)));
+    found.extend(removed.map(|path| (path.as_bytes().to_vec(), Alteration::Removed)));
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
@@ -247,15 +248,15 @@ fn pass_tick(latest: i64) {
 }
 
 #[derive(Clone, Copy)]
-struct Job<'a> {
+struct FillJob<'a> {
     conversions: &'a Conversions<'a>,
     attributes: AttributeTrees<'a>,
     drivers: &'a Drivers<'a>,
     dir: &'a Path,
-    permissions: Permissions,
+    permissions: FillPermissions,
 }
 
-impl Job<'_> {
+impl FillJob<'_> {
     fn kinds(&self, wanted: &[TreeFile]) -> Result<Vec<String>> {
         let mut kinds = vec![String::new(); wanted.len()];
         for (tree, places) in self.regular(wanted.iter()) {
@@ -338,10 +339,10 @@ impl Job<'_> {
 
     fn write_file(&self, cursor: &mut FolderCursor, file: &TreeFile, bytes: &[u8]) -> Result<Stamp> {
         let mode = match (self.permissions, file.mode == Mode::Executable) {
-            (Permissions::Writable, false) => 0o666,
-            (Permissions::Writable, true) => 0o777,
-            (Permissions::ReadOnly, false) => 0o444,
-            (Permissions::ReadOnly, true) => 0o555,
+            (FillPermissions::Writable, false) => 0o666,
+            (FillPermissions::Writable, true) => 0o777,
+            (FillPermissions::ReadOnly, false) => 0o444,
+            (FillPermissions::ReadOnly, true) => 0o555,
         };
         let created = cursor.made_folder(&file.path)?.create_file(file.path.file_name(), mode);
         let mut handle = created.map_err(|e| in_the_way(&file.path, e))?;
@@ -382,7 +383,7 @@ mod tests {
             Self { home, dir }
         }
 
-        fn bring(&self, tree: &ObjectId, held: Held, permissions: Permissions) -> Result<Held> {
+        fn bring(&self, tree: &ObjectId, held: HeldFiles, permissions: FillPermissions) -> Result<HeldFiles> {
             let repository = self.home.repository();
             let files = tree::files(&repository.objects(None)?, tree)?;
             let conversions = Conversions { repository: &repository, quarantine: None };
@@ -415,7 +416,7 @@ mod tests {
         std::fs::set_permissions(home.top().join("a/run"), std::fs::Permissions::from_mode(0o755))
             .expect("set");
         let first = home.commit("first");
-        let held = bench.bring(&first, Held::default(), Permissions::Writable).expect("brings");
+        let held = bench.bring(&first, HeldFiles::default(), FillPermissions::Writable).expect("brings");
         assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\r\ny\r\n");
         assert_eq!(std::fs::read_link(bench.dir.join("link")).expect("reads"), Path::new("../nowhere"));
         assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
@@ -428,7 +429,7 @@ mod tests {
         home.write(".gitattributes", b"*.bat -text\n");
         let second = home.commit("second");
         let kept = held.0[&RepoPath::new("keep").expect("a path")].stamp;
-        let held = bench.bring(&second, held, Permissions::ReadOnly).expect("brings");
+        let held = bench.bring(&second, held, FillPermissions::ReadOnly).expect("brings");
         assert_eq!(held.0[&RepoPath::new("keep").expect("a path")].stamp, kept);
         assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\ny\n");
         assert_eq!(
@@ -443,7 +444,7 @@ mod tests {
             ]
         );
         let text = serde_json::to_string(&held).expect("serializes");
-        assert_eq!(serde_json::from_str::<Held>(&text).expect("parses"), held);
+        assert_eq!(serde_json::from_str::<HeldFiles>(&text).expect("parses"), held);
     }
 
     #[test]
@@ -451,12 +452,12 @@ mod tests {
         let bench = Bench::new();
         bench.home.write("a", b"1\n");
         let tree = bench.home.commit("first");
-        let held = bench.bring(&tree, Held::default(), Permissions::ReadOnly).expect("brings");
+        let held = bench.bring(&tree, HeldFiles::default(), FillPermissions::ReadOnly).expect("brings");
         for folder in ["sub/.git/objects", "x/target/r/.git", ".git/objects", "GIT~1"] {
             std::fs::create_dir_all(bench.dir.join(folder)).expect("made");
         }
         let scratch = Scope::new(vec!["**/target/".to_owned()]).expect("a scope");
-        let added = |name: &str| (name.as_bytes().to_vec(), What::Added);
+        let added = |name: &str| (name.as_bytes().to_vec(), Alteration::Added);
         let found = altered(&bench.dir, &held, &scratch).expect("looks");
         assert_eq!(found, [added("GIT~1"), added("sub/.git")]);
     }
@@ -469,7 +470,7 @@ mod tests {
             bench.home.write(&format!("d{}/f{at}", at % 7), b"same\n");
         }
         let tree = bench.home.commit("many");
-        let held = bench.bring(&tree, Held::default(), Permissions::Writable).expect("brings");
+        let held = bench.bring(&tree, HeldFiles::default(), FillPermissions::Writable).expect("brings");
         assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
         let victim = bench.dir.join("d6/f293");
         let before = std::fs::metadata(&victim).expect("there").modified().expect("a time");
@@ -483,13 +484,13 @@ mod tests {
         assert_eq!(
             found,
             [
-                (path("d0/f0"), What::Removed),
-                (path("d6/f293"), What::Changed),
-                (path("new/empty"), What::Added)
+                (path("d0/f0"), Alteration::Removed),
+                (path("d6/f293"), Alteration::Changed),
+                (path("new/empty"), Alteration::Added)
             ]
         );
         let refused =
-            bench.bring(&tree, Held::default(), Permissions::Writable).expect_err("files are there");
+            bench.bring(&tree, HeldFiles::default(), FillPermissions::Writable).expect_err("files are there");
         assert_eq!(refused.code(), Code::Io);
     }
 }

@@ -8,7 +8,7 @@
 use super::command::Git;
 use super::convert::Conversions;
 use super::objects::Objects;
-use super::private_index::{Entry, PrivateIndex};
+use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
@@ -37,7 +37,7 @@ pub struct Merged {
 
 /// What came of the candidate on the new base.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct MergeOutcome {
     /// The new base with everything that could be carried over; conflicts are in it with markers.
     pub tree: ObjectId,
     /// Paths that could not be carried over, sorted.
@@ -92,14 +92,14 @@ pub fn carry_over(
     changes: &[Change],
     onto: &ObjectId,
     labels: Labels<'_>,
-) -> Result<Outcome> {
+) -> Result<MergeOutcome> {
     let objects = index.objects()?;
     let conversions = index.conversions();
     let paths: Vec<RepoPath> = changes.iter().map(|change| change.path.clone()).collect();
     let unmergeable = conversions.unmergeable(attributes, &paths)?;
     let deleted = gone(&objects, onto, changes)?;
-    let work = Work { objects, conversions, folder: index.folder(), onto, labels, deleted };
-    let (mut entries, mut conflicts): (Vec<Entry>, Vec<MergeConflict>) = (Vec::new(), Vec::new());
+    let work = MergeWork { objects, conversions, folder: index.folder(), onto, labels, deleted };
+    let (mut entries, mut conflicts): (Vec<PrivateIndexEntry>, Vec<MergeConflict>) = (Vec::new(), Vec::new());
     for (change, unmergeable) in changes.iter().zip(unmergeable) {
         match work.path(change, unmergeable)? {
             Carried::Entry(entry) => entries.push((change.path.clone(), entry)),
@@ -112,7 +112,7 @@ pub fn carry_over(
         }
     }
     index.update(&entries)?;
-    Ok(Outcome { tree: index.write_tree()?, conflicts })
+    Ok(MergeOutcome { tree: index.write_tree()?, conflicts })
 }
 
 /// The paths that the candidate deletes and the new base still has unchanged: what is in conflict stays and
@@ -128,15 +128,15 @@ fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result
     Ok(gone)
 }
 
-type Version = (Mode, ObjectId);
+type MergedVersion = (Mode, ObjectId);
 
 enum Carried {
-    Entry(Option<Version>),
+    Entry(Option<MergedVersion>),
     Same,
-    Conflict { theirs: Option<Version>, marked: Option<Version> },
+    Conflict { theirs: Option<MergedVersion>, marked: Option<MergedVersion> },
 }
 
-struct Work<'a> {
+struct MergeWork<'a> {
     objects: Objects,
     conversions: Conversions<'a>,
     folder: &'a Path,
@@ -145,7 +145,7 @@ struct Work<'a> {
     deleted: BTreeSet<&'a RepoPath>,
 }
 
-impl Work<'_> {
+impl MergeWork<'_> {
     fn path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
         let theirs = tree::entry(&self.objects, self.onto, &change.path)?;
         let (old, new) =
@@ -171,14 +171,14 @@ impl Work<'_> {
         }
     }
 
-    fn content(&self, old: &Version, new: &Version, theirs: &Version) -> Result<Carried> {
+    fn content(&self, old: &MergedVersion, new: &MergedVersion, theirs: &MergedVersion) -> Result<Carried> {
         let Some(mode) = one_of(&old.0, &new.0, &theirs.0) else {
             return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
         };
         let id = match one_of(&old.1, &new.1, &theirs.1) {
             Some(id) => id.clone(),
             None => {
-                let read = |version: &Version| self.objects.blob(&version.1);
+                let read = |version: &MergedVersion| self.objects.blob(&version.1);
                 let (old, new, their) = (read(old)?, read(new)?, read(theirs)?);
                 let Some(merged) =
                     lines(self.conversions.repository, self.folder, [&old, &new, &their], self.labels)?

@@ -15,7 +15,7 @@ mod read;
 mod view;
 
 use super::capture::Capture;
-use super::limits::{Limits, violations};
+use super::limits::{CandidateLimits, violations};
 use super::objects::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
@@ -33,7 +33,7 @@ pub fn take(
     quarantine: &Quarantine,
     base_tree: &ObjectId,
     patch: &[u8],
-    limits: &Limits,
+    limits: &CandidateLimits,
 ) -> Result<Capture> {
     apply(repository, quarantine, base_tree, patch, limits).map_err(|failure| advised(failure, base_tree))
 }
@@ -43,7 +43,7 @@ fn apply(
     quarantine: &Quarantine,
     base: &ObjectId,
     patch: &[u8],
-    limits: &Limits,
+    limits: &CandidateLimits,
 ) -> Result<Capture> {
     let index = PrivateIndex::isolated(repository, quarantine, base)?;
     let objects = repository.objects(Some(quarantine))?;

@@ -11,11 +11,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One change of an index: `None` removes the path.
-pub type Entry = (RepoPath, Option<(Mode, ObjectId)>);
+pub type PrivateIndexEntry = (RepoPath, Option<(Mode, ObjectId)>);
 
 /// Changes in the form of `update-index -z --index-info`; removals come first, so that a file can become a
 /// directory.
-pub fn index_info(format: ObjectFormat, entries: &[Entry]) -> Vec<u8> {
+pub fn index_info(format: ObjectFormat, entries: &[PrivateIndexEntry]) -> Vec<u8> {
     let zero = "0".repeat(format.hex_len());
     let mut input = Vec::new();
     for (path, _) in entries.iter().filter(|(_, new)| new.is_none()) {
@@ -122,7 +122,7 @@ impl<'a> PrivateIndex<'a> {
         self.folder.path().join("index")
     }
 
-    pub fn update(&self, entries: &[Entry]) -> Result<()> {
+    pub fn update(&self, entries: &[PrivateIndexEntry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }

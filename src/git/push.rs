@@ -3,7 +3,7 @@
 //! whoever supervises them.
 
 use super::address;
-use super::command::{Call, Git};
+use super::command::{Git, GitCall};
 use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::publication::{Publication, Remote};
@@ -13,7 +13,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 
 /// A remote with the address as git needs it.
 #[derive(Clone)]
-pub struct Target {
+pub struct PushTarget {
     /// What is recorded of it.
     pub remote: Remote,
     /// The address itself; it may hold a secret.
@@ -22,13 +22,13 @@ pub struct Target {
     alias: String,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for PushTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("remote", &self.remote).finish_non_exhaustive()
     }
 }
 
-impl Target {
+impl PushTarget {
     /// Finds a configured remote; without a name `origin`, or the only one there is.
     pub fn find(repository: &Repository, name: Option<&str>) -> Result<Self> {
         let listed = repository.git().arg("remote").ok()?;
@@ -105,7 +105,12 @@ impl Target {
 }
 
 /// The push: one ref, only from the recorded value, nothing beside it.
-pub fn push(repository: &Repository, target: &Target, publication: &Publication, options: &[String]) -> Call {
+pub fn push(
+    repository: &Repository,
+    target: &PushTarget,
+    publication: &Publication,
+    options: &[String],
+) -> GitCall {
     let reference = publication.reference();
     let new = publication.new.as_ref().map_or("", ObjectId::as_str);
     let old = publication.old.as_ref().map_or("", ObjectId::as_str);
@@ -124,12 +129,17 @@ pub fn push(repository: &Repository, target: &Target, publication: &Publication,
 }
 
 /// The question what the ref names now.
-pub fn ask(repository: &Repository, target: &Target, reference: &str) -> Call {
+pub fn ask(repository: &Repository, target: &PushTarget, reference: &str) -> GitCall {
     target.git(repository.git()).args(["ls-remote", "--"]).arg(&target.alias).arg(reference).into_call()
 }
 
 /// Brings what the ref names now into the quarantine; no ref and no FETCH_HEAD is written.
-pub fn fetch(repository: &Repository, quarantine: &Quarantine, target: &Target, reference: &str) -> Call {
+pub fn fetch(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    target: &PushTarget,
+    reference: &str,
+) -> GitCall {
     let options = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"];
     let git = target.git(repository.git()).objects(quarantine).arg("fetch").args(options);
     git.args(["--quiet", "--refmap=", "--"]).arg(&target.alias).arg(reference).into_call()
@@ -144,7 +154,7 @@ pub fn named(stdout: &[u8], reference: &str) -> Result<Option<ObjectId>> {
 
 /// What git says of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum PushAnswer {
     /// The server took it, or had it already.
     Accepted,
     /// The ref is not what the lease says.
@@ -158,7 +168,7 @@ pub enum Said {
 }
 
 /// Reads the answer of `git push --porcelain`.
-pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> Said {
+pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> PushAnswer {
     let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
     let line = stdout.lines().find_map(|line| {
         let mut fields = line.splitn(3, '\t');
@@ -167,17 +177,17 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
     });
     let words = || spoken(&stderr);
     match line {
-        Some(("!", summary)) if summary.contains("stale info") => Said::Lease,
+        Some(("!", summary)) if summary.contains("stale info") => PushAnswer::Lease,
         Some(("!", summary)) if summary.starts_with("[remote rejected]") => {
             let reason = summary.trim_start_matches("[remote rejected]").trim();
-            Said::Refused([words(), reason.to_owned()].join("\n").trim().to_owned())
+            PushAnswer::Refused([words(), reason.to_owned()].join("\n").trim().to_owned())
         }
-        Some(("!", summary)) if summary.starts_with("[rejected]") => Said::Lease,
-        Some((flag, _)) if flag != "!" && code == Some(0) => Said::Accepted,
-        None if cannot(&stderr) => Said::NotSupported(words()),
-        None if turned_away(&stderr) => Said::Refused(words()),
-        Some((_, summary)) => Said::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
-        None => Said::Unclear(words()),
+        Some(("!", summary)) if summary.starts_with("[rejected]") => PushAnswer::Lease,
+        Some((flag, _)) if flag != "!" && code == Some(0) => PushAnswer::Accepted,
+        None if cannot(&stderr) => PushAnswer::NotSupported(words()),
+        None if turned_away(&stderr) => PushAnswer::Refused(words()),
+        Some((_, summary)) => PushAnswer::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
+        None => PushAnswer::Unclear(words()),
     }
 }
 
@@ -218,7 +228,7 @@ mod tests {
 
     const NAME: &str = "refs/heads/b";
 
-    fn of(code: i32, stdout: &str, stderr: &str) -> Said {
+    fn of(code: i32, stdout: &str, stderr: &str) -> PushAnswer {
         said(Some(code), stdout.as_bytes(), stderr.as_bytes(), NAME)
     }
 
@@ -227,23 +237,29 @@ mod tests {
         for flag in ["*", " ", "+", "=", "-"] {
             assert_eq!(
                 of(0, &format!("To u\n{flag}\tab:refs/heads/b\t[new branch]\nDone\n"), ""),
-                Said::Accepted
+                PushAnswer::Accepted
             );
         }
-        assert_eq!(of(1, "To u\n!\tab:refs/heads/b\t[rejected] (stale info)\nDone\n", ""), Said::Lease);
+        assert_eq!(of(1, "To u\n!\tab:refs/heads/b\t[rejected] (stale info)\nDone\n", ""), PushAnswer::Lease);
         let refused = of(
             1,
             "!\tab:refs/heads/b\t[remote rejected] (pre-receive hook declined)\nDone\n",
             "remote: no!        \nTo u\nerror: failed to push\n",
         );
-        assert_eq!(refused, Said::Refused("no!\nerror: failed to push\n(pre-receive hook declined)".into()));
+        assert_eq!(
+            refused,
+            PushAnswer::Refused("no!\nerror: failed to push\n(pre-receive hook declined)".into())
+        );
         let old = "fatal: the receiving end does not support push options\n";
-        assert_eq!(of(128, "", old), Said::NotSupported(old.trim_end().into()));
-        assert!(matches!(of(128, "", "fatal: Could not read from remote repository.\n"), Said::Unclear(_)));
-        assert!(matches!(of(1, "Done\n", "error: RPC failed; curl 52\n"), Said::Unclear(_)));
-        assert!(matches!(of(0, "Done\n", ""), Said::Unclear(_)), "nothing was said of the ref");
+        assert_eq!(of(128, "", old), PushAnswer::NotSupported(old.trim_end().into()));
+        assert!(matches!(
+            of(128, "", "fatal: Could not read from remote repository.\n"),
+            PushAnswer::Unclear(_)
+        ));
+        assert!(matches!(of(1, "Done\n", "error: RPC failed; curl 52\n"), PushAnswer::Unclear(_)));
+        assert!(matches!(of(0, "Done\n", ""), PushAnswer::Unclear(_)), "nothing was said of the ref");
         let door = "remote: Write access not granted.\nfatal: unable to access 'u': The requested URL returned error: 403\n";
-        assert!(matches!(of(128, "", door), Said::Refused(words) if words.contains("Write access")));
+        assert!(matches!(of(128, "", door), PushAnswer::Refused(words) if words.contains("Write access")));
         for unclear in [
             "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403\n",
             "remote: mirror: Permission denied (publickey).\nfatal: the remote end hung up unexpectedly\n",
@@ -251,12 +267,15 @@ mod tests {
             "remote: x\nfatal: the receiving end does not support push options\n",
             "error: the mirror does not support this\n",
         ] {
-            assert!(matches!(of(128, "", unclear), Said::Unclear(_)), "{unclear}");
+            assert!(matches!(of(128, "", unclear), PushAnswer::Unclear(_)), "{unclear}");
         }
         let failed = "!\tab:refs/heads/b\t[remote failure] (remote failed to report status)\n";
-        assert!(matches!(of(1, failed, ""), Said::Unclear(_)));
-        assert!(matches!(of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), Said::Unclear(_)));
-        assert!(matches!(of(0, "*\tab:refs/heads/bb\t[new branch]\n", ""), Said::Unclear(_)), "another ref");
+        assert!(matches!(of(1, failed, ""), PushAnswer::Unclear(_)));
+        assert!(matches!(of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), PushAnswer::Unclear(_)));
+        assert!(
+            matches!(of(0, "*\tab:refs/heads/bb\t[new branch]\n", ""), PushAnswer::Unclear(_)),
+            "another ref"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! that one.
 
 use super::command::{Environment, Git, absolute};
-use super::config::Config;
+use super::config::GitConfig;
 use super::objects::{Objects, Quarantine};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
@@ -36,7 +36,7 @@ pub struct Repository {
     top: Option<PathBuf>,
     format: ObjectFormat,
     task: Option<String>,
-    config: OnceLock<Config>,
+    config: OnceLock<GitConfig>,
 }
 
 impl Repository {
@@ -201,11 +201,11 @@ impl Repository {
     }
 
     /// The merged configuration, as it was when it was first asked for.
-    pub fn configuration(&self) -> Result<&Config> {
+    pub fn configuration(&self) -> Result<&GitConfig> {
         if let Some(config) = self.config.get() {
             return Ok(config);
         }
-        let config = Config::read(self.git())?;
+        let config = GitConfig::read(self.git())?;
         Ok(self.config.get_or_init(|| config))
     }
 

@@ -11,7 +11,7 @@
 use super::beneath::{Folder, kind, remove_content, walk};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
-use super::materialise::{AttributeTrees, Held, Permissions, What, altered, bring};
+use super::materialise::{Alteration, AttributeTrees, FillPermissions, HeldFiles, altered, bring};
 use super::tree::TreeFile;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
@@ -29,7 +29,7 @@ const MOST: usize = 8;
 
 /// Where slots and what is known of them lie.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct SlotPlaces<'a> {
     /// The slots: outside of any repository.
     pub slots: &'a Path,
     /// Locks, markers and states: in the store.
@@ -48,11 +48,11 @@ pub struct Filling<'a> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct State {
+struct SlotState {
     owner: String,
     /// The start of the machine in which it was written.
     boot: String,
-    held: Held,
+    held: HeldFiles,
     /// The listing that the index of its git directory has.
     index: Option<Sha256>,
     /// What its setup was made from.
@@ -71,14 +71,14 @@ pub struct Slot {
     state_file: PathBuf,
     dirty: PathBuf,
     git_dir: PathBuf,
-    state: State,
+    state: SlotState,
     format: ObjectFormat,
 }
 
 impl Slot {
     /// Takes a free slot of a verifier, one of the same owner's where there is one. Where all are in use it
     /// waits for the first, at most as long as for any lock.
-    pub fn take(places: &Places<'_>, verifier: &str, owner: &str, format: ObjectFormat) -> Result<Self> {
+    pub fn take(places: &SlotPlaces<'_>, verifier: &str, owner: &str, format: ObjectFormat) -> Result<Self> {
         create_private_dir(places.slots)?;
         let name = |n: usize| format!("{verifier}-{n}");
         let lock = |n: usize| places.book.join(format!("{}.lock", name(n)));
@@ -96,7 +96,7 @@ impl Slot {
     }
 
     fn open(
-        places: &Places<'_>,
+        places: &SlotPlaces<'_>,
         name: &str,
         owner: &str,
         format: ObjectFormat,
@@ -109,10 +109,10 @@ impl Slot {
             dirty: places.book.join(format!("{name}.dirty")),
             git_dir: places.book.join(format!("{name}.git")),
             folder,
-            state: State::default(),
+            state: SlotState::default(),
             format,
         };
-        let known: Option<State> =
+        let known: Option<SlotState> =
             std::fs::read(&slot.state_file).ok().and_then(|b| serde_json::from_slice(&b).ok());
         let whole = known.filter(|state| {
             state.boot == boot() && !slot.dirty.exists() && slot.tree().is_dir() && !state.boot.is_empty()
@@ -149,7 +149,7 @@ impl Slot {
         progress: &dyn Fn(u64, u64),
     ) -> Result<()> {
         let held = std::mem::take(&mut self.state.held);
-        let fill = |held: Held| {
+        let fill = |held: HeldFiles| {
             let (conversions, attributes, drivers) =
                 (filling.conversions, filling.attributes, filling.drivers);
             bring(
@@ -159,7 +159,7 @@ impl Slot {
                 &self.tree(),
                 held,
                 files,
-                Permissions::ReadOnly,
+                FillPermissions::ReadOnly,
                 progress,
             )
         };
@@ -170,7 +170,7 @@ impl Slot {
                 self.rebuild()?;
                 let (conversions, attributes, drivers) =
                     (filling.conversions, filling.attributes, filling.drivers);
-                let empty = Held::default();
+                let empty = HeldFiles::default();
                 bring(
                     conversions,
                     attributes,
@@ -178,7 +178,7 @@ impl Slot {
                     &self.tree(),
                     empty,
                     files,
-                    Permissions::ReadOnly,
+                    FillPermissions::ReadOnly,
                     progress,
                 )?
             }
@@ -188,7 +188,7 @@ impl Slot {
     }
 
     /// What is not as it was shown, but for what `scratch` names.
-    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, What)>> {
+    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
         altered(&self.tree(), &self.state.held, scratch)
     }
 
@@ -222,7 +222,8 @@ impl Slot {
         remove_content(&Folder::open(&self.folder)?)?;
         let tree = self.tree();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
-        self.state = State { owner: std::mem::take(&mut self.state.owner), boot: boot(), ..State::default() };
+        self.state =
+            SlotState { owner: std::mem::take(&mut self.state.owner), boot: boot(), ..SlotState::default() };
         Ok(())
     }
 
@@ -325,10 +326,10 @@ impl Slot {
 fn owner_of(state: &Path) -> Option<String> {
     // Only the owner is needed, and it stands first; the rest of a state can be large.
     #[derive(Deserialize)]
-    struct Owner {
+    struct SlotOwner {
         owner: String,
     }
-    serde_json::from_slice::<Owner>(&std::fs::read(state).ok()?).ok().map(|state| state.owner)
+    serde_json::from_slice::<SlotOwner>(&std::fs::read(state).ok()?).ok().map(|state| state.owner)
 }
 
 /// Names the time since the machine's last start: what was not synced before it may be lost.
@@ -353,7 +354,7 @@ mod tests {
             let slots = self.home.outside().join("slots");
             let book = self.home.outside().join("book");
             create_private_dir(&book).expect("made");
-            Slot::take(&Places { slots: &slots, book: &book }, "unit", owner, ObjectFormat::Sha1)
+            Slot::take(&SlotPlaces { slots: &slots, book: &book }, "unit", owner, ObjectFormat::Sha1)
                 .expect("takes")
         }
 

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// Where to look, and what the index is compared with.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct WatchedPlace<'a> {
     /// The repository as seen from the live tree.
     pub home: &'a Repository,
     /// Where the base's objects may lie.
@@ -37,7 +37,7 @@ const MOST_DIGESTED: u64 = 1 << 20;
 const MOST_FILES: usize = 500;
 
 /// Looks. What is told by `before` to be the same is taken from there.
-pub fn look(place: &Place<'_>, before: Option<&Sight>) -> Result<Sight> {
+pub fn look(place: &WatchedPlace<'_>, before: Option<&Sight>) -> Result<Sight> {
     let home = place.home;
     let common = home.common_dir();
     let mut sight = Sight { config_files: config_files(home)?, ..Sight::default() };
@@ -180,7 +180,7 @@ fn index_stamp(path: &Path) -> Result<String> {
     Ok(format!("{} {}.{} {}", meta.len(), meta.mtime(), meta.mtime_nsec(), Sha256::of(&tail)))
 }
 
-fn index(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
+fn index(place: &WatchedPlace<'_>) -> Result<BTreeMap<String, String>> {
     let state = |state: IndexState| match state {
         IndexState::Absent => "absent".to_owned(),
         IndexState::Unmerged => "unmerged".to_owned(),

@@ -10,7 +10,7 @@ use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{Kept, copy_into_repository};
-use super::materialise::{AttributeTrees, Held, Permissions, bring};
+use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
 use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
@@ -154,7 +154,7 @@ pub fn create<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
     progress: &dyn Fn(u64, u64),
-) -> Result<Held> {
+) -> Result<HeldFiles> {
     let repository = opening.repository;
     let marker = marker(opening.quarantine);
     let tree_of_commit = match opening.base_commit {
@@ -191,9 +191,9 @@ pub fn create<G>(
         AttributeTrees::all_of(opening.tree),
         &Drivers::Named(&drivers),
         opening.path,
-        Held::default(),
+        HeldFiles::default(),
         &files,
-        Permissions::Writable,
+        FillPermissions::Writable,
         progress,
     )?;
     Ok(held)
@@ -375,7 +375,7 @@ mod tests {
             Self { home, repository, quarantine, path }
         }
 
-        fn create(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<Held> {
+        fn create(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<HeldFiles> {
             let opening = Opening {
                 repository: &self.repository,
                 quarantine: &self.quarantine,
@@ -456,7 +456,7 @@ mod tests {
         let made = Made::new(home);
         let head = made.head();
         let lock = std::sync::Mutex::new(());
-        let outcomes: Vec<Result<Held>> = std::thread::scope(|scope| {
+        let outcomes: Vec<Result<HeldFiles>> = std::thread::scope(|scope| {
             let started: Vec<_> = (0..24)
                 .map(|n| {
                     let (made, head, tree, lock) = (&made, &head, &tree, &lock);

@@ -14,7 +14,7 @@ use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::{Amended, Opened, Record, Seal};
 use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
-use crate::git::limits::{Limits, violations};
+use crate::git::limits::{CandidateLimits, violations};
 use serde_json::{Map, Value};
 
 /// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
@@ -136,7 +136,7 @@ pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Vers
 fn beyond(task: &TaskWrite<'_>, opened: &Opened, candidate: &Candidate) -> Result<Option<Failure>> {
     let quarantine = task.session.quarantine(&task.view.id);
     let objects = task.session.repository.objects(Some(&quarantine))?;
-    let limits = Limits {
+    let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),

@@ -15,7 +15,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Called, Effect, Seen};
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
-use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
@@ -112,7 +112,7 @@ pub fn seen(changes: &[Change]) -> Vec<Seen> {
 }
 
 /// The record of an edit that recovery has brought to its end. Nobody knows how long it would have taken.
-fn called(unfinished: &Unfinished, worker: String) -> Record {
+fn called(unfinished: &UnfinishedDelivery, worker: String) -> Record {
     let changes: Vec<Change> = unfinished.plan.steps.iter().map(|step| step.change.clone()).collect();
     Record::Called(Box::new(Called {
         worker,
@@ -130,7 +130,7 @@ pub fn resume(
     session: &Session,
     ledger: &mut Ledger,
     action: &mut RunningAction,
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedDelivery,
     worker: String,
 ) -> Result<(&'static str, Vec<RepoPath>)> {
     if !unfinished.plan.top.is_dir() {

@@ -6,7 +6,7 @@ use super::{Session, submit};
 use crate::domain::ledger::objects::{Collection, KeptTask};
 use crate::domain::ledger::record::Record;
 use crate::error::{Code, Failure, Result};
-use crate::git::limits::Limits;
+use crate::git::limits::CandidateLimits;
 use crate::git::{capture, keep, materialise, worktree};
 use crate::store::lock::LockGuard;
 use serde_json::json;
@@ -54,7 +54,7 @@ fn collect(session: &Session, id: &str) -> Result<()> {
 fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let session = task.session;
     let opened = task.view.opened()?;
-    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
     let now = submit::worktree(task, limits)?;
     let lost = |what: String| {

@@ -115,7 +115,7 @@ impl Write<'_> {
         let quarantine = self.session.quarantine(id);
         let index = IndexAtBase::read(&blobs, self.opened, &self.candidate.changes)?;
         let top = Path::new(&self.opened.home.top);
-        let terms = live::Terms {
+        let terms = live::LiveTerms {
             repository: home,
             quarantine: Some(&quarantine),
             top,

@@ -26,7 +26,7 @@ use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
-use crate::git::push::Target;
+use crate::git::push::PushTarget;
 use crate::git::{Repository, branch, keep};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
@@ -39,7 +39,7 @@ pub fn before_opening(repository: &Repository, contract: &Contract) -> Result<Op
         return Ok(None);
     }
     if contract.delivery.needs_remote() {
-        Target::find(repository, contract.terms.remote.as_deref())?;
+        PushTarget::find(repository, contract.terms.remote.as_deref())?;
     }
     let known = branch::identity(repository)?;
     known.map(Some).ok_or_else(|| {
@@ -141,7 +141,7 @@ fn plan(
     clearance.covers(candidate.patch.manifest_sha256)?;
     let terms = &opened.contract.terms;
     let mode = opened.contract.delivery;
-    let target = || Target::find(&session.repository, terms.remote.as_deref());
+    let target = || PushTarget::find(&session.repository, terms.remote.as_deref());
     let remote = if mode.needs_remote() { Some(target()?.remote) } else { None };
     let branch = terms.branch.clone().unwrap_or_else(|| default_branch(id));
     let mut publication = Publication { mode, branch, remote, new: None, old: None, notes: Vec::new() };

@@ -17,14 +17,14 @@ use crate::domain::value::digest::{FileState, Mode, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
-use crate::git::apply::recover::{Recovered, Unfinished};
+use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
 use crate::git::keep::{self, Kept};
-use crate::git::limits::{Limits, violations};
+use crate::git::limits::{CandidateLimits, violations};
 use crate::git::merge::{self, Labels, MergeConflict};
-use crate::git::private_index::{Entry, PrivateIndex};
+use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
 use crate::store::Ledger;
 use serde_json::json;
@@ -87,7 +87,7 @@ pub fn resume(
     ledger: &mut Ledger,
     action: &mut RunningAction,
     rebased: Rebased,
-    unfinished: Option<&Unfinished>,
+    unfinished: Option<&UnfinishedDelivery>,
 ) -> Result<bool> {
     let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
         None => false,
@@ -120,7 +120,7 @@ struct Planned {
 /// What the worktree holds; refused where that would be lost.
 fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
     let opened = task.view.opened()?;
-    let limits = Limits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let now = submit::worktree(task, limits)?;
     if task.view.is_known(&now.tree) {
         return Ok(now.tree);
@@ -174,10 +174,10 @@ fn live_entries(
     home: &Repository,
     candidate: &Candidate,
     head: &ObjectId,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<PrivateIndexEntry>> {
     let opened = task.view.opened()?;
     let quarantine = task.session.quarantine(&task.view.id);
-    let terms = crate::git::live::Terms {
+    let terms = crate::git::live::LiveTerms {
         repository: home,
         quarantine: Some(&quarantine),
         top: Path::new(&opened.home.top),
@@ -279,8 +279,12 @@ pub const SET_ASIDE: &str = ".tender-conflicts";
 
 /// Adds what markers cannot show: the candidate's version, under its path in a folder of its own; for a
 /// deletion, a sentence.
-fn set_aside(index: &PrivateIndex<'_>, outcome: &merge::Outcome, candidate: &Candidate) -> Result<ObjectId> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn set_aside(
+    index: &PrivateIndex<'_>,
+    outcome: &merge::MergeOutcome,
+    candidate: &Candidate,
+) -> Result<ObjectId> {
+    let mut entries: Vec<PrivateIndexEntry> = Vec::new();
     for conflict in outcome.conflicts.iter().filter(|conflict| !conflict.marked || conflict.theirs.is_none())
     {
         let change = candidate.changes.iter().find(|change| change.path == conflict.path);
@@ -307,7 +311,7 @@ fn capture(
     tree: &ObjectId,
 ) -> Result<(Candidate, crate::domain::proof::evidence::Observation)> {
     let objects = task.session.repository.objects(Some(quarantine))?;
-    let limits = Limits {
+    let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),

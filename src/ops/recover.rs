@@ -14,7 +14,7 @@ use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::{Reconciled, Recovery};
 use crate::domain::ledger::record::{Planned, Record};
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::recover::{Reached, Recovered, Unfinished, run};
+use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, run};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 
@@ -260,7 +260,7 @@ fn tell(session: &Session, reconciled: &Reconciled) {
 }
 
 /// The tree that a delivery was writing to is gone, so nobody can look.
-fn whether_delivered(tool: &str, unfinished: &Unfinished) -> Decision {
+fn whether_delivered(tool: &str, unfinished: &UnfinishedDelivery) -> Decision {
     let top = unfinished.plan.top.display();
     Decision::new(
         format!("`{tool}` was cut off while it wrote to {top}: did it take place?"),
@@ -294,7 +294,7 @@ pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: 
 }
 
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
-fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)> {
+fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<UnfinishedDelivery>)> {
     let (mut planned, mut staged): (Option<Planned>, _) = (None, None);
     let mut reached = Reached::Begun;
     for record in records(entries)? {
@@ -310,7 +310,7 @@ fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<Unfinished>)
             _ => {}
         }
     }
-    let unfinished = planned.as_ref().map(|planned| Unfinished {
+    let unfinished = planned.as_ref().map(|planned| UnfinishedDelivery {
         plan: planned.plan.clone(),
         staged,
         reached,
@@ -336,7 +336,7 @@ fn finish(
     ledger: &mut Ledger,
     action: &mut RunningAction,
     planned: Option<Planned>,
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedDelivery,
     reconciled: &mut Reconciled,
 ) -> Result<()> {
     let facts = Facts { head: None, evidence: Vec::new(), undoes: false };

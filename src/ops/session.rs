@@ -8,7 +8,7 @@ use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
-use crate::git::materialise::Held;
+use crate::git::materialise::HeldFiles;
 use crate::git::{Quarantine, Repository};
 use crate::process::{Secrets, secret_values};
 use crate::store::layout::{create_private_dir, write_private};
@@ -241,12 +241,12 @@ impl Session {
     }
 
     /// What we wrote into a task's worktree, as far as it is noted. Without the note every file is read.
-    pub fn held(&self, task: &str) -> Option<Held> {
+    pub fn held(&self, task: &str) -> Option<HeldFiles> {
         serde_json::from_slice(&std::fs::read(self.layout.task_held(task)).ok()?).ok()
     }
 
     /// Notes what we wrote into a task's worktree.
-    pub fn keep_held(&self, task: &str, held: &Held) -> Result<()> {
+    pub fn keep_held(&self, task: &str, held: &HeldFiles) -> Result<()> {
         let held = serde_json::to_vec(held)
             .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
         write_private(&self.layout.task_held(task), &held)

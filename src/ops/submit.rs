@@ -12,8 +12,8 @@ use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
 use crate::git::keep::{self, Kept};
-use crate::git::limits::Limits;
-use crate::git::private_index::Entry;
+use crate::git::limits::CandidateLimits;
+use crate::git::private_index::PrivateIndexEntry;
 use crate::git::{Quarantine, bound, patch_intake};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -154,7 +154,7 @@ fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture
 /// The content of a candidate, within what the contract and the policy allow.
 fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u64) -> Result<Capture> {
     let (session, id) = (task.session, task.view.id.as_str());
-    let limits = Limits {
+    let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(most),
@@ -177,7 +177,7 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
 }
 
 /// The worktree as it is now; refused with everything in it that is not allowed.
-pub fn worktree(task: &TaskWrite<'_>, limits: Limits<'_>) -> Result<Capture> {
+pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Capture> {
     let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened()?);
     let quarantine = session.quarantine(id);
     let worktree = Path::new(&opened.worktree);
@@ -194,9 +194,9 @@ pub fn worktree(task: &TaskWrite<'_>, limits: Limits<'_>) -> Result<Capture> {
     }
     let last = task.view.candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
     let new = last.iter().filter(|change| change.old.is_none());
-    let added: Vec<Entry> =
+    let added: Vec<PrivateIndexEntry> =
         new.filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.object())))).collect();
-    capture::capture(&capture::Request {
+    capture::capture(&capture::CaptureRequest {
         repository: &session.repository,
         quarantine: &quarantine,
         worktree,

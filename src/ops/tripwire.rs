@@ -9,13 +9,13 @@ use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::tripwire::{Sight, Tripped, changes};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
-use crate::git::tripwire::{Place, look as see};
+use crate::git::tripwire::{WatchedPlace, look as see};
 use serde_json::json;
 
 /// What lies around a task that is being opened: stored, and found by this digest.
 pub fn first_look(session: &Session, opened: &Opened) -> Result<Sha256> {
     let quarantine = session.quarantine(&opened.contract.task_id);
-    let place = Place { home: &session.repository, quarantine: &quarantine, base: &opened.base.tree };
+    let place = WatchedPlace { home: &session.repository, quarantine: &quarantine, base: &opened.base.tree };
     keep(session, &see(&place, None)?)
 }
 
@@ -46,7 +46,7 @@ fn compare(task: &TaskWrite<'_>, opened: &Opened, known: &Sha256) -> Result<(Sig
         .map_err(|e| Failure::new(Code::StoreCorrupt, format!("a kept look cannot be read: {e}")))?;
     let home = home(session, opened)?;
     let quarantine = session.quarantine(&task.view.id);
-    let place = Place { home: &home, quarantine: &quarantine, base: &opened.base.tree };
+    let place = WatchedPlace { home: &home, quarantine: &quarantine, base: &opened.base.tree };
     let now = see(&place, Some(&before))?;
     // A ledger that cannot be asked claims nothing for us.
     let ours = |id: &str| task.ledger.delivered_names(id).unwrap_or(false);

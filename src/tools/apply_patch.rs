@@ -15,7 +15,7 @@ use crate::domain::value::digest::{FileState, ObjectFormat, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::Repository;
-use crate::git::edit::{Edit, NewFile, Prepared, Present, Seen, Worktree};
+use crate::git::edit::{Edit, NewFile, PreparedEdit, PresentFile, SeenFile, Worktree};
 use crate::git::live::Permissions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub struct ApplyPatchAnswer {
 
 /// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are
 /// listed, in that order.
-pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Prepared> {
+pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<PreparedEdit> {
     let Asked { files, expected, paths } = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
@@ -108,7 +108,7 @@ fn new_paths(files: &[FilePatch]) -> HashSet<&RepoPath> {
 /// What all files of the patch come to. Once enough was found that does not fit, the rest is not looked at.
 fn all_edits(
     files: &[FilePatch],
-    seen: &mut BTreeMap<RepoPath, Seen>,
+    seen: &mut BTreeMap<RepoPath, SeenFile>,
     format: ObjectFormat,
 ) -> Result<Vec<Edit>> {
     let (mut edits, mut failures, mut not_looked_at) = (Vec::new(), Vec::new(), 0);
@@ -202,7 +202,7 @@ impl Expected {
     }
 
     /// The conflict, if what is there is not what is meant.
-    fn differs(&self, path: &RepoPath, found: Option<&Present>) -> Option<Failure> {
+    fn differs(&self, path: &RepoPath, found: Option<&PresentFile>) -> Option<Failure> {
         let state = found.map(|file| &file.state);
         if self.matches(state) {
             return None;
@@ -256,7 +256,7 @@ fn expectations(
 /// What one file's part of the patch comes to; a rename is two paths.
 fn edits_of(
     file: &FilePatch,
-    seen: &mut BTreeMap<RepoPath, Seen>,
+    seen: &mut BTreeMap<RepoPath, SeenFile>,
     format: ObjectFormat,
 ) -> Result<Vec<Edit>> {
     let mut take = |path: &RepoPath| {

@@ -21,7 +21,7 @@ use crate::error::{Failure, Result, clipped};
 use crate::git::beneath::{FolderCursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
-use crate::git::slot::{Filling, Places, Slot};
+use crate::git::slot::{Filling, Slot, SlotPlaces};
 use crate::git::tree;
 use crate::process::{self, Command, End, Finished, PrivateHome, Secrets};
 use serde_json::json;
@@ -89,7 +89,8 @@ impl<'a> Runner<'a> {
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
         let id = &verifier.manifest.id;
-        let mut slot = Slot::take(&Places { slots, book: &book }, id, &owner, subject.repository.format())?;
+        let mut slot =
+            Slot::take(&SlotPlaces { slots, book: &book }, id, &owner, subject.repository.format())?;
         let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
         let drivers = Drivers::Named(subject.filters);
         let own: BTreeSet<&RepoPath> = verifier.closure.iter().map(|file| &file.file.path).collect();

@@ -6,7 +6,7 @@
 use super::formats::Counted;
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::repo_path::display;
-use crate::git::materialise::What;
+use crate::git::materialise::Alteration;
 use crate::process::End;
 
 /// A verdict with its reason; none for a pass.
@@ -22,7 +22,7 @@ pub(super) struct Facts<'a> {
     /// Processes that were still there at the end.
     pub survivors: u32,
     /// What is not as it was shown.
-    pub altered: &'a [(Vec<u8>, What)],
+    pub altered: &'a [(Vec<u8>, Alteration)],
     /// What the outputs count; `None` where none is declared. `Err`: what is wrong with them.
     pub counted: &'a Result<Option<Counted>, String>,
     /// What the protocol's answer says of the requirement; `None` where the protocol is not spoken.
@@ -71,9 +71,9 @@ fn meaningless(facts: &Facts<'_>) -> Option<Said> {
         n => format!(", and {} more", n - 1),
     };
     match what {
-        What::Added => error(format!("wrote outside scratch: {path}{more}")),
-        What::Changed => error(format!("changed its inputs: {path}{more}")),
-        What::Removed => error(format!("changed its inputs: removed {path}{more}")),
+        Alteration::Added => error(format!("wrote outside scratch: {path}{more}")),
+        Alteration::Changed => error(format!("changed its inputs: {path}{more}")),
+        Alteration::Removed => error(format!("changed its inputs: removed {path}{more}")),
     }
 }
 
@@ -195,9 +195,9 @@ mod tests {
         let bad = Err("x.xml is not XML".to_owned());
         assert_eq!(say(|f| f.counted = &bad), (Verdict::Error, "x.xml is not XML".to_owned()));
         for (what, words) in [
-            (What::Added, "wrote outside scratch: src/x"),
-            (What::Changed, "changed its inputs: src/x"),
-            (What::Removed, "changed its inputs: removed src/x"),
+            (Alteration::Added, "wrote outside scratch: src/x"),
+            (Alteration::Changed, "changed its inputs: src/x"),
+            (Alteration::Removed, "changed its inputs: removed src/x"),
         ] {
             let altered = [(path(), what)];
             assert_eq!(say(|f| f.altered = &altered), (Verdict::Error, words.to_owned()));
@@ -221,7 +221,7 @@ mod tests {
             altered in 0usize..2, broken: bool, min in 0u64..4, answer in 0u8..5,
         ) {
             let result = if broken { Err("broken".to_owned()) } else { Ok(Some(counted(passed, failed, skipped))) };
-            let altered = vec![(path(), What::Added); altered];
+            let altered = vec![(path(), Alteration::Added); altered];
             let end = End::Exited(code);
             let answers = [Verdict::Passed, Verdict::Failed, Verdict::NotRun, Verdict::Error];
             let answered: Result<Said, String> = match answers.get(usize::from(answer)) {

@@ -4,9 +4,9 @@
 //! which makes room again; nothing; or something of the user's, which is later than anything we hold and
 //! stays. What we hold then is stored and named, never just dropped.
 
-use super::look::{Wait, ask, content, is_barred, look, only_folders, ours};
-use super::step::{Names, aside};
-use super::{Run, failed};
+use super::look::{WriterWait, ask, content, is_barred, look, only_folders, ours};
+use super::step::{StepNames, aside};
+use super::{DeliveryRun, failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
@@ -14,7 +14,7 @@ use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::beneath::{Folder, HeldObject};
-use crate::git::lease::Asked;
+use crate::git::lease::LeaseAnswer;
 use rustix::fs::FileType;
 use std::io::{self, ErrorKind, Read};
 
@@ -30,7 +30,7 @@ fn step_aside(tries: usize) {
     }
 }
 
-impl Run<'_> {
+impl DeliveryRun<'_> {
     /// Puts in order what a file system without exchange and without moves to a free name can leave behind:
     /// an object with two names in the middle of a move (the name that only we use goes), and an exchange by
     /// moves that was cut off (it is undone or completed).
@@ -63,7 +63,7 @@ impl Run<'_> {
 
     /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary
     /// name.
-    pub(super) fn swap_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+    pub(super) fn swap_back(&mut self, at: usize, names: &StepNames<'_>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         match self.step(at).step {
             Step::Replace => self.exchange_back(at, names),
@@ -84,7 +84,7 @@ impl Run<'_> {
 
     /// Moves what is held to the path, if that is free. If not, the user has a later version there: that one
     /// stays.
-    fn give_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+    fn give_back(&mut self, at: usize, names: &StepNames<'_>) -> Result<()> {
         if self.plan.folders.contains(names.path) {
             self.remove_folders()?;
         }
@@ -100,11 +100,11 @@ impl Run<'_> {
 
     /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest
     /// version is at the path, and the one before it, which they replaced themselves, is what remains.
-    fn exchange_back(&mut self, at: usize, names: &Names<'_>) -> Result<()> {
+    fn exchange_back(&mut self, at: usize, names: &StepNames<'_>) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
             step_aside(tries);
-            let former = Former::of(&names.folder, names.temporary).map_err(fail)?;
+            let former = FormerObject::of(&names.folder, names.temporary).map_err(fail)?;
             if self.path_is_pristine(at, names)? {
                 match self.exchange(at, names) {
                     Ok(()) if self.is_pristine(at, names)? => return Ok(()),
@@ -129,11 +129,11 @@ impl Run<'_> {
     /// An exchange put `former` at the path and brought out something later: that goes to the path again.
     /// What comes out then is what was put there, or a save that is later still and goes to the path in its
     /// turn.
-    fn return_the_later(&mut self, at: usize, names: &Names<'_>, mut former: Former) -> Result<()> {
+    fn return_the_later(&mut self, at: usize, names: &StepNames<'_>, mut former: FormerObject) -> Result<()> {
         let fail = |e: io::Error| failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
             step_aside(tries);
-            let later = Former::of(&names.folder, names.temporary).map_err(fail)?;
+            let later = FormerObject::of(&names.folder, names.temporary).map_err(fail)?;
             match self.exchange(at, names) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
@@ -148,11 +148,11 @@ impl Run<'_> {
         Err(fail(ErrorKind::ResourceBusy.into()))
     }
 
-    fn path_is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
+    fn path_is_pristine(&self, at: usize, names: &StepNames<'_>) -> Result<bool> {
         self.holds_pristine(at, &names.folder, names.name(), names.path)
     }
 
-    pub(super) fn is_pristine(&self, at: usize, names: &Names<'_>) -> Result<bool> {
+    pub(super) fn is_pristine(&self, at: usize, names: &StepNames<'_>) -> Result<bool> {
         self.holds_pristine(at, &names.room, names.temporary, names.path)
     }
 
@@ -161,7 +161,7 @@ impl Run<'_> {
         let fail = |e: io::Error| failed("look at", path, &e);
         let Some(after) = &self.step(at).after else { return Ok(false) };
         let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
-        match look(folder, name, &ours(after), Wait::Long) {
+        match look(folder, name, &ours(after), WriterWait::Long) {
             Ok(seen) => Ok(staged && seen.is_same()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(fail(e)),
@@ -277,7 +277,7 @@ impl Run<'_> {
         // Should the ledger have lost what came after the plan, the old object is never dropped for the new
         // one.
         if let (false, Some(before)) = (recorded, step.before.as_ref().filter(|b| ours(b) != ours(after)))
-            && look(&room, spot.name.as_bytes(), &ours(before), Wait::Little).map_err(fail)?.is_same()
+            && look(&room, spot.name.as_bytes(), &ours(before), WriterWait::Little).map_err(fail)?.is_same()
         {
             self.note(at, Note::LeftAt(self.shown(at)));
             return Ok(());
@@ -313,13 +313,13 @@ impl Run<'_> {
                     }
                     file => file.map_err(fail)?,
                 };
-                let asked = ask(&file, Wait::Long);
+                let asked = ask(&file, WriterWait::Long);
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(fail)?;
                 let free = match &asked {
-                    Asked::Held(lease) => lease.undisturbed(),
-                    Asked::CannotAsk => true,
-                    Asked::Writing => false,
+                    LeaseAnswer::Held(lease) => lease.undisturbed(),
+                    LeaseAnswer::CannotAsk => true,
+                    LeaseAnswer::Writing => false,
                 };
                 if free {
                     self.store(at, &bytes, stored)?;
@@ -396,12 +396,12 @@ fn absent(error: io::Error) -> io::Result<()> {
 
 /// An object as it was before it went to the path for a moment. Of one that cannot be read only its identity
 /// is known.
-struct Former {
+struct FormerObject {
     held: Option<HeldObject>,
     content: Option<Raw>,
 }
 
-impl Former {
+impl FormerObject {
     fn of(folder: &Folder, name: &[u8]) -> io::Result<Self> {
         Ok(Self { held: folder.hold(name)?, content: content(folder, name)? })
     }
@@ -410,7 +410,8 @@ impl Former {
     /// is about to.
     fn is_still(&self, folder: &Folder, name: &[u8]) -> io::Result<bool> {
         let same = folder.entry(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
-        let unchanged = |content| Ok::<_, io::Error>(look(folder, name, content, Wait::Little)?.is_same());
+        let unchanged =
+            |content| Ok::<_, io::Error>(look(folder, name, content, WriterWait::Little)?.is_same());
         Ok(same && self.content.as_ref().map_or(Ok(true), unchanged)?)
     }
 }

@@ -2,7 +2,7 @@
 //! whoever has the lock sees both or neither. An entry that is neither of its two states any more is the
 //! user's, like a path that is.
 
-use super::{Act, Run, Stop};
+use super::{Act, DeliveryRun, StepStop};
 use crate::domain::delivery::receipt::DeliveryPlan;
 use crate::domain::delivery::{Conflict, IndexStep, refused};
 use crate::error::Result;
@@ -28,9 +28,9 @@ pub(super) enum IndexState {
     Unknown,
 }
 
-impl Run<'_> {
+impl DeliveryRun<'_> {
     /// All paths, and the index with them.
-    pub(super) fn commit_with_index(&mut self, acts: &[Act]) -> std::result::Result<(), Stop> {
+    pub(super) fn commit_with_index(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
         let Some(writer) = self.index else { return self.commit_all(acts) };
         if self.index_state == IndexState::Unknown {
             writer.clear_stale()?;
@@ -49,13 +49,13 @@ impl Run<'_> {
     }
 
     /// The entries that have to change. Between the look and the lock somebody may have changed one of them.
-    fn steps_of_the_index(&self, locked: &Locked<'_, '_>) -> std::result::Result<Vec<IndexStep>, Stop> {
+    fn steps_of_the_index(&self, locked: &Locked<'_, '_>) -> std::result::Result<Vec<IndexStep>, StepStop> {
         let (steps, others) = locked.due(Towards::After)?;
         if others.is_empty() {
             return Ok(steps);
         }
         let conflicts: Vec<Conflict> = others.into_iter().map(Conflict::of_the_index).collect();
-        Err(Stop::Failed(refused(&conflicts)))
+        Err(StepStop::Failed(refused(&conflicts)))
     }
 
     /// The index as it was before, and its lock free.

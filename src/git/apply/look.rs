@@ -1,6 +1,6 @@
 //! Looking at an object: is it what it should be, and is nobody writing into it?
 
-use super::Run;
+use super::DeliveryRun;
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::{PlannedStep, Raw};
 use crate::domain::delivery::recovery::{Live, Sight, Temporary};
@@ -8,7 +8,7 @@ use crate::domain::delivery::{Reason, Side, Step};
 use crate::domain::value::digest::{Mode, ObjectFormat, Sha256};
 use crate::error::Result;
 use crate::git::beneath::{Folder, FolderEntry, TreeTop, fault};
-use crate::git::lease::{self, Asked};
+use crate::git::lease::{self, LeaseAnswer};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use sha2::Digest;
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ObjectLook {
     /// As expected, and nobody writes.
     Same,
     /// As expected; whether somebody writes could not be asked.
@@ -24,7 +24,7 @@ pub(super) enum Look {
     Other(Reason),
 }
 
-impl Look {
+impl ObjectLook {
     pub(super) fn is_same(&self) -> bool {
         matches!(self, Self::Same | Self::SameUnasked)
     }
@@ -33,14 +33,14 @@ impl Look {
 /// How long to wait for somebody who has the file open for writing. A program that is just being started
 /// holds the descriptors of its parent for a moment, so one answer is not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WriterWait {
     /// While the user's bytes are away from their path.
     Little,
     /// Before our own object at a path is taken for the user's, because somebody has it open.
     Long,
 }
 
-impl Wait {
+impl WriterWait {
     fn milliseconds(self) -> u32 {
         match self {
             Self::Little => 10,
@@ -50,12 +50,12 @@ impl Wait {
 }
 
 /// Compares what lies under a name with what should.
-pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
+pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io::Result<ObjectLook> {
     match compare(folder, name, expected, wait) {
         // It made way for something else between one call and the next.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Look::Other(Reason::Missing)),
-        Err(e) if changed_its_type(&e) => Ok(Look::Other(Reason::TypeChanged)),
-        Err(e) if is_barred(&e) => Ok(Look::Other(Reason::ModeChanged)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ObjectLook::Other(Reason::Missing)),
+        Err(e) if changed_its_type(&e) => Ok(ObjectLook::Other(Reason::TypeChanged)),
+        Err(e) if is_barred(&e) => Ok(ObjectLook::Other(Reason::ModeChanged)),
         other => other,
     }
 }
@@ -71,26 +71,26 @@ pub(super) fn is_barred(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::ACCESS | Errno::PERM | Errno::WOULDBLOCK))
 }
 
-fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: Wait) -> io::Result<Look> {
+fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io::Result<ObjectLook> {
     fault::pass("look");
-    let Some(entry) = folder.entry(name)? else { return Ok(Look::Other(Reason::Missing)) };
+    let Some(entry) = folder.entry(name)? else { return Ok(ObjectLook::Other(Reason::Missing)) };
     fault::pass("looked");
     match (expected, entry.kind) {
         (Raw::File { sha256, permissions }, FileType::RegularFile) => {
             if permissions.is_some_and(|p| p != entry.permissions) {
-                return Ok(Look::Other(Reason::ModeChanged));
+                return Ok(ObjectLook::Other(Reason::ModeChanged));
             }
             look_into(&folder.open_file(name)?, &entry, *sha256, wait)
         }
         (Raw::Link { sha256 }, FileType::Symlink) => {
             let same = Sha256::of(&folder.read_link(name)?) == *sha256;
-            Ok(if same { Look::Same } else { Look::Other(Reason::Edited) })
+            Ok(if same { ObjectLook::Same } else { ObjectLook::Other(Reason::Edited) })
         }
         (Raw::Directory, FileType::Directory) => {
             let bare = only_folders(&folder.subfolder(name)?)?;
-            Ok(if bare { Look::Same } else { Look::Other(Reason::Appeared) })
+            Ok(if bare { ObjectLook::Same } else { ObjectLook::Other(Reason::Appeared) })
         }
-        _ => Ok(Look::Other(Reason::TypeChanged)),
+        _ => Ok(ObjectLook::Other(Reason::TypeChanged)),
     }
 }
 
@@ -112,29 +112,29 @@ pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
 
 /// The lease is asked for before the bytes are read and kept while they are: a writer either has the file
 /// open by now and is seen, or has to wait and is seen afterwards.
-fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: Wait) -> io::Result<Look> {
+fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: WriterWait) -> io::Result<ObjectLook> {
     if FolderEntry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
-        return Ok(Look::Other(Reason::Edited));
+        return Ok(ObjectLook::Other(Reason::Edited));
     }
     let asked = ask(file, wait);
-    if matches!(asked, Asked::Writing) {
-        return Ok(Look::Other(Reason::OpenForWriting));
+    if matches!(asked, LeaseAnswer::Writing) {
+        return Ok(ObjectLook::Other(Reason::OpenForWriting));
     }
     if digest(file)? != expected {
-        return Ok(Look::Other(Reason::Edited));
+        return Ok(ObjectLook::Other(Reason::Edited));
     }
     Ok(match asked {
-        Asked::Held(lease) if lease.undisturbed() => Look::Same,
-        Asked::Held(_) | Asked::Writing => Look::Other(Reason::OpenForWriting),
-        Asked::CannotAsk => Look::SameUnasked,
+        LeaseAnswer::Held(lease) if lease.undisturbed() => ObjectLook::Same,
+        LeaseAnswer::Held(_) | LeaseAnswer::Writing => ObjectLook::Other(Reason::OpenForWriting),
+        LeaseAnswer::CannotAsk => ObjectLook::SameUnasked,
     })
 }
 
 /// Asks until nobody writes, or the time is over.
-pub(super) fn ask(file: &File, wait: Wait) -> Asked {
+pub(super) fn ask(file: &File, wait: WriterWait) -> LeaseAnswer {
     for _ in 0..wait.milliseconds() {
         match lease::ask(file) {
-            Asked::Writing => std::thread::sleep(std::time::Duration::from_millis(1)),
+            LeaseAnswer::Writing => std::thread::sleep(std::time::Duration::from_millis(1)),
             other => return other,
         }
     }
@@ -199,7 +199,7 @@ pub(super) fn ours(after: &Raw) -> Raw {
     }
 }
 
-impl Run<'_> {
+impl DeliveryRun<'_> {
     /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be
     /// reached.
     pub(super) fn sight(&mut self, at: usize) -> Result<Sight> {
@@ -238,20 +238,20 @@ impl Run<'_> {
             let Some(before) = &step.before else { return Ok(false) };
             Ok(look(&folder, path.file_name(), before, wait).map_err(failed)?.is_same())
         };
-        if self.changes_bits_alone(at) && is_before(Wait::Little)? {
+        if self.changes_bits_alone(at) && is_before(WriterWait::Little)? {
             return Ok(Live::Before);
         }
         // The number alone says nothing: what the user puts there after ours has gone may get it again.
         if let Some(after) = &step.after
             && self.is_staged(at, &entry)
-            && look(&folder, path.file_name(), &ours(after), Wait::Long).map_err(failed)?.is_same()
+            && look(&folder, path.file_name(), &ours(after), WriterWait::Long).map_err(failed)?.is_same()
         {
             return Ok(Live::After);
         }
         if entry.kind == FileType::Directory {
             return self.sight_of_folder(step, &folder).map_err(failed);
         }
-        Ok(if is_before(Wait::Little)? { Live::Before } else { Live::Foreign })
+        Ok(if is_before(WriterWait::Little)? { Live::Before } else { Live::Foreign })
     }
 
     /// A directory at the path: it may be waiting to make room for a file, or have been made by us where a
@@ -282,16 +282,16 @@ impl Run<'_> {
         };
         let PlannedStep { before, after, .. } = self.step(at);
         let held = |wait| before.as_ref().map_or(Ok(false), |before| is(before, wait));
-        if self.changes_bits_alone(at) && !self.has_its_number(at, &entry) && held(Wait::Little)? {
+        if self.changes_bits_alone(at) && !self.has_its_number(at, &entry) && held(WriterWait::Little)? {
             return Ok(Temporary::Held);
         }
         if let Some(after) = after
             && self.is_staged(at, &entry)
-            && is(&ours(after), Wait::Long)?
+            && is(&ours(after), WriterWait::Long)?
         {
             return Ok(Temporary::Staged);
         }
-        Ok(if held(Wait::Little)? { Temporary::Held } else { Temporary::HeldForeign })
+        Ok(if held(WriterWait::Little)? { Temporary::Held } else { Temporary::HeldForeign })
     }
 
     /// True where before and after are told apart by the permission bits alone.

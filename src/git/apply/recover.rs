@@ -2,7 +2,7 @@
 //! nothing.
 
 use super::index::{self, IndexState};
-use super::{Act, Direction, Journal, Keeper, Progress, Record, Run, Temporary, decide};
+use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
 use crate::domain::value::repo_path::RepoPath;
@@ -12,7 +12,7 @@ use crate::git::beneath::TreeTop;
 
 /// What the ledger holds of an unfinished delivery.
 #[derive(Debug, Clone)]
-pub struct Unfinished {
+pub struct UnfinishedDelivery {
     pub plan: DeliveryPlan,
     /// What was staged; `None` where the ledger does not say that everything was.
     pub staged: Option<Staged>,
@@ -58,7 +58,7 @@ pub enum Recovered {
 /// Recovers. The journal gets `Done` or `TakenBack`, as from an ordinary delivery.
 pub fn run(
     environment: &Environment,
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedDelivery,
     journal: &mut dyn Journal,
     keeper: Keeper<'_>,
 ) -> Result<Recovered> {
@@ -78,7 +78,8 @@ pub fn run(
     };
     let top = open(unfinished)?;
     let index = index::writer(environment, plan)?;
-    let mut run = Run::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
+    let mut run =
+        DeliveryRun::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
     run.index_state = IndexState::Unknown;
     run.after_a_crash = true;
     let sights = run.sights()?;
@@ -117,7 +118,7 @@ pub fn run(
 }
 
 /// Going on met a conflict and was taken back. If anything is left in between, that is a failure.
-fn back_after_all(run: &mut Run<'_>, because: Failure) -> Result<Recovered> {
+fn back_after_all(run: &mut DeliveryRun<'_>, because: Failure) -> Result<Recovered> {
     let sights = run.sights()?;
     let decided = decide(run.plan, Progress::TakingBack, &sights, false);
     if decided.acts.iter().any(|act| *act != Act::Nothing) {
@@ -126,16 +127,16 @@ fn back_after_all(run: &mut Run<'_>, because: Failure) -> Result<Recovered> {
     Ok(Recovered::TakenBack { later: decided.later, notes: notes(run), because: Some(because) })
 }
 
-fn notes(run: &Run<'_>) -> Vec<(RepoPath, Vec<Note>)> {
+fn notes(run: &DeliveryRun<'_>) -> Vec<(RepoPath, Vec<Note>)> {
     let paths = run.plan.steps.iter().map(|step| step.change.path.clone());
     paths.zip(run.notes.iter().cloned()).filter(|(_, notes)| !notes.is_empty()).collect()
 }
 
-fn open(unfinished: &Unfinished) -> Result<TreeTop> {
+fn open(unfinished: &UnfinishedDelivery) -> Result<TreeTop> {
     let top = &unfinished.plan.top;
     TreeTop::open(top).map_err(|e| Failure::io("open", top, &e))
 }
 
-fn staged(unfinished: &Unfinished) -> Staged {
+fn staged(unfinished: &UnfinishedDelivery) -> Staged {
     unfinished.staged.clone().unwrap_or_else(Staged::none)
 }

@@ -5,8 +5,8 @@
 //! unchanged, or an old one whose bytes are stored.
 
 use super::back::Stored;
-use super::look::{Look, Wait, look};
-use super::{MANY, Run, Stop, failed, folder};
+use super::look::{ObjectLook, WriterWait, look};
+use super::{DeliveryRun, MANY, StepStop, failed, folder};
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
@@ -17,24 +17,24 @@ use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
 /// A step's two names, in open directories.
-pub(super) struct Names<'a> {
+pub(super) struct StepNames<'a> {
     pub(super) path: &'a RepoPath,
     pub(super) folder: Rc<Folder>,
     pub(super) room: Rc<Folder>,
     pub(super) temporary: &'a [u8],
 }
 
-impl Names<'_> {
+impl StepNames<'_> {
     pub(super) fn name(&self) -> &[u8] {
         self.path.file_name()
     }
 }
 
-impl<'a> Run<'a> {
-    pub(super) fn names(&self, at: usize) -> Result<Names<'a>> {
+impl<'a> DeliveryRun<'a> {
+    pub(super) fn names(&self, at: usize) -> Result<StepNames<'a>> {
         let path = &self.step(at).change.path;
         let spot = self.temporary(at)?;
-        Ok(Names {
+        Ok(StepNames {
             path,
             folder: folder(self.top, path.parent().as_ref())?,
             room: folder(self.top, spot.folder.as_ref())?,
@@ -49,7 +49,7 @@ impl<'a> Run<'a> {
 
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this
     /// returns, or the user's.
-    pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), Stop> {
+    pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), StepStop> {
         let step = self.step(at);
         if step.step == Step::Create {
             self.make_folders(&step.change.path).map_err(|stop| stop.at(at))?;
@@ -77,26 +77,26 @@ impl<'a> Run<'a> {
             None => Ok(()),
             Some(reason) => {
                 self.swap_back(at, &names)?;
-                Err(Stop::Conflict(at, reason))
+                Err(StepStop::Conflict(at, reason))
             }
         }
     }
 
-    fn create(&mut self, names: &Names<'_>) -> std::result::Result<(), Halt> {
+    fn create(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
         match names.room.move_to(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Halt::Conflict(Reason::Appeared)),
             other => Ok(other.map_err(|e| failed("create", names.path, &e))?),
         }
     }
 
-    fn remove(&mut self, names: &Names<'_>) -> std::result::Result<(), Halt> {
+    fn remove(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
         match names.folder.take_away(names.name(), &names.room, names.temporary) {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
             other => Ok(other.map_err(|e| failed("delete", names.path, &e))?),
         }
     }
 
-    fn replace(&mut self, at: usize, names: &Names<'_>) -> std::result::Result<(), Halt> {
+    fn replace(&mut self, at: usize, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
         let staged = names.folder.entry(names.temporary).map_err(|e| failed("find", names.path, &e))?;
         let is_there = staged.is_some_and(|entry| self.is_staged(at, &entry));
         if !is_there || self.after_a_crash && !self.is_pristine(at, names)? {
@@ -113,8 +113,8 @@ impl<'a> Run<'a> {
 
     /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
     /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
-    /// it is not lost: it stays (`AlreadyExists`), and [`Run::tidy`] puts the three names in order.
-    pub(super) fn exchange(&mut self, at: usize, names: &Names<'_>) -> io::Result<()> {
+    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy`] puts the three names in order.
+    pub(super) fn exchange(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
         match names.folder.exchange(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}
             other => return other,
@@ -128,20 +128,20 @@ impl<'a> Run<'a> {
 
     /// Looks at what came out. `None`: as expected.
     fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
-        match look(room, self.temporary(at)?.name.as_bytes(), before, Wait::Little) {
-            Ok(Look::Same) => Ok(None),
-            Ok(Look::SameUnasked) => {
+        match look(room, self.temporary(at)?.name.as_bytes(), before, WriterWait::Little) {
+            Ok(ObjectLook::Same) => Ok(None),
+            Ok(ObjectLook::SameUnasked) => {
                 self.note(at, Note::LeaseNotChecked);
                 Ok(None)
             }
-            Ok(Look::Other(reason)) => Ok(Some(reason)),
+            Ok(ObjectLook::Other(reason)) => Ok(Some(reason)),
             // What cannot be looked at is not as expected; the way back does not need to read it.
             Err(_) => Ok(Some(Reason::Edited)),
         }
     }
 
     /// A directory that the user moved meanwhile took our change with it; seen by resolving the path anew.
-    fn moved_away(&self, names: &Names<'_>) -> Option<Reason> {
+    fn moved_away(&self, names: &StepNames<'_>) -> Option<Reason> {
         match self.top.resolve(names.path.parent().as_ref()) {
             Ok(now) if now.inode == names.folder.inode => None,
             Ok(_) | Err(Barred::Missing | Barred::Error(_)) => Some(Reason::Missing),
@@ -152,12 +152,12 @@ impl<'a> Run<'a> {
 
     /// The last look, when everything is in place: whoever had got hold of an old object before it lost its
     /// name had time to write.
-    pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), Stop> {
+    pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), StepStop> {
         let Some(before) = &self.step(at).before else { return Ok(()) };
         let room = self.room(at)?;
         match self.look_at_held(at, &room, before)? {
             None => Ok(()),
-            Some(reason) => Err(Stop::Conflict(at, reason)),
+            Some(reason) => Err(StepStop::Conflict(at, reason)),
         }
     }
 
@@ -236,10 +236,10 @@ enum Halt {
 }
 
 impl Halt {
-    fn at(self, at: usize) -> Stop {
+    fn at(self, at: usize) -> StepStop {
         match self {
-            Self::Conflict(reason) => Stop::Conflict(at, reason),
-            Self::Failed(failure) => Stop::Failed(failure),
+            Self::Conflict(reason) => StepStop::Conflict(at, reason),
+            Self::Failed(failure) => StepStop::Failed(failure),
         }
     }
 }

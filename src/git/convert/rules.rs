@@ -1,7 +1,7 @@
 //! What applies to which path: decided by git's attributes and configuration, recognised here so that plain
 //! files skip git.
 
-use super::{Attributes, Git};
+use super::{ConversionAttributes, Git};
 use crate::git::drivers::Driver;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Rules {
     pub(super) autocrlf: bool,
     pub(super) crlf_out: bool,
     pub(super) drivers: BTreeMap<String, Driver>,
-    pub(super) paths: Vec<(Attributes, bool)>,
+    pub(super) paths: Vec<(ConversionAttributes, bool)>,
 }
 
 impl Rules {
@@ -59,7 +59,7 @@ impl Rules {
         }
     }
 
-    pub(super) fn writes_crlf(&self, attributes: &Attributes) -> bool {
+    pub(super) fn writes_crlf(&self, attributes: &ConversionAttributes) -> bool {
         let crlf = attributes.eol.as_deref().map_or(self.crlf_out, |eol| eol == "crlf");
         crlf && attributes.line_ends(self.autocrlf)
     }

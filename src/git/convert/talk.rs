@@ -3,7 +3,7 @@
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::command::{Conversation, Output};
+use crate::git::command::{Conversation, GitOutput};
 use std::io::BufRead;
 
 pub(super) fn started(
@@ -93,7 +93,7 @@ pub(super) fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
     }
 }
 
-pub(super) fn failed(output: &Output, path: &RepoPath) -> Failure {
+pub(super) fn failed(output: &GitOutput, path: &RepoPath) -> Failure {
     broke_off(path, output.stderr.trim())
 }
 

@@ -20,7 +20,7 @@ fn bytes(world: &World, path: &str) -> Option<Vec<u8>> {
 }
 
 /// An edit of some paths, from what lies there now; `None` deletes.
-fn prepared(world: &World, edits: &[(&str, Option<&str>)]) -> Result<Prepared> {
+fn prepared(world: &World, edits: &[(&str, Option<&str>)]) -> Result<PreparedEdit> {
     let worktree = worktree(world);
     let edit = |(name, new): &(&str, Option<&str>)| -> Result<Edit> {
         let seen = worktree.look(&path(name))?;

@@ -1,7 +1,7 @@
 //! Does a live file hold the preimage or the postimage? And which bytes go where the postimage belongs? Both
 //! by git's own conversions.
 
-use super::{Former, LiveBytes, Terms, endings};
+use super::{Former, LiveBytes, LiveTerms, endings};
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::Attributes;
 use crate::domain::delivery::{Item, LiveKind, Plan, Step};
@@ -45,7 +45,7 @@ pub enum Permissions {
     Exactly(u32),
 }
 
-impl Terms<'_> {
+impl LiveTerms<'_> {
     fn conversions(&self) -> Conversions<'_> {
         Conversions { repository: self.repository, quarantine: self.quarantine }
     }
@@ -93,7 +93,7 @@ fn regular(state: Option<&FileState>) -> Option<&FileState> {
 }
 
 /// Compares the content of every live file. `live` is in the order of the changes.
-pub(super) fn matches(terms: &Terms<'_>, live: &[Option<LiveBytes>]) -> Result<Vec<Option<Match>>> {
+pub(super) fn matches(terms: &LiveTerms<'_>, live: &[Option<LiveBytes>]) -> Result<Vec<Option<Match>>> {
     let mut found: Vec<Option<Match>> = Vec::with_capacity(live.len());
     for (change, live) in terms.changes.iter().zip(live) {
         found.push(live.as_ref().map(|live| by_bytes(terms, change, live)).transpose()?);
@@ -109,7 +109,7 @@ pub(super) fn matches(terms: &Terms<'_>, live: &[Option<LiveBytes>]) -> Result<V
 }
 
 /// Byte for byte, without any conversion; or what an earlier delivery wrote or found.
-fn by_bytes(terms: &Terms<'_>, change: &Change, live: &LiveBytes) -> Result<Match> {
+fn by_bytes(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<Match> {
     let id = terms.repository.format().blob_id(&live.bytes)?;
     let is = |side: Option<&FileState>| side.is_some_and(|s| s.git_blob == id && s.sha256 == live.sha256);
     let former = |pick: fn(&Former, &RepoPath) -> Option<Sha256>| {
@@ -128,7 +128,7 @@ fn open_questions(found: &[Option<Match>]) -> Vec<usize> {
 }
 
 fn by_cleaning(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     live: &[Option<LiveBytes>],
     found: &mut [Option<Match>],
     tree: &ObjectId,
@@ -159,7 +159,7 @@ fn by_cleaning(
 /// A checkout that git would not store as the same blob (carriage returns committed under `text`, say) is
 /// still git's own checkout.
 fn by_smudging(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     live: &[Option<LiveBytes>],
     found: &mut [Option<Match>],
     tree: &ObjectId,
@@ -191,7 +191,7 @@ fn by_smudging(
 
 /// Would a three-way merge of the file be clean? On what git stores of it, as a rebase merges; a file with
 /// NUL bytes is never merged.
-pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
+pub(super) fn mergeable(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
     let (Some(old), Some(new), Some(quarantine)) =
         (regular(change.old.as_ref()), regular(change.new.as_ref()), terms.quarantine)
     else {
@@ -213,7 +213,7 @@ pub(super) fn mergeable(terms: &Terms<'_>, change: &Change, live: &LiveBytes) ->
 
 /// Stores what lies at these paths as git would, in the quarantine. Links are stored as they are.
 pub(super) fn store(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     attributes: &ObjectId,
     files: &[(RepoPath, Vec<u8>)],
     links: &[Vec<u8>],
@@ -225,12 +225,12 @@ pub(super) fn store(
 
 /// The new objects of a plan's items, in their order; `None` where an item has none to write.
 pub(super) fn bodies(
-    terms: &Terms<'_>,
+    terms: &LiveTerms<'_>,
     plan: &Plan,
     live: &dyn Fn(&RepoPath) -> Option<LiveBytes>,
 ) -> Result<Vec<Option<Body>>> {
     let objects = terms.repository.objects(terms.quarantine)?;
-    let mut writer = Writer { terms, objects, checked_out: HashMap::new(), carried: Vec::new() };
+    let mut writer = ContentWriter { terms, objects, checked_out: HashMap::new(), carried: Vec::new() };
     writer.check_out(plan)?;
     let mut bodies = Vec::with_capacity(plan.items().len());
     for (at, item) in plan.items().iter().enumerate() {
@@ -240,8 +240,8 @@ pub(super) fn bodies(
     Ok(bodies)
 }
 
-struct Writer<'a> {
-    terms: &'a Terms<'a>,
+struct ContentWriter<'a> {
+    terms: &'a LiveTerms<'a>,
     objects: Objects,
     /// By item: what a checkout writes for the preimage and the postimage.
     checked_out: HashMap<usize, (Option<Vec<u8>>, Vec<u8>)>,
@@ -249,7 +249,7 @@ struct Writer<'a> {
     carried: Vec<(usize, Vec<u8>)>,
 }
 
-impl Writer<'_> {
+impl ContentWriter<'_> {
     /// Git's bytes for every file that is written from git's objects.
     fn check_out(&mut self, plan: &Plan) -> Result<()> {
         let (mut old, mut new) = (Vec::new(), Vec::new());

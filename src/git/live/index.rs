@@ -60,7 +60,7 @@ impl Index {
         Ok(index)
     }
 
-    fn add(&mut self, record: &Record<'_>) -> Result<()> {
+    fn add(&mut self, record: &IndexRecord<'_>) -> Result<()> {
         let state = record.state()?;
         let entry = IndexEntry { state, skip_worktree: record.flags & SKIP_WORKTREE != 0 };
         self.entries.insert(RepoPath::new(record.path)?, entry);
@@ -130,7 +130,7 @@ fn pathspecs(change: &Change) -> Vec<OsString> {
     forms.iter().map(|form| with(":(icase,literal)", form.as_bytes())).collect()
 }
 
-struct Record<'a> {
+struct IndexRecord<'a> {
     mode: &'a [u8],
     id: &'a [u8],
     stage: &'a [u8],
@@ -138,7 +138,7 @@ struct Record<'a> {
     flags: u64,
 }
 
-impl Record<'_> {
+impl IndexRecord<'_> {
     fn state(&self) -> Result<IndexState> {
         if self.stage != b"0" {
             return Ok(IndexState::Unmerged);
@@ -152,7 +152,7 @@ impl Record<'_> {
 }
 
 /// `mode SP id SP stage TAB path NUL`, then lines of details up to `flags: …`, and the next.
-fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
+fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<IndexRecord<'_>>> {
     std::iter::from_fn(move || {
         if raw.is_empty() {
             return None;
@@ -168,7 +168,7 @@ fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
             let end = at + rest[at..].iter().position(|b| *b == b'\n')?;
             let flags = u64::from_str_radix(std::str::from_utf8(&rest[at..end]).ok()?, 16).ok()?;
             raw = &rest[end + 1..];
-            Some(Record { mode, id, stage, path, flags })
+            Some(IndexRecord { mode, id, stage, path, flags })
         };
         let parsed = parse();
         if parsed.is_none() {

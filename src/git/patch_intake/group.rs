@@ -4,7 +4,7 @@
 use super::super::objects::Objects;
 use super::super::private_index::PrivateIndex;
 use super::super::tree;
-use super::read::{Item, gitlink};
+use super::read::{PatchItem, gitlink};
 use super::view::{Found, TreeView};
 use crate::domain::change::patch_text::exact::Misfit;
 use crate::domain::change::patch_text::{Body, Hunk, Operation, Side, Strip, exact};
@@ -19,7 +19,7 @@ type State = (Mode, ObjectId);
 
 /// How many of the first sections speak of the same state. A path that was written already begins a new
 /// state; a rename or a copy reads the old one, as in git.
-pub(super) fn first(view: &TreeView, items: &[Item]) -> Result<usize> {
+pub(super) fn first(view: &TreeView, items: &[PatchItem]) -> Result<usize> {
     let (mut consumed, mut written) = (HashSet::new(), HashSet::new());
     for (at, item) in items.iter().enumerate() {
         let other_text = !std::ptr::eq(item.text, items[0].text);
@@ -44,7 +44,7 @@ pub(super) struct Group<'a, 't> {
     index: &'a PrivateIndex<'a>,
     objects: &'a Objects,
     view: &'a TreeView<'a>,
-    items: &'a [Item<'t>],
+    items: &'a [PatchItem<'t>],
     written: HashSet<&'a RepoPath>,
     consumed: HashSet<&'a RepoPath>,
     /// Contradictions between the `index` lines and the result, which are told last.
@@ -56,10 +56,10 @@ impl<'a, 't> Group<'a, 't> {
         index: &'a PrivateIndex<'a>,
         objects: &'a Objects,
         view: &'a TreeView<'a>,
-        items: &'a [Item<'t>],
+        items: &'a [PatchItem<'t>],
     ) -> Self {
         let written = items.iter().filter_map(|item| item.new.as_ref()).collect();
-        let consumed = items.iter().filter_map(Item::consumed).collect();
+        let consumed = items.iter().filter_map(PatchItem::consumed).collect();
         Self { index, objects, view, items, written, consumed, late: Vec::new() }
     }
 
@@ -89,7 +89,7 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// The file that a section starts from, held against everything that its header says of it.
-    fn preimage(&self, item: &Item) -> Result<Option<State>> {
+    fn preimage(&self, item: &PatchItem) -> Result<Option<State>> {
         let path = item
             .old
             .as_ref()
@@ -126,7 +126,7 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// No directory above a written path may be a link, before or after.
-    fn through_links(&self, item: &Item) -> Result<()> {
+    fn through_links(&self, item: &PatchItem) -> Result<()> {
         let Some(new) = &item.new else { return Ok(()) };
         for above in new.ancestors() {
             let link_before = matches!(self.view.find(above.as_bytes())?.file(), Some((Mode::Symlink, _)));
@@ -160,7 +160,7 @@ impl<'a, 't> Group<'a, 't> {
         Failure::first_of(failures).map_or(Ok(expected), Err)
     }
 
-    fn postimage(&self, item: &Item, before: Option<&State>) -> Result<Option<State>> {
+    fn postimage(&self, item: &PatchItem, before: Option<&State>) -> Result<Option<State>> {
         let mode = item.modes.1.or(before.map(|(mode, _)| *mode)).unwrap_or(Mode::File);
         let removes = item.section.operation == Operation::Delete;
         if let Some(rule) =
@@ -189,7 +189,7 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// The full `index` line says what a binary patch leads to; git checks that it does.
-    fn binary(&self, item: &Item, before: Option<&State>, mode: Mode) -> Result<Option<State>> {
+    fn binary(&self, item: &PatchItem, before: Option<&State>, mode: Mode) -> Result<Option<State>> {
         let Body::Binary(_, reverse) = &item.section.body else { return Ok(None) };
         let length = self.objects.format().hex_len();
         let index = item.section.index.as_ref().filter(|i| i.old.len() == length && i.new.len() == length);
@@ -221,7 +221,7 @@ impl<'a, 't> Group<'a, 't> {
             return Ok(());
         }
         let said = output.stderr.trim();
-        let bare = |item: &&Item| {
+        let bare = |item: &&PatchItem| {
             let changes = item.section.operation == Operation::Modify;
             changes
                 && item
@@ -276,7 +276,7 @@ fn is_zero(id: &str) -> bool {
 }
 
 /// The patch was made for another state of the path.
-fn conflict(item: &Item, path: &RepoPath, expected: &str, actual: Option<&str>) -> Failure {
+fn conflict(item: &PatchItem, path: &RepoPath, expected: &str, actual: Option<&str>) -> Failure {
     let shown = actual.unwrap_or("nothing");
     item.failure(
         Code::VersionConflict,
@@ -289,13 +289,13 @@ fn conflict(item: &Item, path: &RepoPath, expected: &str, actual: Option<&str>) 
 }
 
 /// The `index` line names another result than the patch has: part of it was lost, or it was edited by hand.
-fn contradiction(item: &Item, after: &ObjectId) -> Option<Failure> {
+fn contradiction(item: &PatchItem, after: &ObjectId) -> Option<Failure> {
     let index = item.section.index.as_ref().filter(|index| !after.as_str().starts_with(&index.new))?;
     let message = "the result is not what the `index` line of the patch names: the patch was cut or edited";
     Some(item.failure(Code::PatchInvalid, message).expected(&index.new, after))
 }
 
-fn misfitting(item: &Item, hunks: &[Hunk], misfit: Misfit) -> Failure {
+fn misfitting(item: &PatchItem, hunks: &[Hunk], misfit: Misfit) -> Failure {
     let hunk = &hunks[misfit.hunk];
     let header = crate::domain::value::repo_path::display(&item.text[hunk.header.clone()]);
     let place = match misfit.would_apply_at.as_slice() {

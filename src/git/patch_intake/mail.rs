@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// One text with diffs in it.
 #[derive(Debug)]
-pub(super) struct Part<'a> {
+pub(super) struct MailPart<'a> {
     /// Which mail of the mailbox, from 1; `None` for a text that is no mail.
     pub mail: Option<usize>,
     pub text: Cow<'a, [u8]>,
@@ -36,11 +36,11 @@ const HEADERS: &[&str] = &[
 ];
 
 /// The texts of a patch as it came.
-pub(super) fn parts<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<Part<'a>>> {
+pub(super) fn parts<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<MailPart<'a>>> {
     let content = patch.trim_ascii_start();
     let first = content.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
     if !is_mail(content, first) {
-        return Ok(vec![Part { mail: None, text: Cow::Borrowed(patch) }]);
+        return Ok(vec![MailPart { mail: None, text: Cow::Borrowed(patch) }]);
     }
     let folder = folder(index);
     std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make the directory", &folder, &e))?;
@@ -90,7 +90,7 @@ fn is_mail(content: &[u8], first: &[u8]) -> bool {
     HEADERS.iter().any(|header| header.as_bytes() == word) && head.into_iter().any(known)
 }
 
-fn one(index: &PrivateIndex, number: usize) -> Result<Part<'static>> {
+fn one(index: &PrivateIndex, number: usize) -> Result<MailPart<'static>> {
     let place = |name: String| folder(index).join(name);
     let failed =
         |e: std::io::Error| Failure::new(Code::Io, format!("cannot read mail {number} of the mailbox: {e}"));
@@ -102,7 +102,7 @@ fn one(index: &PrivateIndex, number: usize) -> Result<Part<'static>> {
         return Err(unreadable(&output.stderr).detail("mail", number));
     }
     let text = std::fs::read(diff).map_err(failed)?;
-    Ok(Part { mail: Some(number), text: Cow::Owned(text) })
+    Ok(MailPart { mail: Some(number), text: Cow::Owned(text) })
 }
 
 fn unreadable(said: &str) -> Failure {

@@ -1,8 +1,8 @@
 //! From the text of a patch to checked paths: which prefix its names have, whether every path may be touched
 //! at all, and how large its binary contents say that they are. Nothing is applied here.
 
-use super::super::limits::{Limits, refusal};
-use super::mail::Part;
+use super::super::limits::{CandidateLimits, refusal};
+use super::mail::MailPart;
 use super::view::{Found, TreeView};
 use crate::domain::change::patch_text;
 use crate::domain::change::patch_text::{BinaryHunk, BinaryKind, Body, Operation, Section, Strip};
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// A section with its paths checked.
 #[derive(Debug)]
-pub(super) struct Item<'t> {
+pub(super) struct PatchItem<'t> {
     pub section: Section,
     /// The text that its ranges belong to.
     pub text: &'t [u8],
@@ -29,7 +29,7 @@ pub(super) struct Item<'t> {
     pub modes: (Option<Mode>, Option<Mode>),
 }
 
-impl Item<'_> {
+impl PatchItem<'_> {
     /// The path that it changes or removes.
     pub(super) fn consumed(&self) -> Option<&RepoPath> {
         self.old.as_ref().filter(|_| self.section.operation != Operation::Copy)
@@ -45,7 +45,11 @@ impl Item<'_> {
 }
 
 /// Reads every part. The failure names all paths that may not be touched.
-pub(super) fn items<'t>(view: &TreeView, parts: &'t [Part], limits: &Limits) -> Result<Vec<Item<'t>>> {
+pub(super) fn items<'t>(
+    view: &TreeView,
+    parts: &'t [MailPart],
+    limits: &CandidateLimits,
+) -> Result<Vec<PatchItem<'t>>> {
     let mut made: HashSet<Vec<u8>> = HashSet::new();
     let (mut items, mut failures) = (Vec::new(), Vec::new());
     for part in parts {
@@ -75,7 +79,7 @@ fn with_mail(failure: Failure, mail: Option<usize>) -> Failure {
     }
 }
 
-fn item<'t>(section: Section, part: &'t Part, strip: Strip) -> Result<Item<'t>> {
+fn item<'t>(section: Section, part: &'t MailPart, strip: Strip) -> Result<PatchItem<'t>> {
     let path = |name: &Option<Vec<u8>>| name.clone().map(RepoPath::new).transpose();
     let mode = |text: &Option<String>| match text.as_deref() {
         None => Ok(None),
@@ -92,11 +96,11 @@ fn item<'t>(section: Section, part: &'t Part, strip: Strip) -> Result<Item<'t>> 
     };
     let (old, new) = (path(&section.old)?, path(&section.new)?);
     let modes = (mode(&section.old_mode)?, mode(&section.new_mode)?);
-    Ok(Item { section, text: &part.text, mail: part.mail, strip, old, new, modes })
+    Ok(PatchItem { section, text: &part.text, mail: part.mail, strip, old, new, modes })
 }
 
 /// Paths out of scope and gitlinks.
-fn refused(item: &Item, limits: &Limits) -> Vec<Failure> {
+fn refused(item: &PatchItem, limits: &CandidateLimits) -> Vec<Failure> {
     let mut paths: Vec<&RepoPath> = item.consumed().into_iter().chain(&item.new).collect();
     paths.dedup();
     if item.modes.0 == Some(Mode::Gitlink) || item.modes.1 == Some(Mode::Gitlink) {
@@ -167,7 +171,7 @@ fn folders(view: &TreeView, sections: &[Section]) -> Result<bool> {
 
 /// Adds up what the binary contents will be, by their headers alone, so that a small text cannot become a
 /// huge content.
-fn announced_size(items: &[Item], limits: &Limits) -> Result<()> {
+fn announced_size(items: &[PatchItem], limits: &CandidateLimits) -> Result<()> {
     let mut total = 0u64;
     for item in items {
         let Body::Binary(forward, _) = &item.section.body else { continue };
@@ -185,7 +189,7 @@ fn announced_size(items: &[Item], limits: &Limits) -> Result<()> {
 }
 
 /// The size of the content that a delta makes: the second of the two numbers that it begins with.
-fn delta_result(item: &Item, hunk: &BinaryHunk) -> Result<u64> {
+fn delta_result(item: &PatchItem, hunk: &BinaryHunk) -> Result<u64> {
     let deflated = hunk.deflated_start(item.text, 4);
     let start = match miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(&deflated, 20) {
         Ok(bytes) => bytes,

@@ -33,7 +33,7 @@ impl Bench {
         bytes: u64,
     ) -> Result<Capture> {
         let scope = ["docs/".to_owned()];
-        let rules = Limits { allowed: in_scope, scope: &scope, artifact_bytes: Some(bytes) };
+        let rules = CandidateLimits { allowed: in_scope, scope: &scope, artifact_bytes: Some(bytes) };
         take(&self.home.repository(), &self.home.quarantine(), &self.base, patch.as_ref(), &rules)
     }
 
@@ -722,7 +722,7 @@ fn the_bound_text_proves_its_tree_and_no_other() {
         for (text, tree) in [(&text[..], &base), (&damaged[..], &tree), (b"", &tree)] {
             bound::verify(&repository, &quarantine, &base, text, tree).expect_err("proves too much");
         }
-        let rules = Limits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
+        let rules = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
         let capture = take(&repository, &quarantine, &base, &text, &rules).expect("is taken");
         assert_eq!(capture.tree, tree);
         assert_eq!(home.run(["status", "--porcelain"]), "");
@@ -825,7 +825,7 @@ proptest::proptest! {
         let moves = if copies { "--find-copies-harder" } else { "--find-renames=10%" };
         let theirs = home.git().args(["diff", "--binary", moves, &format!("-U{context}"), "HEAD~1", "HEAD"]).ok().expect("a diff");
         let mails = home.git().args(["format-patch", "--stdout", "--binary", moves, "HEAD~1"]).ok().expect("mails");
-        let rules = Limits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
+        let rules = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
         if base != tree {
             for patch in [text, theirs, mails] {
                 let capture = take(&repository, &quarantine, &base, &patch, &rules);

@@ -6,7 +6,7 @@ use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
-use crate::git::limits::Limits;
+use crate::git::limits::CandidateLimits;
 use crate::tools::place::{Place, require_readable};
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(edit::Allo
     let opened = view.opened()?;
     let (contract, effective) = (&opened.contract, &opened.effective);
     let read = |path: &RepoPath| require_readable(contract.read_scope.as_ref(), path);
-    let limits = Limits {
+    let limits = CandidateLimits {
         allowed: &|path| effective.write_allows(path) || contract.scratch.matches(path),
         scope: &effective.write_patterns(),
         artifact_bytes: None,

@@ -6,8 +6,8 @@ use crate::domain::delivery::publishing::Publishing;
 use crate::domain::ledger::record::Opened;
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result, Retry};
-use crate::git::command::Call;
-use crate::git::push::{self, Said, Target};
+use crate::git::command::GitCall;
+use crate::git::push::{self, PushAnswer, PushTarget};
 use crate::ops::Session;
 use crate::process::launch::{self, End};
 use crate::process::redact::Secrets;
@@ -61,8 +61,8 @@ pub(super) type Wanted<'a> = &'a dyn Fn() -> bool;
 fn run(
     session: &Session,
     opened: &Opened,
-    target: &Target,
-    call: Call,
+    target: &PushTarget,
+    call: GitCall,
     (limit, wanted): (Duration, Wanted<'_>),
 ) -> Result<Ran> {
     let top = Path::new(&opened.home.top);
@@ -102,10 +102,10 @@ fn push_limit(session: &Session) -> Result<Duration> {
     })
 }
 
-fn target(session: &Session, publication: &Publication) -> Result<Target> {
+fn target(session: &Session, publication: &Publication) -> Result<PushTarget> {
     let remote = publication.remote.as_ref();
     let remote = remote.ok_or_else(|| Failure::internal("a push without a remote"))?;
-    Target::again(&session.repository, remote)
+    PushTarget::again(&session.repository, remote)
 }
 
 /// What a ref of the remote names. The failure is `io`: it could not be asked, and nothing was sent.
@@ -204,10 +204,10 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
         Ok(ran) => ran,
     };
     let said = match ran.cut {
-        Some(cut) => Said::Unclear(cut),
+        Some(cut) => PushAnswer::Unclear(cut),
         None => push::said(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
     };
-    if said == Said::Accepted {
+    if said == PushAnswer::Accepted {
         return Moved::Done(Vec::new());
     }
     let task = &opened.contract.task_id;
@@ -232,24 +232,26 @@ fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
 }
 
 /// What an answer that is no acceptance and a look at the ref come to.
-fn concluded(publishing: &Publishing, task: &str, said: Said, asked: Asked) -> Moved {
+fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked) -> Moved {
     let publication = &publishing.publication;
     match (asked, said) {
         (Asked::Arrived(notes), _) => Moved::Done(notes),
-        (Asked::Foreign(there), Said::Unclear(_)) => {
+        (Asked::Foreign(there), PushAnswer::Unclear(_)) => {
             Moved::Nothing(publication.conflict(there.as_ref(), task))
         }
         (Asked::Foreign(there), _) => Moved::Refused(publication.conflict(there.as_ref(), task)),
         // The server's own word counts, whether or not it can be asked now.
-        (_, Said::Refused(words)) => Moved::Refused(refused(publication, &words)),
-        (Asked::Unknown(_), Said::Lease) => {
+        (_, PushAnswer::Refused(words)) => Moved::Refused(refused(publication, &words)),
+        (Asked::Unknown(_), PushAnswer::Lease) => {
             Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
         }
-        (Asked::Unchanged, Said::NotSupported(words)) => Moved::Refused(not_supported(publication, &words)),
-        (Asked::Unknown(why), Said::Unclear(words) | Said::NotSupported(words)) => {
+        (Asked::Unchanged, PushAnswer::NotSupported(words)) => {
+            Moved::Refused(not_supported(publication, &words))
+        }
+        (Asked::Unknown(why), PushAnswer::Unclear(words) | PushAnswer::NotSupported(words)) => {
             Moved::Unknown(publishing.unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
-        (_, Said::Unclear(words)) => Moved::Nothing(nothing(publishing, &words, task)),
+        (_, PushAnswer::Unclear(words)) => Moved::Nothing(nothing(publishing, &words, task)),
         (..) => Moved::Nothing(nothing(publishing, "the lease did not hold, but does by now", task)),
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Call<'a> {
         Self { world, known: BTreeMap::new(), barred: None }
     }
 
-    fn prepare(&self, arguments: &ApplyPatchArguments) -> Result<Prepared> {
+    fn prepare(&self, arguments: &ApplyPatchArguments) -> Result<PreparedEdit> {
         let bar = |path: &RepoPath| match self.barred {
             Some(barred) if path.to_string() == barred => {
                 Err(Failure::new(Code::ScopeViolation, "not in scope").subject(barred))

@@ -3,7 +3,7 @@
 use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Result;
-use crate::git::apply::recover::{Reached, Recovered, Unfinished};
+use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
 use crate::git::beneath::fault::{self, What};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -51,7 +51,7 @@ pub(super) fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) ->
 
 /// A delivery into the tree as it is given, which died at its `at`th file operation; what the ledger holds of
 /// it.
-fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> Unfinished {
+fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> UnfinishedDelivery {
     world.reset(before);
     let ended = run_with(What::Die, at, || world.deliver(changes).map(|_| ()));
     assert!(ended.is_none(), "operation {at} was not reached");

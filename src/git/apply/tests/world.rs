@@ -6,9 +6,9 @@ use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, Reason
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::recover::{Reached, Recovered, Unfinished};
+use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
-use crate::git::live::{Former, Materials, Settings, Terms, prepare, survey};
+use crate::git::live::{Former, LiveTerms, Materials, Settings, prepare, survey};
 use crate::git::testing::TestRepository;
 use crate::git::{Quarantine, Repository, tree};
 use std::cell::{Cell, RefCell};
@@ -190,8 +190,8 @@ impl World {
         changes
     }
 
-    pub(crate) fn terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> Terms<'a> {
-        Terms {
+    pub(crate) fn terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> LiveTerms<'a> {
+        LiveTerms {
             repository: &self.repository,
             quarantine: Some(&self.quarantine),
             top: self.repository.top().expect("not bare"),
@@ -209,7 +209,12 @@ impl World {
         self.prepare_for(&self.terms(changes, &candidate), Outcome::Applied, None)
     }
 
-    fn prepare_for(&self, terms: &Terms<'_>, outcome: Outcome, receipt: Option<&Receipt>) -> Result<Ready> {
+    fn prepare_for(
+        &self,
+        terms: &LiveTerms<'_>,
+        outcome: Outcome,
+        receipt: Option<&Receipt>,
+    ) -> Result<Ready> {
         let seen = survey(terms)?;
         let objects = self.repository.objects(None)?;
         let at_base = |path: &RepoPath| match tree::entry(&objects, &self.base, path).expect("reads") {
@@ -238,7 +243,7 @@ impl World {
     }
 
     /// Writes a worker's edit of the live tree, taken for its worktree.
-    pub(crate) fn execute_edit(&self, edit: crate::git::edit::Prepared) -> Result<Receipt> {
+    pub(crate) fn execute_edit(&self, edit: crate::git::edit::PreparedEdit) -> Result<Receipt> {
         let (cleared, materials) = (edit.cleared, edit.materials);
         self.execute(Ready { cleared, materials, outcome: Outcome::Applied })
     }
@@ -257,15 +262,15 @@ impl World {
         self.execute(self.prepare_for(&terms, Outcome::Reverted, Some(receipt))?)
     }
 
-    pub(crate) fn unfinished(&self) -> Option<Unfinished> {
+    pub(crate) fn unfinished(&self) -> Option<UnfinishedDelivery> {
         let log = self.journal.borrow();
         let plan = log.plan.clone().filter(|_| log.end.is_none())?;
         let staged = log.staged.clone();
         let reached = log.reached.clone().unwrap_or(Reached::Begun);
-        Some(Unfinished { plan, staged, reached, outcome: Outcome::Applied })
+        Some(UnfinishedDelivery { plan, staged, reached, outcome: Outcome::Applied })
     }
 
-    pub(crate) fn recover(&self, unfinished: &Unfinished) -> Result<Recovered> {
+    pub(crate) fn recover(&self, unfinished: &UnfinishedDelivery) -> Result<Recovered> {
         let mut journal = self.journal.borrow_mut();
         self.with_keeper(|keeper| recover::run(self.home.environment(), unfinished, &mut *journal, keeper))
     }

@@ -31,7 +31,7 @@ impl Intake {
     }
 
     fn take_with(&self, patch: &[u8], budget: Option<u64>) -> Result<Capture> {
-        let limits = Limits {
+        let limits = CandidateLimits {
             allowed: &|path| !path.as_bytes().starts_with(b"forbidden/"),
             scope: &[],
             artifact_bytes: budget,
