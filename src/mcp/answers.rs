@@ -3,7 +3,7 @@
 
 use crate::domain::contract::tool::WorkerTool;
 use crate::error::{Failure, error_object};
-use crate::ops::gate::Answer;
+use crate::ops::gate::GateAnswer;
 use crate::tools::ToolDescription;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub fn tool(described: &ToolDescription) -> Tool {
 }
 
 /// The answer to a call: the same object for programs and, as text, for models.
-pub fn result(answer: Answer) -> CallToolResult {
+pub fn result(answer: GateAnswer) -> CallToolResult {
     let failed = answer.result.is_err();
     let mut body = answer.result.unwrap_or_else(|failure| error_object(&failure));
     if let (Some(warning), Some(fields)) = (&answer.warning, body.as_object_mut()) {
@@ -49,8 +49,8 @@ pub fn result(answer: Answer) -> CallToolResult {
 }
 
 /// The answer to a call that broke off.
-pub fn broken_off(failure: &Failure) -> Answer {
-    Answer { result: Err(failure.clone()), warning: None, action: None }
+pub fn broken_off(failure: &Failure) -> GateAnswer {
+    GateAnswer { result: Err(failure.clone()), warning: None, action: None }
 }
 
 /// What a worker reads when it connects. `brief` is the text of the task's brief report, without anything
@@ -114,13 +114,13 @@ mod tests {
     use super::*;
     use crate::error::Code;
 
-    fn wire(answer: Answer) -> Value {
+    fn wire(answer: GateAnswer) -> Value {
         serde_json::to_value(result(answer)).expect("serializes")
     }
 
     #[test]
     fn a_result_stands_in_both_forms_and_a_warning_beside_it() {
-        let answer = Answer {
+        let answer = GateAnswer {
             result: Ok(json!({"text": "x"})),
             warning: Some("the third time".to_owned()),
             action: Some("a-1".to_owned()),
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_failure_is_the_object_of_the_command_line() {
         let failure = Failure::new(Code::ScopeViolation, "outside").subject("src/x");
-        let said = wire(Answer { result: Err(failure.clone()), warning: None, action: None });
+        let said = wire(GateAnswer { result: Err(failure.clone()), warning: None, action: None });
         assert_eq!(said["isError"], json!(true));
         assert_eq!(said["structuredContent"], error_object(&failure));
         assert_eq!(said["content"].as_array().map(Vec::len), Some(1));

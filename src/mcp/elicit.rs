@@ -2,11 +2,11 @@
 //! on it: a client that cannot, does not want to, or never comes back leaves the question as it is, recorded
 //! and open.
 
-use super::messages::Called;
+use super::messages::McpCall;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::outside::plain;
 use crate::domain::worker::inquiry::Hint;
-use crate::ops::gate::Answer;
+use crate::ops::gate::GateAnswer;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, PrimitiveSchemaDefinition,
     StringSchema,
@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const ANSWER: &str = "answer";
 
 /// The id of a question that was just recorded.
-pub fn recorded(called: &Called, answer: &Answer) -> Option<String> {
+pub fn recorded(called: &McpCall, answer: &GateAnswer) -> Option<String> {
     let result = answer.result.as_ref().ok().filter(|_| called.name == WorkerTool::RequestInput.name())?;
     result["id"].as_str().map(str::to_owned)
 }
 
 /// Asks, and waits until the user has said something. `None` where nothing came of it.
-pub async fn ask(client: &Peer<RoleServer>, called: &Called, id: &str) -> Option<Hint> {
+pub async fn ask(client: &Peer<RoleServer>, called: &McpCall, id: &str) -> Option<Hint> {
     if !client.supported_elicitation_modes().contains(&ElicitationMode::Form) {
         return None;
     }

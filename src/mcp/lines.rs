@@ -18,7 +18,7 @@ const TAIL: usize = 512;
 const PIECE: usize = 64 << 10;
 
 #[derive(Debug, PartialEq)]
-pub enum Line {
+pub enum InputLine {
     /// A line without its newline; the last one of the input may have had none.
     Whole(Vec<u8>),
     /// A line above the limit: the id of the request in it, where it was seen.
@@ -26,7 +26,7 @@ pub enum Line {
 }
 
 #[derive(Debug)]
-pub struct Splitter {
+pub struct LineSplitter {
     limit: usize,
     line: Vec<u8>,
     skipped: Option<Skipped>,
@@ -39,14 +39,14 @@ struct Skipped {
     tail: Vec<u8>,
 }
 
-impl Splitter {
+impl LineSplitter {
     /// With the most bytes that a line may have.
     pub fn new(limit: usize) -> Self {
         Self { limit, line: Vec::new(), skipped: None }
     }
 
     /// The next bytes of the input; hands out every line that ends in them.
-    pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(Line)) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(InputLine)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|b| *b == b'\n') {
             self.take(&rest[..end]);
@@ -57,7 +57,7 @@ impl Splitter {
     }
 
     /// The end of the input: the last line may lack its newline.
-    pub fn end(&mut self, out: &mut impl FnMut(Line)) {
+    pub fn end(&mut self, out: &mut impl FnMut(InputLine)) {
         if !self.line.is_empty() || self.skipped.is_some() {
             out(self.finish());
         }
@@ -82,20 +82,20 @@ impl Splitter {
         }
     }
 
-    fn finish(&mut self) -> Line {
+    fn finish(&mut self) -> InputLine {
         match self.skipped.take() {
-            Some(skipped) => Line::TooLong(skipped.id.or_else(|| id_at_end(&skipped.tail))),
-            None => Line::Whole(std::mem::take(&mut self.line)),
+            Some(skipped) => InputLine::TooLong(skipped.id.or_else(|| id_at_end(&skipped.tail))),
+            None => InputLine::Whole(std::mem::take(&mut self.line)),
         }
     }
 }
 
 /// Reads an input on a thread of its own, as far ahead as one line. The channel closes at its end; an input
 /// that cannot be read has ended.
-pub fn read(mut input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
+pub fn read(mut input: impl Read + Send + 'static) -> mpsc::Receiver<InputLine> {
     let (give, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
-        let mut splitter = Splitter::new(LONGEST);
+        let mut splitter = LineSplitter::new(LONGEST);
         let mut piece = vec![0; PIECE];
         let mut found = Vec::new();
         loop {
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn split(limit: usize, input: &[u8], piece: usize) -> Vec<Line> {
-        let mut splitter = Splitter::new(limit);
+    fn split(limit: usize, input: &[u8], piece: usize) -> Vec<InputLine> {
+        let mut splitter = LineSplitter::new(limit);
         let mut lines = Vec::new();
         for bytes in input.chunks(piece) {
             splitter.push(bytes, &mut |line| lines.push(line));
@@ -207,11 +207,11 @@ mod tests {
         let long = format!("{{\"id\":7,\"params\":\"{}\"}}", "x".repeat(90));
         let input = format!("one\n\n{long}\ntwo\r\nlast");
         let expected = vec![
-            Line::Whole(b"one".to_vec()),
-            Line::Whole(Vec::new()),
-            Line::TooLong(Some(json!(7))),
-            Line::Whole(b"two\r".to_vec()),
-            Line::Whole(b"last".to_vec()),
+            InputLine::Whole(b"one".to_vec()),
+            InputLine::Whole(Vec::new()),
+            InputLine::TooLong(Some(json!(7))),
+            InputLine::Whole(b"two\r".to_vec()),
+            InputLine::Whole(b"last".to_vec()),
         ];
         for piece in [1, 2, 3, 7, 50, 1000] {
             assert_eq!(split(50, input.as_bytes(), piece), expected, "in pieces of {piece}");
@@ -220,20 +220,20 @@ mod tests {
 
     #[test]
     fn a_line_of_exactly_the_limit_is_taken() {
-        assert_eq!(split(4, b"1234\n", 2), [Line::Whole(b"1234".to_vec())]);
-        assert_eq!(split(4, b"12345\n", 2), [Line::TooLong(None)]);
-        assert_eq!(split(4, b"12345", 5), [Line::TooLong(None)]);
+        assert_eq!(split(4, b"1234\n", 2), [InputLine::Whole(b"1234".to_vec())]);
+        assert_eq!(split(4, b"12345\n", 2), [InputLine::TooLong(None)]);
+        assert_eq!(split(4, b"12345", 5), [InputLine::TooLong(None)]);
     }
 
     #[test]
     fn little_is_kept_of_a_line_that_is_too_long() {
-        let mut splitter = Splitter::new(1000);
+        let mut splitter = LineSplitter::new(1000);
         for _ in 0..10_000 {
             splitter.push(&[b'x'; 1000], &mut |_| panic!("no line ended"));
             let kept = splitter.line.capacity() + splitter.skipped.as_ref().map_or(0, |s| s.tail.capacity());
             assert!(kept <= HEAD + 4096, "{kept} bytes are kept");
         }
-        assert_eq!(splitter.finish(), Line::TooLong(None));
+        assert_eq!(splitter.finish(), InputLine::TooLong(None));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         crate::fuzz::holds(&[CALL], words, |bytes| {
             let _ = id_of(bytes);
             // Where an id may be looked for depends on the pieces only below the limit that is in force.
-            let shape = |line: &Line| matches!(line, Line::Whole(_));
+            let shape = |line: &InputLine| matches!(line, InputLine::Whole(_));
             for limit in [10, 1000, LONGEST] {
                 let (pieces, whole) = (split(limit, bytes, 7), split(limit, bytes, bytes.len().max(1)));
                 assert!(pieces.iter().map(shape).eq(whole.iter().map(shape)));
@@ -280,8 +280,8 @@ mod tests {
             let whole: Vec<u8> = split(LONGEST, bytes, 100)
                 .into_iter()
                 .flat_map(|line| match line {
-                    Line::Whole(line) => [line, b"\n".to_vec()].concat(),
-                    Line::TooLong(_) => panic!("no line is that long"),
+                    InputLine::Whole(line) => [line, b"\n".to_vec()].concat(),
+                    InputLine::TooLong(_) => panic!("no line is that long"),
                 })
                 .collect();
             assert_eq!(

@@ -16,7 +16,7 @@ const INVALID_REQUEST: i32 = -32600;
 
 /// A call as it was written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Called {
+pub struct McpCall {
     /// The tool's name; what is no text stands here as JSON.
     pub name: String,
     /// The arguments; an empty object where none were given.
@@ -92,11 +92,11 @@ fn refusal(id: Option<Value>, code: i32, text: &str) -> Value {
 }
 
 /// Takes name and arguments out of the parameters, and leaves some that always fit the type.
-fn lift_call(message: &mut Map<String, Value>) -> Called {
+fn lift_call(message: &mut Map<String, Value>) -> McpCall {
     let params = message.remove("params").unwrap_or_else(|| json!({}));
     let Value::Object(mut params) = params else {
         message.insert("params".to_owned(), json!({ "name": "" }));
-        return Called { name: String::new(), arguments: params };
+        return McpCall { name: String::new(), arguments: params };
     };
     let mut kept = Map::from_iter([("name".to_owned(), json!(""))]);
     if let Some(meta @ Value::Object(_)) = params.remove("_meta") {
@@ -109,10 +109,10 @@ fn lift_call(message: &mut Map<String, Value>) -> Called {
         None => String::new(),
     };
     let arguments = params.remove("arguments").filter(|arguments| !arguments.is_null());
-    Called { name, arguments: arguments.unwrap_or_else(|| json!({})) }
+    McpCall { name, arguments: arguments.unwrap_or_else(|| json!({})) }
 }
 
-fn placed(mut message: RxJsonRpcMessage<RoleServer>, called: Option<Called>) -> Heard {
+fn placed(mut message: RxJsonRpcMessage<RoleServer>, called: Option<McpCall>) -> Heard {
     let RxJsonRpcMessage::<RoleServer>::Request(request) = &mut message else {
         return Heard::Message(Box::new(message), None);
     };
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    fn called(params: &str) -> Called {
+    fn called(params: &str) -> McpCall {
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"{params}}}");
         let Heard::Message(message, Some(RequestId::Number(1))) = hear(line.as_bytes()) else {
             panic!("{line} is no request")
@@ -147,12 +147,12 @@ mod tests {
             panic!("{line} is no request")
         };
         let ClientRequest::CallToolRequest(call) = request.request else { panic!("{line} is no call") };
-        Called::clone(call.extensions.get::<Arc<Called>>().expect("the call as it came"))
+        McpCall::clone(call.extensions.get::<Arc<McpCall>>().expect("the call as it came"))
     }
 
     #[test]
     fn any_call_reaches_the_gate_as_it_came() {
-        let call = |name: &str, arguments: Value| Called { name: name.to_owned(), arguments };
+        let call = |name: &str, arguments: Value| McpCall { name: name.to_owned(), arguments };
         assert_eq!(called(r#","params":{"name":"x","arguments":{"a":1}}"#), call("x", json!({"a":1})));
         assert_eq!(called(r#","params":{"name":"x"}"#), call("x", json!({})));
         assert_eq!(called(r#","params":{"name":"x","arguments":null}"#), call("x", json!({})));

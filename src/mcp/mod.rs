@@ -22,16 +22,16 @@ mod stop;
 mod wire;
 
 use crate::error::{Failure, Result};
-use crate::ops::gate::{Door, Line};
+use crate::ops::gate::{CallControl, Door};
 use crate::ops::{Session, report};
 use crate::render::brief_text;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use server::{Call, Job, Server, Shelf, Step};
+use server::{ProgressStep, QueuedCall, Server, ToolShelf, WorkerJob};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
-use stop::{Reason, Stop};
+use stop::{ServerStop, StopReason};
 use wire::InputEnd;
 
 /// The two ends of a connection.
@@ -42,7 +42,7 @@ pub struct Channel {
 }
 
 #[derive(Debug)]
-pub struct End {
+pub struct ServerEnd {
     /// The exit code of the process: 0 where the client has gone, 128 and the number of a signal.
     pub code: u8,
     /// What went wrong once the protocol had begun. The output is the protocol's, so it can only be told
@@ -51,13 +51,13 @@ pub struct End {
 }
 
 /// Serves a task's tools until the client ends. Fails before anything was read or written, or not at all.
-pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result<End> {
+pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result<ServerEnd> {
     let mut door = Door::open(session, named)?;
-    let shelf = Shelf::default();
+    let shelf = ToolShelf::default();
     look(&door, &shelf)?;
     let brief = brief_text(&report::brief(session, named)?.for_instructions());
     let instructions = answers::instructions(&brief, &door.tools()?);
-    let stop = Stop::new();
+    let stop = ServerStop::new();
     let failed = |e: std::io::Error| Failure::internal(format!("the connection cannot be set up: {e}"));
     stop.watch(channel.output.try_clone().map_err(failed)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
@@ -72,15 +72,15 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let failure = broken.or(spoken.err());
     let code = match (&failure, stop.reason()) {
         (Some(failure), _) => failure.exit_code(),
-        (None, Some(Reason::Signal(number))) => 128 + number,
+        (None, Some(StopReason::Signal(number))) => 128 + number,
         (None, _) => 0,
     };
-    Ok(End { code, failure })
+    Ok(ServerEnd { code, failure })
 }
 
 /// The protocol's side, until the connection has ended. The line to the worker ends with it.
-async fn speak(server: Server, channel: Channel, stop: Stop, input_ended: InputEnd) -> Result<()> {
-    let wire = wire::Wire::new(lines::read(channel.input), channel.output, stop, input_ended);
+async fn speak(server: Server, channel: Channel, stop: ServerStop, input_ended: InputEnd) -> Result<()> {
+    let wire = wire::McpTransport::new(lines::read(channel.input), channel.output, stop, input_ended);
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),
@@ -97,24 +97,29 @@ async fn speak(server: Server, channel: Channel, stop: Stop, input_ended: InputE
 
 /// The worker's side: job after job, until the protocol's side has ended. Gives the failure where a call
 /// broke off by our fault.
-fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Shelf) -> Option<Failure> {
+fn work(
+    door: &mut Door<'_>,
+    jobs: &mpsc::Receiver<WorkerJob>,
+    stop: &ServerStop,
+    shelf: &ToolShelf,
+) -> Option<Failure> {
     let mut broken = None;
     for job in jobs {
         match job {
-            Job::Call(call, looked) => {
+            WorkerJob::Call(call, looked) => {
                 broken = broken.or_else(|| run(door, call, stop));
                 // A person may have agreed to other tools; an old list is no reason to end.
                 let changed = look(door, shelf).unwrap_or(false);
                 shelf.done();
                 let _ = looked.send(changed);
             }
-            Job::Hint(hint, kept) => {
+            WorkerJob::Hint(hint, kept) => {
                 let wants_to_stop = || stop.reason().is_some();
-                let line = Line { wants_to_stop: &wants_to_stop, progress: &|_, _, _| {} };
+                let line = CallControl { wants_to_stop: &wants_to_stop, progress: &|_, _, _| {} };
                 let _ = kept.send(door.hint(&hint, &line).ok().flatten());
                 shelf.done();
             }
-            Job::List(looked) => {
+            WorkerJob::List(looked) => {
                 let _ = look(door, shelf);
                 shelf.done();
                 let _ = looked.send(());
@@ -125,16 +130,16 @@ fn work(door: &mut Door<'_>, jobs: &mpsc::Receiver<Job>, stop: &Stop, shelf: &Sh
 }
 
 /// Runs one call, unless the server ends. What its client has called off meanwhile the gate refuses.
-fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
-    let Call { called, is_off, progress, reply } = call;
+fn run(door: &mut Door<'_>, call: QueuedCall, stop: &ServerStop) -> Option<Failure> {
+    let QueuedCall { called, is_off, progress, reply } = call;
     let is_unwanted = || stop.reason().is_some() || is_off();
     if stop.reason().is_some() {
         return None;
     }
     let report = |done: u64, total: u64, what: &str| {
-        let _ = progress.try_send(Step { done, total, what: what.to_owned() });
+        let _ = progress.try_send(ProgressStep { done, total, what: what.to_owned() });
     };
-    let line = Line { wants_to_stop: &is_unwanted, progress: &report };
+    let line = CallControl { wants_to_stop: &is_unwanted, progress: &report };
     let answer = catch_unwind(AssertUnwindSafe(|| door.call(&called.name, &called.arguments, &line)));
     if let Ok(answer) = answer {
         let _ = reply.send(answer);
@@ -143,11 +148,11 @@ fn run(door: &mut Door<'_>, call: Call, stop: &Stop) -> Option<Failure> {
     // What the door knows is not to be trusted any more; the next server reads it anew from the ledger.
     let failure = Failure::internal(format!("a call of {} broke off", called.name));
     let _ = reply.send(answers::broken_off(&failure));
-    stop.ask(Reason::Fault);
+    stop.ask(StopReason::Fault);
     Some(failure)
 }
 
 /// Puts up the tools that there are now. True where they are others than before.
-fn look(door: &Door<'_>, shelf: &Shelf) -> Result<bool> {
+fn look(door: &Door<'_>, shelf: &ToolShelf) -> Result<bool> {
     Ok(shelf.show(door.tools()?.iter().map(answers::tool).collect()))
 }

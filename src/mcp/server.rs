@@ -4,13 +4,13 @@
 //! starts its tasks in the order in which they were made, so that is the order of arrival. Nothing here waits
 //! for a call but the request it belongs to.
 
-use super::messages::Called;
+use super::messages::McpCall;
 use super::wire::InputEnd;
 use super::{answers, elicit};
 use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::worker::inquiry::Hint;
 use crate::error::Failure;
-use crate::ops::gate::Answer;
+use crate::ops::gate::GateAnswer;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult,
@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// What the worker has to do.
-pub enum Job {
+pub enum WorkerJob {
     /// A call of a tool; after it, say whether there are other tools than before.
-    Call(Call, oneshot::Sender<bool>),
+    Call(QueuedCall, oneshot::Sender<bool>),
     /// Keep what the user said through the client; gives it back as it was kept.
     Hint(Hint, oneshot::Sender<Option<HintObject>>),
     /// Look again which tools there are, then say so.
@@ -33,18 +33,18 @@ pub enum Job {
 }
 
 /// One call on its way to the gate.
-pub struct Call {
-    pub called: Arc<Called>,
+pub struct QueuedCall {
+    pub called: Arc<McpCall>,
     /// Whether the client has called it off.
     pub is_off: Box<dyn Fn() -> bool + Send + Sync>,
     /// Where progress goes; it may be dropped where the client is slow.
-    pub progress: mpsc::Sender<Step>,
+    pub progress: mpsc::Sender<ProgressStep>,
     /// Where the answer goes; dropped where there is none.
-    pub reply: oneshot::Sender<Answer>,
+    pub reply: oneshot::Sender<GateAnswer>,
 }
 
 #[derive(Debug)]
-pub struct Step {
+pub struct ProgressStep {
     pub done: u64,
     pub total: u64,
     pub what: String,
@@ -52,12 +52,12 @@ pub struct Step {
 
 /// The tools as they were when the worker last looked, and how many jobs it has.
 #[derive(Debug, Clone, Default)]
-pub struct Shelf {
+pub struct ToolShelf {
     tools: Arc<Mutex<Vec<Tool>>>,
     jobs: Arc<AtomicUsize>,
 }
 
-impl Shelf {
+impl ToolShelf {
     /// Puts the present tools up. True where they are others than before.
     pub fn show(&self, tools: Vec<Tool>) -> bool {
         let mut shown = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,8 +82,8 @@ impl Shelf {
 
 /// The handler of one connection.
 pub struct Server {
-    jobs: std::sync::mpsc::Sender<Job>,
-    shelf: Shelf,
+    jobs: std::sync::mpsc::Sender<WorkerJob>,
+    shelf: ToolShelf,
     config: ServerConfig,
     input_ended: InputEnd,
 }
@@ -91,8 +91,8 @@ pub struct Server {
 impl Server {
     /// Hands its calls to `jobs`; says `instructions` to who connects.
     pub fn new(
-        jobs: std::sync::mpsc::Sender<Job>,
-        shelf: Shelf,
+        jobs: std::sync::mpsc::Sender<WorkerJob>,
+        shelf: ToolShelf,
         instructions: String,
         input_ended: InputEnd,
     ) -> Self {
@@ -107,7 +107,7 @@ impl Server {
 
     /// Puts a question that was just recorded to the user, as long as the client wants the answer to its call
     /// and can still say something.
-    async fn elicit(&self, called: &Called, answer: &mut Answer, context: &RequestContext<RoleServer>) {
+    async fn elicit(&self, called: &McpCall, answer: &mut GateAnswer, context: &RequestContext<RoleServer>) {
         let Some(id) = elicit::recorded(called, answer) else { return };
         let hint = tokio::select! {
             biased;
@@ -117,7 +117,7 @@ impl Server {
         };
         let Some(hint) = hint else { return };
         let (keep, kept) = oneshot::channel();
-        if self.give(Job::Hint(hint, keep)).is_err() {
+        if self.give(WorkerJob::Hint(hint, keep)).is_err() {
             return;
         }
         if let (Ok(Some(hint)), Ok(Value::Object(fields))) = (kept.await, &mut answer.result) {
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    fn give(&self, job: Job) -> Result<(), ErrorData> {
+    fn give(&self, job: WorkerJob) -> Result<(), ErrorData> {
         self.shelf.jobs.fetch_add(1, Ordering::SeqCst);
         self.jobs.send(job).map_err(|_| ended())
     }
@@ -145,7 +145,7 @@ impl ServerHandler for Server {
         // to do.
         if self.shelf.is_idle() {
             let (tell, looked) = oneshot::channel();
-            self.give(Job::List(tell))?;
+            self.give(WorkerJob::List(tell))?;
             let _ = looked.await;
         }
         Ok(ListToolsResult::with_all_items(self.shelf.tools()))
@@ -156,14 +156,17 @@ impl ServerHandler for Server {
         _request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let called = context.extensions.get::<Arc<Called>>().cloned();
+        let called = context.extensions.get::<Arc<McpCall>>().cloned();
         let called = called.ok_or_else(|| ErrorData::internal_error("the call was lost on its way", None))?;
         let cancellation = context.ct.clone();
         let (progress, steps) = mpsc::channel(16);
         let (reply, answer) = oneshot::channel();
         let (looked, changed) = oneshot::channel();
         let is_off = Box::new(move || cancellation.is_cancelled());
-        self.give(Job::Call(Call { called: Arc::clone(&called), is_off, progress, reply }, looked))?;
+        self.give(WorkerJob::Call(
+            QueuedCall { called: Arc::clone(&called), is_off, progress, reply },
+            looked,
+        ))?;
         tell_of_other_tools(context.peer.clone(), changed);
         let answer = match context.meta.get_progress_token() {
             Some(token) => accompanied(answer, steps, &context.peer, token).await,
@@ -188,11 +191,11 @@ fn tell_of_other_tools(client: Peer<RoleServer>, changed: oneshot::Receiver<bool
 /// Waits for the answer and passes on the progress until then. A client that does not take it in holds up
 /// nothing but the reports.
 async fn accompanied(
-    mut answer: oneshot::Receiver<Answer>,
-    mut steps: mpsc::Receiver<Step>,
+    mut answer: oneshot::Receiver<GateAnswer>,
+    mut steps: mpsc::Receiver<ProgressStep>,
     client: &Peer<RoleServer>,
     token: ProgressToken,
-) -> Option<Answer> {
+) -> Option<GateAnswer> {
     let mut last = None;
     loop {
         let step = tokio::select! {

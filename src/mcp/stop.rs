@@ -21,7 +21,7 @@ const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Why a server ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum StopReason {
     /// Nobody reads what it says any more.
     Gone,
     Signal(u8),
@@ -29,7 +29,7 @@ pub enum Reason {
     Fault,
 }
 
-impl Reason {
+impl StopReason {
     /// The exit code of a process that did not come to its end in time.
     fn exit_code(self) -> i32 {
         match self {
@@ -43,15 +43,15 @@ impl Reason {
 
 /// Whether a server has to end early. Clones speak of the same server.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<Option<Reason>>);
+pub struct ServerStop(watch::Sender<Option<StopReason>>);
 
-impl Stop {
+impl ServerStop {
     pub fn new() -> Self {
         Self(watch::Sender::new(None))
     }
 
     /// Asks it to end; the first reason stays.
-    pub fn ask(&self, reason: Reason) {
+    pub fn ask(&self, reason: StopReason) {
         self.0.send_if_modified(|known| match known {
             Some(_) => false,
             None => {
@@ -62,12 +62,12 @@ impl Stop {
     }
 
     /// The reason, once it has to end.
-    pub fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<StopReason> {
         *self.0.borrow()
     }
 
     /// Waits until it has to end; the reason.
-    pub async fn asked(&self) -> Reason {
+    pub async fn asked(&self) -> StopReason {
         // The sender is this value's own, so the channel is open.
         self.0
             .subscribe()
@@ -75,7 +75,7 @@ impl Stop {
             .await
             .ok()
             .and_then(|reason| *reason)
-            .unwrap_or(Reason::Fault)
+            .unwrap_or(StopReason::Fault)
     }
 
     /// Watches for signals and for the end of whoever reads `output`.
@@ -108,12 +108,12 @@ impl Stop {
         ];
         while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
         if fds[0].revents().is_empty() {
-            self.ask(Reason::Gone);
+            self.ask(StopReason::Gone);
             // A signal that comes later still finds somebody who takes it.
             let _ = wake.read(&mut [0]);
         }
         let number = u8::try_from(number.load(Ordering::SeqCst)).unwrap_or_default();
-        self.ask(Reason::Signal(number));
+        self.ask(StopReason::Signal(number));
         number
     }
 }
@@ -136,18 +136,18 @@ mod tests {
 
     #[test]
     fn the_first_reason_stays() {
-        let stop = Stop::new();
+        let stop = ServerStop::new();
         assert_eq!(stop.reason(), None);
-        stop.clone().ask(Reason::Gone);
-        stop.ask(Reason::Signal(15));
-        assert_eq!(stop.reason(), Some(Reason::Gone));
+        stop.clone().ask(StopReason::Gone);
+        stop.ask(StopReason::Signal(15));
+        assert_eq!(stop.reason(), Some(StopReason::Gone));
     }
 
     #[test]
     fn a_reader_that_goes_is_noticed_without_a_word() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         let (wake, tell) = UnixStream::pair().expect("a pair");
-        let stop = Stop::new();
+        let stop = ServerStop::new();
         let watching = stop.clone();
         let thread = std::thread::spawn(move || {
             watching.wait(&wake, &File::from(std::os::fd::OwnedFd::from(writer)), &AtomicUsize::new(15))
@@ -156,7 +156,7 @@ mod tests {
         drop(reader);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(stop.asked());
-        assert_eq!(stop.reason(), Some(Reason::Gone));
+        assert_eq!(stop.reason(), Some(StopReason::Gone));
         drop(tell);
         assert_eq!(thread.join().expect("ends"), 15);
     }

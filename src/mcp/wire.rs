@@ -6,12 +6,12 @@
 //! client that does not read cannot keep the rest from listening.
 //!
 //! What waits is bounded, by number and by bytes; the next request then has to wait, and the input behind it
-//! is left unread. A call that was called off counts until whoever handles it has let go of it ([`Slot`]):
-//! its arguments are kept for as long, since it is still refused in the ledger.
+//! is left unread. A call that was called off counts until whoever handles it has let go of it
+//! ([`RequestSlot`]): its arguments are kept for as long, since it is still refused in the ledger.
 
-use super::lines::Line;
+use super::lines::InputLine;
 use super::messages::{self, Heard};
-use super::stop::{Reason, Stop};
+use super::stop::{ServerStop, StopReason};
 use rmcp::model::{ClientNotification, ClientRequest, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -33,11 +33,11 @@ type Written = oneshot::Receiver<std::io::Result<()>>;
 
 /// The two directions of one connection.
 #[derive(Debug)]
-pub struct Wire {
-    lines: mpsc::Receiver<Line>,
-    writer: Writer,
+pub struct McpTransport {
+    lines: mpsc::Receiver<InputLine>,
+    writer: MessageWriter,
     waiting: Waiting,
-    stop: Stop,
+    stop: ServerStop,
     input_ended: InputEnd,
     /// The handshake has begun. Before it the SDK takes nothing but requests.
     opened: bool,
@@ -48,15 +48,15 @@ pub struct Wire {
     next_request: Option<(Box<RxJsonRpcMessage<RoleServer>>, RequestId, usize)>,
 }
 
-impl Wire {
+impl McpTransport {
     /// Over lines that were read, and an output.
     pub fn new(
-        lines: mpsc::Receiver<Line>,
+        lines: mpsc::Receiver<InputLine>,
         output: impl Write + Send + 'static,
-        stop: Stop,
+        stop: ServerStop,
         input_ended: InputEnd,
     ) -> Self {
-        let writer = Writer::start(output, stop.clone());
+        let writer = MessageWriter::start(output, stop.clone());
         Self {
             lines,
             writer,
@@ -92,8 +92,8 @@ impl Wire {
                 return None;
             };
             let answer = match line {
-                Line::TooLong(id) => messages::too_long(id),
-                Line::Whole(line) => match messages::hear(&line) {
+                InputLine::TooLong(id) => messages::too_long(id),
+                InputLine::Whole(line) => match messages::hear(&line) {
                     Heard::Nothing => continue,
                     Heard::Refused(answer) => answer,
                     Heard::Message(message, Some(id)) => {
@@ -154,7 +154,7 @@ fn opens(request: &ClientRequest) -> bool {
     }
 }
 
-impl Transport<RoleServer> for Wire {
+impl Transport<RoleServer> for McpTransport {
     type Error = std::io::Error;
 
     fn send(
@@ -209,18 +209,18 @@ impl InputEnd {
 
 /// The requests that have no answer yet, or whose calls are still kept by somebody.
 #[derive(Debug, Clone)]
-struct Waiting(Arc<watch::Sender<Requests>>);
+struct Waiting(Arc<watch::Sender<WaitingRequests>>);
 
 #[derive(Debug, Default)]
-struct Requests {
-    known: HashMap<RequestId, Request>,
+struct WaitingRequests {
+    known: HashMap<RequestId, WaitingRequest>,
     bytes: usize,
     /// How many there have been, so that one is told from a later one with its id.
     made: u64,
 }
 
 #[derive(Debug)]
-struct Request {
+struct WaitingRequest {
     number: u64,
     bytes: usize,
     /// Its call is kept by whoever handles it.
@@ -232,13 +232,13 @@ struct Request {
 /// A call's place among the requests that wait. It goes with the call, and is given back once that is dropped
 /// and no answer can come.
 #[derive(Debug)]
-struct Slot {
+struct RequestSlot {
     waiting: Waiting,
     id: RequestId,
     number: u64,
 }
 
-impl Drop for Slot {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.waiting.let_go(&self.id, self.number);
     }
@@ -246,7 +246,7 @@ impl Drop for Slot {
 
 impl Waiting {
     fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(Requests::default())))
+        Self(Arc::new(watch::Sender::new(WaitingRequests::default())))
     }
 
     /// False where the id is taken.
@@ -257,14 +257,14 @@ impl Waiting {
             }
             requests.made += 1;
             requests.bytes += bytes;
-            let request = Request { number: requests.made, bytes, is_held: false, is_off: false };
+            let request = WaitingRequest { number: requests.made, bytes, is_held: false, is_off: false };
             requests.known.insert(id.clone(), request);
             true
         })
     }
 
     /// For a request that was just added.
-    fn hold(&self, id: &RequestId) -> Slot {
+    fn hold(&self, id: &RequestId) -> RequestSlot {
         let mut number = 0;
         self.0.send_modify(|requests| {
             if let Some(request) = requests.known.get_mut(id) {
@@ -272,7 +272,7 @@ impl Waiting {
                 number = request.number;
             }
         });
-        Slot { waiting: self.clone(), id: id.clone(), number }
+        RequestSlot { waiting: self.clone(), id: id.clone(), number }
     }
 
     fn remove(&self, id: &RequestId) {
@@ -303,7 +303,7 @@ impl Waiting {
 
     async fn until_there_is_room(&self) {
         let has_room =
-            |requests: &Requests| requests.known.len() < MOST_WAITING && requests.bytes < MOST_BYTES;
+            |requests: &WaitingRequests| requests.known.len() < MOST_WAITING && requests.bytes < MOST_BYTES;
         let _ = self.0.subscribe().wait_for(has_room).await;
     }
 
@@ -312,7 +312,7 @@ impl Waiting {
     }
 }
 
-impl Requests {
+impl WaitingRequests {
     fn remove(&mut self, id: &RequestId) -> bool {
         let removed = self.known.remove(id);
         self.bytes -= removed.as_ref().map_or(0, |request| request.bytes);
@@ -322,16 +322,16 @@ impl Requests {
 
 /// Writes one message after the other.
 #[derive(Debug)]
-struct Writer(std::sync::mpsc::Sender<(Vec<u8>, oneshot::Sender<std::io::Result<()>>)>);
+struct MessageWriter(std::sync::mpsc::Sender<(Vec<u8>, oneshot::Sender<std::io::Result<()>>)>);
 
-impl Writer {
-    fn start(mut output: impl Write + Send + 'static, stop: Stop) -> Self {
+impl MessageWriter {
+    fn start(mut output: impl Write + Send + 'static, stop: ServerStop) -> Self {
         let (give, messages) = std::sync::mpsc::channel::<(Vec<u8>, oneshot::Sender<_>)>();
         std::thread::spawn(move || {
             for (message, done) in messages {
                 let result = output.write_all(&message).and_then(|()| output.flush());
                 if result.is_err() {
-                    stop.ask(Reason::Gone);
+                    stop.ask(StopReason::Gone);
                 }
                 let _ = done.send(result);
             }
@@ -380,20 +380,20 @@ mod tests {
         }
     }
 
-    fn wire(lines: Vec<Line>) -> (Wire, Kept) {
+    fn wire(lines: Vec<InputLine>) -> (McpTransport, Kept) {
         let (give, taken) = mpsc::channel(64);
         for line in lines {
             give.try_send(line).expect("room");
         }
         let kept = Kept::default();
-        (Wire::new(taken, kept.clone(), Stop::new(), InputEnd::default()), kept)
+        (McpTransport::new(taken, kept.clone(), ServerStop::new(), InputEnd::default()), kept)
     }
 
-    fn line(value: Value) -> Line {
-        Line::Whole(value.to_string().into_bytes())
+    fn line(value: Value) -> InputLine {
+        InputLine::Whole(value.to_string().into_bytes())
     }
 
-    fn ping(id: i64) -> Line {
+    fn ping(id: i64) -> InputLine {
         line(json!({"jsonrpc":"2.0","id":id,"method":"ping"}))
     }
 
@@ -476,8 +476,9 @@ mod tests {
     fn what_cannot_be_handled_is_answered_and_the_next_line_is_read() {
         run(async {
             let told = json!({"jsonrpc":"2.0","method":"notifications/initialized"});
-            let garbage = Line::Whole(b"garbage".to_vec());
-            let (mut wire, kept) = wire(vec![garbage, Line::TooLong(Some(json!(9))), line(told), ping(3)]);
+            let garbage = InputLine::Whole(b"garbage".to_vec());
+            let (mut wire, kept) =
+                wire(vec![garbage, InputLine::TooLong(Some(json!(9))), line(told), ping(3)]);
             let heard = wire.receive().await.expect("the request");
             assert!(
                 matches!(heard, RxJsonRpcMessage::<RoleServer>::Request(_)),
@@ -493,7 +494,7 @@ mod tests {
         run(async {
             let (mut wire, _) = wire(vec![ping(1), ping(2)]);
             assert!(wire.receive().await.is_some());
-            wire.stop.ask(Reason::Gone);
+            wire.stop.ask(StopReason::Gone);
             assert!(wire.receive().await.is_none());
         });
     }

@@ -19,7 +19,7 @@ use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
-use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, Ground};
+use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, PatchGround};
 use std::path::Path;
 
 /// What the ledger says of an edit that took place.
@@ -38,8 +38,8 @@ pub struct Allowed<'a> {
 
 impl<'a> Allowed<'a> {
     /// What a call works on.
-    pub fn ground(self, repository: &'a Repository, worktree: &'a Path) -> Ground<'a> {
-        Ground { repository, worktree, may_read: self.read, may_write: self.write, known: self.known }
+    pub fn ground(self, repository: &'a Repository, worktree: &'a Path) -> PatchGround<'a> {
+        PatchGround { repository, worktree, may_read: self.read, may_write: self.write, known: self.known }
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Door<'s> {
 
 /// What goes on beside a call.
 #[derive(Clone, Copy)]
-pub struct Line<'a> {
+pub struct CallControl<'a> {
     /// True once whoever called wants no answer any more.
     pub wants_to_stop: Stop<'a>,
     /// Hears how far it is: done, total, and what is being done.
@@ -68,7 +68,7 @@ pub struct Line<'a> {
 
 /// The answer to a call.
 #[derive(Debug)]
-pub struct Answer {
+pub struct GateAnswer {
     /// The result, or why there is none.
     pub result: Result<Value>,
     /// A word of warning for the worker.
@@ -101,13 +101,13 @@ impl<'s> Door<'s> {
     }
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
-    pub fn call(&mut self, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+    pub fn call(&mut self, tool: &str, arguments: &Value, line: &CallControl<'_>) -> GateAnswer {
         let tool = &*self.shown(tool);
         match self.session.write_until(self.known.clone(), line.wants_to_stop) {
             Ok(mut task) => {
                 let answer = match task.require_active() {
                     Ok(()) => self.enter(&mut task, tool, arguments, line),
-                    Err(failure) => Answer { result: Err(failure), warning: None, action: None },
+                    Err(failure) => GateAnswer { result: Err(failure), warning: None, action: None },
                 };
                 self.known = task.view;
                 answer
@@ -118,7 +118,7 @@ impl<'s> Door<'s> {
 
     /// Keeps what the user said to the worker's question through its client. It is no answer, costs nothing
     /// and stops nothing.
-    pub fn hint(&mut self, hint: &Hint, line: &Line<'_>) -> Result<Option<HintObject>> {
+    pub fn hint(&mut self, hint: &Hint, line: &CallControl<'_>) -> Result<Option<HintObject>> {
         let mut task = self.session.write_until(self.known.clone(), line.wants_to_stop)?;
         let kept = inquiry::hint(&mut task, hint);
         self.known = task.view;
@@ -127,7 +127,7 @@ impl<'s> Door<'s> {
 
     /// The lock was not free in time: what could not even be looked at is written down and charged as well,
     /// planned and denied at once.
-    fn turned_away(&mut self, tool: &str, arguments: &Value, failure: Failure) -> Answer {
+    fn turned_away(&mut self, tool: &str, arguments: &Value, failure: Failure) -> GateAnswer {
         let written = (|| {
             let mut ledger = Ledger::create(&self.session.layout)?;
             let mut view = self.known.clone();
@@ -150,19 +150,25 @@ impl<'s> Door<'s> {
             Ok::<_, Failure>((failure, id))
         })();
         match written {
-            Ok((failure, id)) => Answer { result: Err(failure), warning: None, action: Some(id) },
-            Err(_) => Answer { result: Err(failure), warning: None, action: None },
+            Ok((failure, id)) => GateAnswer { result: Err(failure), warning: None, action: Some(id) },
+            Err(_) => GateAnswer { result: Err(failure), warning: None, action: None },
         }
     }
 
-    fn enter(&mut self, task: &mut TaskWrite<'_>, tool: &str, arguments: &Value, line: &Line<'_>) -> Answer {
+    fn enter(
+        &mut self,
+        task: &mut TaskWrite<'_>,
+        tool: &str,
+        arguments: &Value,
+        line: &CallControl<'_>,
+    ) -> GateAnswer {
         if let Some(failure) = self.refused_as_before(task) {
-            return Answer { result: Err(failure), warning: None, action: None };
+            return GateAnswer { result: Err(failure), warning: None, action: None };
         }
         let mut action = task.action(tool, arguments);
         let (id, arrived) = (action.id().to_owned(), Instant::now());
         let result = match self.arrive(task, &mut action) {
-            Err(failure) => return Answer { result: Err(failure), warning: None, action: None },
+            Err(failure) => return GateAnswer { result: Err(failure), warning: None, action: None },
             Ok(lacking) => self.pass(task, (action, lacking), tool, arguments, line),
         };
         let ended = hooks::Ended {
@@ -174,14 +180,14 @@ impl<'s> Door<'s> {
         match after(task, &id) {
             Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
-                Answer {
+                GateAnswer {
                     result: Err(stopped.reference(&id).detail("last", last)),
                     warning: None,
                     action: Some(id),
                 }
             }
-            Ok((_, warning)) => Answer { result, warning, action: Some(id) },
-            Err(failure) => Answer { result: result.and(Err(failure)), warning: None, action: Some(id) },
+            Ok((_, warning)) => GateAnswer { result, warning, action: Some(id) },
+            Err(failure) => GateAnswer { result: result.and(Err(failure)), warning: None, action: Some(id) },
         }
     }
 
@@ -233,7 +239,7 @@ impl<'s> Door<'s> {
         (mut action, lacking): (RunningAction, Option<Spent>),
         tool: &str,
         arguments: &Value,
-        line: &Line<'_>,
+        line: &CallControl<'_>,
     ) -> Result<Value> {
         let event = hooks::Event { tool, action: action.id(), arguments };
         // A task that was stopped for repeating itself is like one that has ended: nothing else is asked any

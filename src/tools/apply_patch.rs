@@ -8,7 +8,7 @@
 //! Which version is meant: the one named in `expected`; else the one that this worker last read or wrote;
 //! else whatever is there.
 
-use super::patch_formats::{self, FilePatch, Kind};
+use super::patch_formats::{self, FilePatch, PatchKind};
 use super::place::refuse_too_long;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::digest::{FileState, ObjectFormat, ObjectId};
@@ -41,7 +41,7 @@ pub struct ApplyPatchArguments {
 
 /// What a call works on.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct PatchGround<'a> {
     /// The repository; says how blobs are named.
     pub repository: &'a Repository,
     /// The top of the worktree.
@@ -54,7 +54,7 @@ pub struct Ground<'a> {
     pub known: &'a dyn Fn(&RepoPath) -> Option<ObjectId>,
 }
 
-impl std::fmt::Debug for Ground<'_> {
+impl std::fmt::Debug for PatchGround<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ground").field("worktree", &self.worktree).finish_non_exhaustive()
     }
@@ -70,8 +70,8 @@ pub struct ApplyPatchAnswer {
 
 /// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are
 /// listed, in that order.
-pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<PreparedEdit> {
-    let Asked { files, expected, paths } = ask(arguments, ground)?;
+pub fn prepare(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<PreparedEdit> {
+    let RequestedPatch { files, expected, paths } = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
     let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
@@ -79,7 +79,8 @@ pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Pr
     for path in &paths {
         match worktree.look(path) {
             Ok(found) => {
-                let known = || (ground.known)(path).filter(|_| !new.contains(path)).map(Expected::Blob);
+                let known =
+                    || (ground.known)(path).filter(|_| !new.contains(path)).map(ExpectedVersion::Blob);
                 let wanted = expected.get(path).cloned().or_else(known);
                 conflicts.extend(wanted.and_then(|wanted| wanted.differs(path, found.file.as_ref())));
                 seen.insert(path.clone(), found);
@@ -96,7 +97,7 @@ pub fn prepare(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Pr
 
 /// What is to be new takes the place of no version that was seen before: it only must not be there.
 fn new_paths(files: &[FilePatch]) -> HashSet<&RepoPath> {
-    let is_add = |file: &&FilePatch| matches!(file.kind, Kind::Add { .. });
+    let is_add = |file: &&FilePatch| matches!(file.kind, PatchKind::Add { .. });
     let mut new: HashSet<&RepoPath> = files.iter().filter(is_add).map(|file| &file.path).collect();
     new.extend(files.iter().filter_map(FilePatch::move_to));
     for file in files.iter().filter(|file| !is_add(file)) {
@@ -142,7 +143,7 @@ fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
 
 /// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there
 /// now.
-pub fn authorize(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<()> {
+pub fn authorize(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<()> {
     let asked = ask(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
@@ -150,15 +151,15 @@ pub fn authorize(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<
 }
 
 /// What a call asks for.
-struct Asked {
+struct RequestedPatch {
     files: Vec<FilePatch>,
-    expected: BTreeMap<RepoPath, Expected>,
+    expected: BTreeMap<RepoPath, ExpectedVersion>,
     /// Every path that it changes or names, each once.
     paths: Vec<RepoPath>,
 }
 
 /// Reads a call, and holds its paths to the scopes.
-fn ask(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Asked> {
+fn ask(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<RequestedPatch> {
     let files = patch_formats::parse(&arguments.patch)?;
     let expected = expectations(&arguments.expected, ground.repository.format())?;
     let touched: Vec<&RepoPath> =
@@ -171,7 +172,7 @@ fn ask(arguments: &ApplyPatchArguments, ground: Ground<'_>) -> Result<Asked> {
     let long = touched.iter().filter_map(|path| refuse_too_long(path, Code::PatchInvalid).err());
     all_or(long)?;
     let paths = touched.into_iter().chain(only_expected).cloned().collect();
-    Ok(Asked { files, expected, paths })
+    Ok(RequestedPatch { files, expected, paths })
 }
 
 fn all_or(failures: impl IntoIterator<Item = Failure>) -> Result<()> {
@@ -180,7 +181,7 @@ fn all_or(failures: impl IntoIterator<Item = Failure>) -> Result<()> {
 
 /// Which version of a file a call means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Expected {
+enum ExpectedVersion {
     /// As last read or written.
     Blob(ObjectId),
     /// As the caller spells it: the beginning of the blob's id, or the whole sha256 of the bytes.
@@ -189,7 +190,7 @@ enum Expected {
     Nothing,
 }
 
-impl Expected {
+impl ExpectedVersion {
     fn matches(&self, found: Option<&FileState>) -> bool {
         match (self, found) {
             (Self::Nothing, found) => found.is_none(),
@@ -225,8 +226,8 @@ impl Expected {
 fn expectations(
     named: &BTreeMap<String, String>,
     format: ObjectFormat,
-) -> Result<BTreeMap<RepoPath, Expected>> {
-    let one = |(path, id): (&String, &String)| -> Result<(RepoPath, Expected)> {
+) -> Result<BTreeMap<RepoPath, ExpectedVersion>> {
+    let one = |(path, id): (&String, &String)| -> Result<(RepoPath, ExpectedVersion)> {
         let checked = patch_formats::path(path)?;
         let id = id.trim().to_ascii_lowercase();
         let is_hex = id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit());
@@ -239,7 +240,7 @@ fn expectations(
             return Err(Failure::new(Code::ArgumentsInvalid, message).subject("expected"));
         }
         let nothing = id.bytes().all(|b| b == b'0');
-        Ok((checked, if nothing { Expected::Nothing } else { Expected::Named(id) }))
+        Ok((checked, if nothing { ExpectedVersion::Nothing } else { ExpectedVersion::Named(id) }))
     };
     let mut all = BTreeMap::new();
     for one in named.iter().map(one) {
@@ -284,7 +285,7 @@ fn edits_of(
         }
         _ => false,
     };
-    if same && matches!(file.kind, Kind::Update { .. }) {
+    if same && matches!(file.kind, PatchKind::Update { .. }) {
         return Err(refused(format!("{} would not change", file.path), &file.path));
     }
     Ok(vec![Edit { path: file.path.clone(), seen: before, new }])

@@ -31,7 +31,7 @@ pub struct ListFilesAnswer {
     /// The directory; empty for the top.
     pub path: String,
     /// The first files, by path.
-    pub files: Vec<File>,
+    pub files: Vec<ListedFile>,
     /// How many files there are that may be read.
     pub total: u64,
     /// True where not all of them are in `files`: list a directory beneath.
@@ -44,7 +44,7 @@ pub struct ListFilesAnswer {
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct File {
+pub struct ListedFile {
     /// Its path from the top of the worktree.
     pub path: String,
     /// Its length in bytes.
@@ -65,7 +65,7 @@ pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFilesAnswe
                 _ => "other",
             };
             let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-            files.push(File { path: found.to_string(), bytes, kind: kind.to_owned() });
+            files.push(ListedFile { path: found.to_string(), bytes, kind: kind.to_owned() });
         }
         Ok(total < MOST_COUNTED)
     })?;

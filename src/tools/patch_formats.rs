@@ -31,7 +31,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::tools::place::as_written;
 pub use edit::FAILURES;
-use lines::Text;
+use lines::PatchLines;
 pub(super) use lines::clipped;
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ const LONGEST_NAME: usize = 4096;
 pub struct FilePatch {
     /// The file, as it is named now.
     pub path: RepoPath,
-    pub kind: Kind,
+    pub kind: PatchKind,
     /// The blob that the patch was made from, where it names one: lower-case hex, perhaps abbreviated.
     pub preimage: Option<String>,
     /// The blob that the patch leads to, likewise.
@@ -54,18 +54,18 @@ pub struct FilePatch {
 
 /// What happens to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum PatchKind {
     /// It appears; what is there is never overwritten.
     Add { text: String, executable: bool },
     Delete {
         /// What the patch shows of it, in a form that shows it: all its lines. Nothing, where it is empty, or
         /// where the patch names its blob.
-        shown: Option<Vec<Hunk>>,
+        shown: Option<Vec<PatchHunk>>,
     },
     /// Its lines, its name or its executable bit change.
     Update {
         /// The changes of its lines.
-        hunks: Vec<Hunk>,
+        hunks: Vec<PatchHunk>,
         /// Its new name, which must be free.
         move_to: Option<RepoPath>,
         /// The executable bit, where the patch says it.
@@ -77,7 +77,7 @@ pub enum Kind {
 
 /// Lines that follow each other in the file, and what takes their place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunk {
+pub struct PatchHunk {
     /// Where it begins in the patch, from 1.
     line: usize,
     /// Number of the first old line, as a header says it.
@@ -90,7 +90,7 @@ pub struct Hunk {
     first: bool,
     /// What the form says of line ends.
     ends: Ends,
-    lines: Vec<Line>,
+    lines: Vec<HunkLine>,
 }
 
 /// Whether a form can say how lines end.
@@ -104,21 +104,21 @@ enum Ends {
 
 /// A line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
-    op: Op,
+struct HunkLine {
+    op: LineOp,
     /// Without the newline; a carriage return before it is still there.
     text: String,
     ended: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
+enum LineOp {
     Keep,
     Remove,
     Insert,
 }
 
-impl Op {
+impl LineOp {
     fn is_old(self) -> bool {
         self != Self::Insert
     }
@@ -128,7 +128,7 @@ impl Op {
     }
 }
 
-impl Hunk {
+impl PatchHunk {
     fn new(line: usize, ends: Ends) -> Self {
         Self {
             line,
@@ -141,11 +141,11 @@ impl Hunk {
         }
     }
 
-    fn push(&mut self, op: Op, text: &str) {
-        self.lines.push(Line { op, text: text.to_owned(), ended: true });
+    fn push(&mut self, op: LineOp, text: &str) {
+        self.lines.push(HunkLine { op, text: text.to_owned(), ended: true });
     }
 
-    fn old(&self) -> impl Iterator<Item = &Line> {
+    fn old(&self) -> impl Iterator<Item = &HunkLine> {
         self.lines.iter().filter(|line| line.op.is_old())
     }
 
@@ -155,16 +155,16 @@ impl Hunk {
     }
 
     fn only_inserts(&self) -> bool {
-        self.lines.iter().all(|line| line.op == Op::Insert)
+        self.lines.iter().all(|line| line.op == LineOp::Insert)
     }
 
     /// Refused unless it changes something, and unless a line without newline is the last of its side.
     fn checked(self) -> Result<Self> {
-        if self.lines.iter().all(|line| line.op == Op::Keep) {
+        if self.lines.iter().all(|line| line.op == LineOp::Keep) {
             let message = format!("the hunk at line {} of the patch changes nothing", self.line);
             return Err(invalid(message).detail("patchLine", self.line));
         }
-        for side in [Op::is_old as fn(Op) -> bool, Op::is_new] {
+        for side in [LineOp::is_old as fn(LineOp) -> bool, LineOp::is_new] {
             let mut of_side = self.lines.iter().filter(|line| side(line.op)).rev().skip(1);
             if of_side.any(|line| !line.ended) {
                 return Err(broken(
@@ -181,7 +181,7 @@ impl FilePatch {
     /// The new name, where it moves.
     pub fn move_to(&self) -> Option<&RepoPath> {
         match &self.kind {
-            Kind::Update { move_to, .. } => move_to.as_ref(),
+            PatchKind::Update { move_to, .. } => move_to.as_ref(),
             _ => None,
         }
     }
@@ -189,9 +189,9 @@ impl FilePatch {
     /// The executable bit, where the patch says it.
     pub fn executable(&self) -> Option<bool> {
         match &self.kind {
-            Kind::Add { executable, .. } => Some(*executable),
-            Kind::Update { executable, .. } => *executable,
-            Kind::Delete { .. } => None,
+            PatchKind::Add { executable, .. } => Some(*executable),
+            PatchKind::Update { executable, .. } => *executable,
+            PatchKind::Delete { .. } => None,
         }
     }
 
@@ -214,31 +214,31 @@ pub fn parse(text: &str) -> Result<Vec<FilePatch>> {
         return Err(invalid("the patch holds a NUL character"));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some((form, line)) = Form::of(&Text::new(text)) else { return Err(no_form(text)) };
+    let Some((form, line)) = PatchForm::of(&PatchLines::new(text)) else { return Err(no_form(text)) };
     // Where the patch's own lines end in CRLF, something on the way did that to all of it.
     let plain = if line.ends_with('\r') { text.replace("\r\n", "\n") } else { text.to_owned() };
-    let text = Text::new(&plain);
+    let text = PatchLines::new(&plain);
     let files = match form {
-        Form::Unified => unified::parse(&text),
-        Form::Envelope => envelope::parse(&text),
-        Form::Blocks => blocks::parse(&text),
+        PatchForm::Unified => unified::parse(&text),
+        PatchForm::Envelope => envelope::parse(&text),
+        PatchForm::Blocks => blocks::parse(&text),
     }?;
     brought_together(files)
 }
 
 /// A way to write a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum PatchForm {
     Unified,
     Envelope,
     Blocks,
 }
 
-impl Form {
+impl PatchForm {
     const ALL: [Self; 3] = [Self::Unified, Self::Envelope, Self::Blocks];
 
     /// True where a form begins at this line.
-    fn begins(self, text: &Text<'_>, at: usize) -> bool {
+    fn begins(self, text: &PatchLines<'_>, at: usize) -> bool {
         match self {
             Self::Unified => unified::begins(text, at),
             Self::Envelope => envelope::begins(text.line(at)),
@@ -247,7 +247,7 @@ impl Form {
     }
 
     /// The form that begins first, and the line at which it does.
-    fn of<'a>(text: &Text<'a>) -> Option<(Self, &'a str)> {
+    fn of<'a>(text: &PatchLines<'a>) -> Option<(Self, &'a str)> {
         (0..text.len()).find_map(|at| {
             let form = Self::ALL.into_iter().find(|form| form.begins(text, at))?;
             Some((form, text.line(at)))
@@ -263,7 +263,7 @@ impl Form {
     }
 
     /// Outside of what this form has read, no other may begin.
-    fn alone_at(self, text: &Text<'_>, at: usize) -> Result<()> {
+    fn alone_at(self, text: &PatchLines<'_>, at: usize) -> Result<()> {
         match Self::ALL.into_iter().find(|form| *form != self && form.begins(text, at)) {
             None => Ok(()),
             Some(other) => {
@@ -315,9 +315,9 @@ fn brought_together(files: Vec<FilePatch>) -> Result<Vec<FilePatch>> {
 }
 
 /// The hunks of a file whose lines change and nothing else.
-fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<Hunk>> {
+fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<PatchHunk>> {
     match &mut file.kind {
-        Kind::Update { hunks, move_to: None, executable: None, creates: false } => Some(hunks),
+        PatchKind::Update { hunks, move_to: None, executable: None, creates: false } => Some(hunks),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ pub struct ReadFileArguments {
     pub reference: Option<String>,
     /// Lines from 1: `"10-20"`, `"10-"`, `"10"`, `10`, or `[10, 20]`. All where it is left out.
     #[serde(default)]
-    pub lines: Option<Lines>,
+    pub lines: Option<LinesArgument>,
     /// Bytes of the text as UTF-8, from 0, the last one included: `"0-4095"` or `"4096-"`; for a line that is
     /// too long. Widened to whole characters; `bytesShown` says what was given. Not beside `lines`.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct ReadFileArguments {
 /// A range of lines as written.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Lines {
+pub enum LinesArgument {
     /// `"10-20"`, `"10-"` or `"10"`
     Text(String),
     /// `10`
@@ -65,9 +65,9 @@ pub struct ReadFileAnswer {
     #[schemars(with = "String")]
     pub encoding: text::Encoding,
     /// First and last line of the text, and how many there are in all; null where it is no text.
-    pub lines: Option<Range>,
+    pub lines: Option<LineRange>,
     /// Which bytes of the whole text, as UTF-8, this is; null where it is no text.
-    pub bytes_shown: Option<Bytes>,
+    pub bytes_shown: Option<ByteRange>,
     /// Length of all of it, in bytes.
     pub bytes: u64,
     /// Git's id of all bytes as they are on disk; quote it in `expected`.
@@ -79,14 +79,14 @@ pub struct ReadFileAnswer {
     pub truncated: bool,
     /// The argument that gives the rest: one of `lines` and `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextPart>,
     /// Where the text came from.
     pub origin: Origin,
 }
 
 /// First, last and number of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Range {
+pub struct LineRange {
     /// The first line of the text, from 1.
     pub first: u64,
     /// The last line of the text; less than `first` where there is none.
@@ -97,7 +97,7 @@ pub struct Range {
 
 /// A part of a text in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Bytes {
+pub struct ByteRange {
     /// The first byte, from 0.
     pub first: u64,
     /// The byte after the last one.
@@ -108,7 +108,7 @@ pub struct Bytes {
 
 /// How to go on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Next {
+pub struct NextPart {
     /// From the first line that is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<String>,
@@ -119,7 +119,7 @@ pub struct Next {
 
 /// What is to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum ReadTarget {
     /// A file.
     File(RepoPath),
     /// A stored blob.
@@ -128,7 +128,7 @@ pub enum Target {
 
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedPart {
     /// Lines, from 1; the last, which is included, may be open.
     Lines((u64, Option<u64>)),
     /// Bytes, from 0, likewise.
@@ -137,18 +137,19 @@ pub enum Wanted {
 
 impl ReadFileArguments {
     /// What they name: exactly one of both.
-    pub fn target(&self) -> Result<Target> {
+    pub fn target(&self) -> Result<ReadTarget> {
         match (&self.path, &self.reference) {
-            (Some(path), None) => Place::path(path).map(Target::File),
-            (None, Some(reference)) => {
-                reference.strip_prefix("sha256:").unwrap_or(reference).parse().map(Target::Stored).map_err(
-                    |_| {
-                        Failure::new(Code::ArgumentsInvalid, "`ref` is no reference of this task")
-                            .subject("ref")
-                            .expected("sha256:…", clipped(reference))
-                    },
-                )
-            }
+            (Some(path), None) => Place::path(path).map(ReadTarget::File),
+            (None, Some(reference)) => reference
+                .strip_prefix("sha256:")
+                .unwrap_or(reference)
+                .parse()
+                .map(ReadTarget::Stored)
+                .map_err(|_| {
+                    Failure::new(Code::ArgumentsInvalid, "`ref` is no reference of this task")
+                        .subject("ref")
+                        .expected("sha256:…", clipped(reference))
+                }),
             (path, reference) => {
                 Err(Failure::new(Code::ArgumentsInvalid, "read_file takes either `path` or `ref`")
                     .subject("path")
@@ -161,10 +162,10 @@ impl ReadFileArguments {
     }
 
     /// What is asked for of the text. Refused where it is no range, or two.
-    pub fn range(&self) -> Result<Wanted> {
+    pub fn range(&self) -> Result<WantedPart> {
         match self.byte_range()? {
-            Some(bytes) => Ok(Wanted::Bytes(bytes)),
-            None => self.line_range().map(Wanted::Lines),
+            Some(bytes) => Ok(WantedPart::Bytes(bytes)),
+            None => self.line_range().map(WantedPart::Lines),
         }
     }
 
@@ -178,12 +179,12 @@ impl ReadFileArguments {
         };
         let (first, last, shown) = match &self.lines {
             None => return Ok((1, None)),
-            Some(Lines::Pair([first, last])) => {
+            Some(LinesArgument::Pair([first, last])) => {
                 (Some(*first), Some(Some(*last)), format!("[{first}, {last}]"))
             }
-            Some(Lines::One(line)) => (Some(*line), Some(Some(*line)), line.to_string()),
-            Some(Lines::Other(value)) => (None, None, value.to_string()),
-            Some(Lines::Text(text)) => {
+            Some(LinesArgument::One(line)) => (Some(*line), Some(Some(*line)), line.to_string()),
+            Some(LinesArgument::Other(value)) => (None, None, value.to_string()),
+            Some(LinesArgument::Text(text)) => {
                 let (first, last) = numbers(text);
                 (first, last, format!("{text:?}"))
             }
@@ -252,8 +253,8 @@ fn answer(
     let encoding = decoded.as_ref().map_or(text::Encoding::Binary, |(encoding, _)| *encoding);
     let part = match (&decoded, arguments.range()?) {
         (None, _) => None,
-        (Some((_, text)), Wanted::Bytes(range)) => Some(part_of_bytes(text, range)?),
-        (Some((_, text)), Wanted::Lines(range)) => Some(part_of_lines(text, range)?),
+        (Some((_, text)), WantedPart::Bytes(range)) => Some(part_of_bytes(text, range)?),
+        (Some((_, text)), WantedPart::Lines(range)) => Some(part_of_lines(text, range)?),
     };
     let next = part.as_ref().and_then(|part| part.next.clone());
     Ok(ReadFileAnswer {
@@ -274,21 +275,26 @@ fn answer(
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct TextPart {
     text: String,
-    lines: Range,
-    bytes: Bytes,
+    lines: LineRange,
+    bytes: ByteRange,
     /// Where not all that was wanted did fit.
-    next: Option<Next>,
+    next: Option<NextPart>,
 }
 
-impl Part {
+impl TextPart {
     /// What stands from `start` to `end`, which begins in the line `first` of `total`.
-    fn new(text: &str, (start, end): (usize, usize), (first, total): (u64, u64), next: Option<Next>) -> Self {
+    fn new(
+        text: &str,
+        (start, end): (usize, usize),
+        (first, total): (u64, u64),
+        next: Option<NextPart>,
+    ) -> Self {
         let shown = &text[start..end];
         let last = first.saturating_sub(1) + count(shown);
-        let bytes = Bytes { first: start as u64, end: end as u64, total: text.len() as u64 };
-        Self { text: shown.to_owned(), lines: Range { first, last, total }, bytes, next }
+        let bytes = ByteRange { first: start as u64, end: end as u64, total: text.len() as u64 };
+        Self { text: shown.to_owned(), lines: LineRange { first, last, total }, bytes, next }
     }
 }
 
@@ -297,7 +303,7 @@ fn count(text: &str) -> u64 {
 }
 
 /// The lines of a range, as many as fit; a line that alone does not fit is cut within.
-fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> {
+fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<TextPart> {
     let total = count(text);
     if first > total.max(1) {
         return Err(Failure::new(
@@ -312,21 +318,21 @@ fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> 
     };
     let (start, wanted) = (before(first - 1), before(last.unwrap_or(total).min(total)));
     if wanted - start <= MOST_TEXT {
-        return Ok(Part::new(text, (start, wanted), (first, total), None));
+        return Ok(TextPart::new(text, (start, wanted), (first, total), None));
     }
     let most = boundary(text, start + MOST_TEXT);
     let Some(whole) = text[start..most].rfind('\n') else {
-        let next = Next { lines: None, bytes: Some(format!("{most}-{}", wanted - 1)) };
-        return Ok(Part::new(text, (start, most), (first, total), Some(next)));
+        let next = NextPart { lines: None, bytes: Some(format!("{most}-{}", wanted - 1)) };
+        return Ok(TextPart::new(text, (start, most), (first, total), Some(next)));
     };
-    let mut part = Part::new(text, (start, start + whole + 1), (first, total), None);
+    let mut part = TextPart::new(text, (start, start + whole + 1), (first, total), None);
     let last = last.map(|last| last.to_string()).unwrap_or_default();
-    part.next = Some(Next { lines: Some(format!("{}-{last}", part.lines.last + 1)), bytes: None });
+    part.next = Some(NextPart { lines: Some(format!("{}-{last}", part.lines.last + 1)), bytes: None });
     Ok(part)
 }
 
 /// The bytes of a range, widened to whole characters, as many as fit.
-fn part_of_bytes(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> {
+fn part_of_bytes(text: &str, (first, last): (u64, Option<u64>)) -> Result<TextPart> {
     let total = text.len();
     let start = usize::try_from(first).ok().filter(|first| *first < total.max(1)).ok_or_else(|| {
         Failure::new(Code::ArgumentsInvalid, format!("there is no byte {first}: the text has {total}"))
@@ -339,11 +345,11 @@ fn part_of_bytes(text: &str, (first, last): (u64, Option<u64>)) -> Result<Part> 
     let wanted = (wanted..=total).find(|at| text.is_char_boundary(*at)).unwrap_or(total);
     let place = (1 + text[..start].matches('\n').count() as u64, count(text));
     if wanted - start <= MOST_TEXT {
-        return Ok(Part::new(text, (start, wanted), place, None));
+        return Ok(TextPart::new(text, (start, wanted), place, None));
     }
     let end = boundary(text, start + MOST_TEXT);
-    let next = Next { lines: None, bytes: Some(format!("{end}-{}", wanted - 1)) };
-    Ok(Part::new(text, (start, end), place, Some(next)))
+    let next = NextPart { lines: None, bytes: Some(format!("{end}-{}", wanted - 1)) };
+    Ok(TextPart::new(text, (start, end), place, Some(next)))
 }
 
 /// The last place at or before `at` where a character begins.
@@ -388,11 +394,11 @@ mod tests {
 
     #[test]
     fn both_kinds_of_ranges_are_checked_before_anything_is_read() {
-        let ask = |json: serde_json::Value| -> Result<Wanted> {
+        let ask = |json: serde_json::Value| -> Result<WantedPart> {
             serde_json::from_value::<ReadFileArguments>(json).expect("arguments").range()
         };
-        assert_eq!(ask(serde_json::json!({"bytes": "0-9"})).expect("fine"), Wanted::Bytes((0, Some(9))));
-        assert_eq!(ask(serde_json::json!({"lines": 2})).expect("fine"), Wanted::Lines((2, Some(2))));
+        assert_eq!(ask(serde_json::json!({"bytes": "0-9"})).expect("fine"), WantedPart::Bytes((0, Some(9))));
+        assert_eq!(ask(serde_json::json!({"lines": 2})).expect("fine"), WantedPart::Lines((2, Some(2))));
         let long = "9".repeat(1 << 20);
         for wrong in [
             serde_json::json!({"bytes": "x"}),
@@ -412,11 +418,11 @@ mod tests {
         let text = "one\ntwo\nthree";
         let cut = |text: &str, first, last| part_of_lines(text, (first, last));
         let two = cut(text, 2, Some(9)).expect("lines");
-        assert_eq!((two.text.as_str(), two.lines), ("two\nthree", Range { first: 2, last: 3, total: 3 }));
-        assert_eq!((two.bytes, two.next), (Bytes { first: 4, end: 13, total: 13 }, None));
+        assert_eq!((two.text.as_str(), two.lines), ("two\nthree", LineRange { first: 2, last: 3, total: 3 }));
+        assert_eq!((two.bytes, two.next), (ByteRange { first: 4, end: 13, total: 13 }, None));
         assert_eq!(cut(text, 1, Some(1)).expect("a line").text, "one\n");
         assert!(cut(text, 4, None).is_err());
-        assert_eq!(cut("", 1, None).expect("nothing").lines, Range { first: 1, last: 0, total: 0 });
+        assert_eq!(cut("", 1, None).expect("nothing").lines, LineRange { first: 1, last: 0, total: 0 });
         let short = "0123456789\n".repeat(MOST_TEXT / 5);
         let part = cut(&short, 2, None).expect("lines");
         assert!(part.text.ends_with('\n') && part.text.len() <= MOST_TEXT, "{:?}", part.lines);
@@ -427,7 +433,7 @@ mod tests {
     fn a_line_that_is_too_long_is_read_to_its_end_by_bytes() {
         let long = format!("a\n{}\nend\n", "\u{e9}\u{20ac}".repeat(MOST_TEXT));
         let mut part = part_of_lines(&long, (2, Some(2))).expect("lines");
-        assert_eq!((part.bytes.first, part.lines), (2, Range { first: 2, last: 2, total: 3 }));
+        assert_eq!((part.bytes.first, part.lines), (2, LineRange { first: 2, last: 2, total: 3 }));
         let mut read = part.text.clone();
         while let Some(next) = part.next {
             let (first, last) = numbers(&next.bytes.expect("bytes"));
@@ -437,7 +443,10 @@ mod tests {
         }
         assert_eq!(read, long.split_inclusive('\n').nth(1).expect("the line"));
         let inside = part_of_bytes("a\u{20ac}b", (2, Some(2))).expect("bytes");
-        assert_eq!((inside.text.as_str(), inside.bytes), ("\u{20ac}", Bytes { first: 1, end: 4, total: 5 }));
+        assert_eq!(
+            (inside.text.as_str(), inside.bytes),
+            ("\u{20ac}", ByteRange { first: 1, end: 4, total: 5 })
+        );
         assert!(part_of_bytes("ab", (2, None)).is_err());
     }
 

@@ -51,7 +51,7 @@ pub struct SearchTextArguments {
 #[serde(rename_all = "camelCase")]
 pub struct SearchTextAnswer {
     /// The first hits, by path and line.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// True where there may be more: narrow the pattern or the path.
     pub truncated: bool,
     /// How many files were searched.
@@ -65,7 +65,7 @@ pub struct SearchTextAnswer {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Hit {
+pub struct SearchHit {
     /// The file.
     pub path: String,
     /// The line, from 1.
@@ -199,7 +199,7 @@ fn read_into(
             break;
         }
         let text = line.chars().take(MOST_SHOWN).collect();
-        answer.hits.push(Hit { path: path.to_string(), line: number, text });
+        answer.hits.push(SearchHit { path: path.to_string(), line: number, text });
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::super::{amend, edit, explore, inquiry, report};
 use super::outcome::{CallFailure, CallOutcome};
 use super::reach::{with_reach, worktree_of};
 use super::reference::require_own;
-use super::{Line, checks};
+use super::{CallControl, checks};
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Effect, Seen};
@@ -19,7 +19,7 @@ use crate::domain::worker::inquiry::Question;
 use crate::error::{Code, Failure, Result};
 use crate::tools::apply_patch::{self, ApplyPatchArguments};
 use crate::tools::place::Place;
-use crate::tools::read_file::{self, ReadFileArguments, Target};
+use crate::tools::read_file::{self, ReadFileArguments, ReadTarget};
 use crate::tools::table::{NoteFindingAnswer, ProposeAmendmentAnswer, RequestInputAnswer};
 use crate::tools::{ToolCall, list_files, search_text};
 use regex::Regex;
@@ -28,7 +28,7 @@ use std::path::Path;
 /// A call whose target was looked at. What is only noted stands here as the ledger will have it.
 #[derive(Debug)]
 pub enum AuthorizedCall {
-    ReadFile(Target, ReadFileArguments),
+    ReadFile(ReadTarget, ReadFileArguments),
     ListFiles(Option<RepoPath>),
     SearchText(Option<RepoPath>, Regex),
     ApplyPatch(ApplyPatchArguments),
@@ -48,8 +48,8 @@ pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Res
             arguments.range()?;
             let target = arguments.target()?;
             match &target {
-                Target::File(path) => require_readable_file(&place, path)?,
-                Target::Stored(digest) => require_own(task, digest)?,
+                ReadTarget::File(path) => require_readable_file(&place, path)?,
+                ReadTarget::Stored(digest) => require_own(task, digest)?,
             }
             AuthorizedCall::ReadFile(target, arguments)
         }
@@ -90,7 +90,7 @@ pub fn run_call(
     task: &mut TaskWrite<'_>,
     action: &RunningAction,
     call: AuthorizedCall,
-    (worker, line): (&str, &Line<'_>),
+    (worker, line): (&str, &CallControl<'_>),
 ) -> std::result::Result<CallOutcome, CallFailure> {
     let id = action.id();
     Ok(match call {
@@ -179,15 +179,19 @@ fn run_apply_patch(
     Ok(CallOutcome { seen, effect: Some(Effect::Patched { changes: applied.changes }), ..outcome })
 }
 
-fn run_read_file(task: &TaskWrite<'_>, target: Target, arguments: &ReadFileArguments) -> Result<CallOutcome> {
+fn run_read_file(
+    task: &TaskWrite<'_>,
+    target: ReadTarget,
+    arguments: &ReadFileArguments,
+) -> Result<CallOutcome> {
     match target {
-        Target::File(path) => {
+        ReadTarget::File(path) => {
             let answer = read_file::file(&worktree_of(task)?, &path, arguments)?;
             let git_blob = answer.git_blob.as_deref().map(str::parse).transpose()?;
             let outcome = CallOutcome::of_content(&answer, answer.origin.clone())?;
             Ok(CallOutcome { seen: vec![Seen { path, git_blob }], ..outcome })
         }
-        Target::Stored(digest) => {
+        ReadTarget::Stored(digest) => {
             let bytes = task.session.blobs().get(&digest)?;
             let answer = read_file::stored(&bytes, &digest, arguments)?;
             CallOutcome::of_content(&answer, answer.origin.clone())

@@ -4,7 +4,7 @@ use super::super::runs::{self, object};
 use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
 use super::super::{explore, report, submit};
-use super::Line;
+use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Captures, and runs one verifier.
-pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<CallOutcome> {
+pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &CallControl<'_>) -> Result<CallOutcome> {
     let (candidate, verification) = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
     let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
     let evidence = report::evidence(&task.ledger, &task.view)?;
@@ -33,7 +33,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &Line<'_>) -> Result<
 }
 
 /// Captures, runs all verifiers, and says whether anything is left for the worker to do.
-pub fn finish(task: &mut TaskWrite<'_>, line: &Line<'_>) -> Result<CallOutcome> {
+pub fn finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<CallOutcome> {
     let (candidate, verification) = produce(task, &[], line)?;
     let rows: Vec<&Row> = verification.requirements.iter().collect();
     let (mut why, mut done) = (Vec::new(), true);
@@ -84,7 +84,7 @@ fn novelty(candidate: &Candidate, rows: &[&Row]) -> Value {
 fn produce(
     task: &mut TaskWrite<'_>,
     only: &[String],
-    line: &Line<'_>,
+    line: &CallControl<'_>,
 ) -> Result<(Candidate, VerificationObject)> {
     (line.progress)(0, 0, "capturing the worktree");
     let candidate = submit::take_now(task, None)?;

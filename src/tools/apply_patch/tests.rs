@@ -24,7 +24,7 @@ impl<'a> Call<'a> {
         };
         prepare(
             arguments,
-            Ground {
+            PatchGround {
                 repository: &self.world.repository,
                 worktree: &self.world.path(""),
                 may_read: &bar,
@@ -188,7 +188,7 @@ fn many_failures_are_told_by_the_first_of_them_and_counted() {
     let outside = format!("*** Begin Patch\n{outside}*** End Patch\n");
     let none = |path: &RepoPath| Err(Failure::new(Code::ScopeViolation, format!("{path} is not in scope")));
     let arguments = ApplyPatchArguments { patch: outside, expected: BTreeMap::new() };
-    let ground = Ground {
+    let ground = PatchGround {
         repository: &world.repository,
         worktree: &world.path(""),
         may_read: &|_| Ok(()),
@@ -207,7 +207,7 @@ fn many_files_are_held_against_each_other_once() {
     let expected = (0..count).map(|at| (format!("x{at}"), "0000000".to_owned())).collect();
     let arguments =
         ApplyPatchArguments { patch: format!("*** Begin Patch\n{adds}*** End Patch\n"), expected };
-    let ground = Ground {
+    let ground = PatchGround {
         repository: &world.repository,
         worktree: &world.path(""),
         may_read: &|_| Ok(()),

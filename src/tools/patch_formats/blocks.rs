@@ -6,8 +6,8 @@
 //! not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
 //! refused.
 
-use super::lines::{Text, clipped, is_fence};
-use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, path};
+use super::lines::{PatchLines, clipped, is_fence};
+use super::{Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, broken, path};
 use crate::error::{Failure, Result};
 
 /// True at the line that opens a block.
@@ -23,7 +23,7 @@ fn ends(line: &str) -> bool {
     line.trim_end() == ">>>>>>> REPLACE"
 }
 
-pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut files: Vec<FilePatch> = Vec::new();
     let (mut at, mut outside) = (0, 0);
     while at < text.len() {
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
                     "this line ends a part of a block, but no `<<<<<<< SEARCH` stands before it",
                 ));
             }
-            Form::Blocks.alone_at(text, at)?;
+            PatchForm::Blocks.alone_at(text, at)?;
             at += 1;
             continue;
         }
@@ -51,7 +51,7 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
             return Err(named.is_no_path(text));
         }
         let hunks = vec![hunk.checked()?];
-        let kind = Kind::Update { hunks, move_to: None, executable: None, creates };
+        let kind = PatchKind::Update { hunks, move_to: None, executable: None, creates };
         files.push(FilePatch { path, kind, preimage: None, postimage: None });
         outside = at;
     }
@@ -69,7 +69,7 @@ struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The name right above a block, within the lines that belong to no other.
-    fn above(text: &Text<'a>, from: usize, block: usize) -> Option<Self> {
+    fn above(text: &PatchLines<'a>, from: usize, block: usize) -> Option<Self> {
         let mut above = (from..block).rev().filter(|at| !text.line(*at).trim().is_empty());
         let mut at = above.next()?;
         if is_fence(text.line(at)) {
@@ -89,7 +89,7 @@ impl<'a> Named<'a> {
         self.quoted || !is_prose
     }
 
-    fn is_no_path(&self, text: &Text<'_>) -> Failure {
+    fn is_no_path(&self, text: &PatchLines<'_>) -> Failure {
         let line = clipped(text.line(self.at));
         let message = format!(
             "an empty SEARCH makes a file, and {line:?} was taken for its path; expected the path alone on the line before the block, in back-ticks where it has blanks"
@@ -133,7 +133,7 @@ fn without_label(name: &str) -> &str {
 }
 
 /// One block, from its first line to behind its last.
-fn block(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
+fn block(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
     let start = *at;
     let (mut old, mut new, mut divided) = (Vec::new(), Vec::new(), false);
     for here in start + 1..text.len() {
@@ -156,16 +156,16 @@ fn block(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
 }
 
 /// Lines that stand on both sides are context: the file keeps its own.
-fn hunk(number: usize, old: &[&str], new: &[&str]) -> Hunk {
-    let mut hunk = Hunk::new(number, Ends::AsInFile);
+fn hunk(number: usize, old: &[&str], new: &[&str]) -> PatchHunk {
+    let mut hunk = PatchHunk::new(number, Ends::AsInFile);
     hunk.first = true;
     for change in similar::capture_diff_slices(similar::Algorithm::Myers, old, new) {
         let (tag, old_range, new_range) = change.as_tag_tuple();
         if tag == similar::DiffTag::Equal {
-            old[old_range].iter().for_each(|line| hunk.push(Op::Keep, line));
+            old[old_range].iter().for_each(|line| hunk.push(LineOp::Keep, line));
         } else {
-            old[old_range].iter().for_each(|line| hunk.push(Op::Remove, line));
-            new[new_range].iter().for_each(|line| hunk.push(Op::Insert, line));
+            old[old_range].iter().for_each(|line| hunk.push(LineOp::Remove, line));
+            new[new_range].iter().for_each(|line| hunk.push(LineOp::Insert, line));
         }
     }
     hunk

@@ -5,8 +5,8 @@
 //! one below. Context always stays as the file has it. The missing newline at the end of a file follows the
 //! patch where its form can say it, and else stays as it is.
 
-use super::matcher::{FileLine, Lookup, Place, Tier, file_lines, place};
-use super::{Ends, FilePatch, Hunk, Kind, Op, invalid};
+use super::matcher::{FileLine, HunkPlace, Lookup, MatchTier, file_lines, place};
+use super::{Ends, FilePatch, LineOp, PatchHunk, PatchKind, invalid};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result, Retry};
 use crate::tools::text::{self, Encoding};
@@ -18,10 +18,10 @@ pub(super) fn apply(
 ) -> Result<Option<Vec<u8>>> {
     let version = match present {
         Some(bytes) => version(patch, bytes, format)?,
-        None => Version::Unnamed,
+        None => FileVersion::Unnamed,
     };
     let new = changed(patch, present, version)?;
-    let is_known = version == Version::Exact || matches!(patch.kind, Kind::Add { .. });
+    let is_known = version == FileVersion::Exact || matches!(patch.kind, PatchKind::Add { .. });
     if let (Some(id), Some(bytes), true) = (&patch.postimage, &new, is_known) {
         leads_to(patch, id, &format.blob_id(bytes)?)?;
     }
@@ -30,31 +30,31 @@ pub(super) fn apply(
 
 /// How the file is the one that the patch was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum FileVersion {
     Unnamed,
     /// It is what git stores of this file, with other line ends.
     Stored,
     Exact,
 }
 
-fn changed(patch: &FilePatch, present: Option<&[u8]>, version: Version) -> Result<Option<Vec<u8>>> {
-    let fixed = version == Version::Exact;
+fn changed(patch: &FilePatch, present: Option<&[u8]>, version: FileVersion) -> Result<Option<Vec<u8>>> {
+    let fixed = version == FileVersion::Exact;
     match (&patch.kind, present) {
-        (Kind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
-        (Kind::Add { .. }, Some(_)) => {
+        (PatchKind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
+        (PatchKind::Add { .. }, Some(_)) => {
             Err(invalid(format!("{} is there already; a new file overwrites nothing", patch.path))
                 .retry(Retry::Reread))
         }
-        (Kind::Update { hunks, creates: true, .. }, None) => {
-            Ok(Some(hunks.iter().map(Hunk::new_text).collect::<String>().into_bytes()))
+        (PatchKind::Update { hunks, creates: true, .. }, None) => {
+            Ok(Some(hunks.iter().map(PatchHunk::new_text).collect::<String>().into_bytes()))
         }
         (_, None) => Err(invalid(format!("{} does not exist", patch.path))
             .detail("missing", true)
             .retry(Retry::Reread)),
-        (Kind::Delete { shown: None }, Some(_)) => Ok(None),
-        (Kind::Delete { shown: Some(hunks) }, Some(bytes)) => {
+        (PatchKind::Delete { shown: None }, Some(_)) => Ok(None),
+        (PatchKind::Delete { shown: Some(hunks) }, Some(bytes)) => {
             let left = match hunks.as_slice() {
-                [] if version == Version::Unnamed => bytes.to_vec(),
+                [] if version == FileVersion::Unnamed => bytes.to_vec(),
                 [] => Vec::new(),
                 hunks => edited(patch, hunks, bytes, fixed)?,
             };
@@ -63,12 +63,12 @@ fn changed(patch: &FilePatch, present: Option<&[u8]>, version: Version) -> Resul
             }
             Err(shows_too_little(patch, hunks))
         }
-        (Kind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
-        (Kind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, fixed).map(Some),
+        (PatchKind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
+        (PatchKind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, fixed).map(Some),
     }
 }
 
-fn shows_too_little(patch: &FilePatch, hunks: &[Hunk]) -> Failure {
+fn shows_too_little(patch: &FilePatch, hunks: &[PatchHunk]) -> Failure {
     let shown = if hunks.is_empty() { "none" } else { "only a part" };
     let message = format!(
         "the patch deletes {}, but shows {shown} of its lines: it was cut off; show all of them, or name the blob that goes in an index line",
@@ -78,18 +78,18 @@ fn shows_too_little(patch: &FilePatch, hunks: &[Hunk]) -> Failure {
 }
 
 /// Whether the file is the one that the patch names as its own beginning. Refused where it names another one.
-fn version(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<Version> {
-    let Some(id) = &patch.preimage else { return Ok(Version::Unnamed) };
+fn version(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<FileVersion> {
+    let Some(id) = &patch.preimage else { return Ok(FileVersion::Unnamed) };
     let actual = format.blob_id(bytes)?;
     if actual.as_str().starts_with(id.as_str()) {
-        return Ok(Version::Exact);
+        return Ok(FileVersion::Exact);
     }
     // Git names what it stores, which may have other line ends than the disk.
     let ends = bytes.iter().zip(bytes.iter().skip(1)).map(|two| two == (&b'\r', &b'\n')).chain([false]);
     let stored: Vec<u8> =
         bytes.iter().zip(ends).filter(|(_, is_end)| !is_end).map(|(byte, _)| *byte).collect();
     if format.blob_id(&stored)?.as_str().starts_with(id.as_str()) {
-        return Ok(Version::Stored);
+        return Ok(FileVersion::Stored);
     }
     let message = format!("nothing was changed: the patch was made for another version of {}", patch.path);
     Err(Failure::new(Code::VersionConflict, message)
@@ -109,7 +109,7 @@ fn leads_to(patch: &FilePatch, id: &str, found: &ObjectId) -> Result<()> {
     Err(invalid(message).detail("truncated", true).expected(id, found))
 }
 
-fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {
+fn edited(patch: &FilePatch, hunks: &[PatchHunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {
     let Some((encoding, content)) = decoded(hunks, bytes) else {
         return Err(invalid(format!("{} holds NUL bytes: it cannot be edited as text", patch.path)));
     };
@@ -124,9 +124,9 @@ fn edited(patch: &FilePatch, hunks: &[Hunk], bytes: &[u8], fixed: bool) -> Resul
 
 /// The text of a file. Its byte order mark is part of the first line only where the patch shows it there, as
 /// git's diffs do.
-fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
+fn decoded(hunks: &[PatchHunk], bytes: &[u8]) -> Option<(Encoding, String)> {
     let (encoding, content) = text::decode(bytes)?;
-    let shown = hunks.iter().flat_map(Hunk::old).any(|line| line.text.starts_with('\u{feff}'));
+    let shown = hunks.iter().flat_map(PatchHunk::old).any(|line| line.text.starts_with('\u{feff}'));
     Some(match encoding {
         Encoding::Utf8Bom if shown => (Encoding::Utf8, format!("\u{feff}{content}")),
         _ => (encoding, content),
@@ -138,8 +138,8 @@ fn decoded(hunks: &[Hunk], bytes: &[u8]) -> Option<(Encoding, String)> {
 pub const FAILURES: usize = 20;
 
 /// Each hunk's place, in the order of the file, and none over another.
-fn places(hunks: &[Hunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, Place)>> {
-    let mut places: Vec<(usize, Place)> = Vec::with_capacity(hunks.len());
+fn places(hunks: &[PatchHunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, HunkPlace)>> {
+    let mut places: Vec<(usize, HunkPlace)> = Vec::with_capacity(hunks.len());
     let (mut above, mut failures, mut not_looked_at) = (0, Vec::new(), 0);
     let lookup = Lookup::of(hunks, file);
     for (number, hunk) in hunks.iter().enumerate() {
@@ -181,7 +181,7 @@ fn places(hunks: &[Hunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usi
     Ok(places)
 }
 
-fn put_together(hunks: &[Hunk], places: &[(usize, Place)], file: &[FileLine<'_>]) -> Result<String> {
+fn put_together(hunks: &[PatchHunk], places: &[(usize, HunkPlace)], file: &[FileLine<'_>]) -> Result<String> {
     let mut new: Vec<FileLine<'_>> = Vec::with_capacity(file.len());
     let mut at = 0;
     let mut says_its_end = true;
@@ -212,26 +212,31 @@ fn put_together(hunks: &[Hunk], places: &[(usize, Place)], file: &[FileLine<'_>]
 }
 
 /// True where new lines are written as they stand in the patch.
-fn is_literal(hunk: &Hunk, place: Place, old: &[FileLine<'_>]) -> bool {
+fn is_literal(hunk: &PatchHunk, place: HunkPlace, old: &[FileLine<'_>]) -> bool {
     let as_written = hunk.ends == Ends::AsWritten || old.iter().all(|line| !line.ending.is_empty());
-    place.tier == Tier::Exact && as_written
+    place.tier == MatchTier::Exact && as_written
 }
 
-fn rewritten<'a>(hunk: &'a Hunk, place: Place, file: &[FileLine<'a>], literal: bool) -> Vec<FileLine<'a>> {
+fn rewritten<'a>(
+    hunk: &'a PatchHunk,
+    place: HunkPlace,
+    file: &[FileLine<'a>],
+    literal: bool,
+) -> Vec<FileLine<'a>> {
     let mut new = Vec::with_capacity(hunk.lines.len());
     let mut at = place.at;
     // Between two lines of context: the ends of the lines that go, for those that come.
-    for run in hunk.lines.chunk_by(|one, next| (one.op == Op::Keep) == (next.op == Op::Keep)) {
+    for run in hunk.lines.chunk_by(|one, next| (one.op == LineOp::Keep) == (next.op == LineOp::Keep)) {
         let gone: Vec<&str> = (at..)
-            .zip(run.iter().filter(|line| line.op == Op::Remove))
+            .zip(run.iter().filter(|line| line.op == LineOp::Remove))
             .map(|(at, _)| file[at].ending)
             .collect();
         let mut inserted = 0;
         for line in run {
             match line.op {
-                Op::Keep => new.push(file[at]),
-                Op::Remove => {}
-                Op::Insert => {
+                LineOp::Keep => new.push(file[at]),
+                LineOp::Remove => {}
+                LineOp::Insert => {
                     let ending = if literal || !line.ended {
                         line.parts().1
                     } else {

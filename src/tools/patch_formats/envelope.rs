@@ -5,8 +5,8 @@
 //! their first character; an empty line is an empty line of context. `@@ LINE` names a line above the hunk,
 //! several of them each the next one further down.
 
-use super::lines::{Text, clipped};
-use super::{Ends, FilePatch, Form, Hunk, Kind, Op, broken, invalid, path};
+use super::lines::{PatchLines, clipped};
+use super::{Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, broken, invalid, path};
 use crate::error::Result;
 
 const END_OF_FILE: &str = "*** End of File";
@@ -22,12 +22,12 @@ fn ends(line: &str) -> bool {
 
 /// True at the end of an envelope, also where a hunk is open: set in it is a line of context, unless no other
 /// end comes.
-fn ends_here(text: &Text<'_>, at: usize) -> bool {
+fn ends_here(text: &PatchLines<'_>, at: usize) -> bool {
     let line = text.line(at);
     ends(line) && (!line.starts_with(' ') || !(at + 1..text.len()).any(|after| ends(text.line(after))))
 }
 
-pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut at = 0;
     while !begins(text.line(at)) {
         at += 1;
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
         );
     }
     for after in at + 1..text.len() {
-        Form::Envelope.alone_at(text, after)?;
+        PatchForm::Envelope.alone_at(text, after)?;
         if begins(text.line(after)) {
             return Err(broken(after + 1, "a second `*** Begin Patch`; put all sections into one"));
         }
@@ -81,7 +81,7 @@ fn header(line: &str) -> Option<Header<'_>> {
         .or_else(|| after("*** Update File:").map(Header::Update))
 }
 
-fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
+fn section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
     let number = *at + 1;
     let Some(header) = header(text.line(*at)) else {
         let what = "expected `*** Add File: PATH`, `*** Delete File: PATH`, `*** Update File: PATH` or `*** End Patch`";
@@ -90,13 +90,13 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
     *at += 1;
     let (name, kind) = match header {
         Header::Add(name) => (name, added(text, at)?),
-        Header::Delete(name) => (name, Kind::Delete { shown: None }),
+        Header::Delete(name) => (name, PatchKind::Delete { shown: None }),
         Header::Update(name) => (name, updated(text, at, number)?),
     };
     Ok(FilePatch { path: path(name)?, kind, preimage: None, postimage: None })
 }
 
-fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
+fn added(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchKind> {
     let mut content = String::new();
     while *at < text.len() {
         let line = text.line(*at);
@@ -113,11 +113,11 @@ fn added(text: &Text<'_>, at: &mut usize) -> Result<Kind> {
         }
         *at += 1;
     }
-    Ok(Kind::Add { text: content, executable: false })
+    Ok(PatchKind::Add { text: content, executable: false })
 }
 
 /// The next line that is not empty; the text's end where there is none.
-fn filled(text: &Text<'_>, from: usize) -> usize {
+fn filled(text: &PatchLines<'_>, from: usize) -> usize {
     (from..text.len()).find(|at| !text.line(*at).trim().is_empty()).unwrap_or(text.len())
 }
 
@@ -126,14 +126,14 @@ fn is_border(line: &str) -> bool {
     line.is_empty() || header(line).is_some() || ends(line)
 }
 
-fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {
+fn updated(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<PatchKind> {
     let mut move_to = None;
     if let Some(name) = text.line(*at).trim().strip_prefix("*** Move to:") {
         move_to = Some(path(name.trim())?);
         *at += 1;
     }
-    let mut hunks: Vec<Hunk> = Vec::new();
-    let mut open: Option<Hunk> = None;
+    let mut hunks: Vec<PatchHunk> = Vec::new();
+    let mut open: Option<PatchHunk> = None;
     while *at < text.len() {
         let line = text.line(*at);
         if ends_here(text, *at) || line.starts_with("***") && line.trim() != END_OF_FILE {
@@ -143,13 +143,13 @@ fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {
         if open.is_none() && (ends(line) || header(line).is_some()) {
             break;
         }
-        let hunk = open.get_or_insert_with(|| Hunk::new(*at + 1, Ends::AsInFile));
+        let hunk = open.get_or_insert_with(|| PatchHunk::new(*at + 1, Ends::AsInFile));
         if line.trim() == END_OF_FILE && !line.starts_with(' ') {
             hunk.at_end = true;
             hunks.extend(open.take());
         } else if let Some(rest) = line.strip_prefix("@@") {
             if !hunk.lines.is_empty() {
-                hunks.extend(open.replace(Hunk::new(*at + 1, Ends::AsInFile)));
+                hunks.extend(open.replace(PatchHunk::new(*at + 1, Ends::AsInFile)));
             }
             if let (Some(anchor), Some(hunk)) = (anchor(rest), &mut open) {
                 hunk.anchors.push(anchor.to_owned());
@@ -166,8 +166,8 @@ fn updated(text: &Text<'_>, at: &mut usize, number: usize) -> Result<Kind> {
     if let Some(first) = hunks.first_mut() {
         first.first = true;
     }
-    let hunks = hunks.into_iter().map(Hunk::checked).collect::<Result<_>>()?;
-    Ok(Kind::Update { hunks, move_to, executable: None, creates: false })
+    let hunks = hunks.into_iter().map(PatchHunk::checked).collect::<Result<_>>()?;
+    Ok(PatchKind::Update { hunks, move_to, executable: None, creates: false })
 }
 
 /// The line that `@@` names. Numbers, as a unified diff has them there, name none.
@@ -179,14 +179,14 @@ fn anchor(rest: &str) -> Option<&str> {
     (!is_empty && !is_numbers).then_some(anchor)
 }
 
-fn hunk_line(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
+fn hunk_line(hunk: &mut PatchHunk, line: &str, number: usize) -> Result<()> {
     let mut rest = line.chars();
     match rest.next() {
-        None => hunk.push(Op::Keep, ""),
-        Some('\r') if line.len() == 1 => hunk.push(Op::Keep, line),
-        Some(' ') => hunk.push(Op::Keep, rest.as_str()),
-        Some('+') => hunk.push(Op::Insert, rest.as_str()),
-        Some('-') => hunk.push(Op::Remove, rest.as_str()),
+        None => hunk.push(LineOp::Keep, ""),
+        Some('\r') if line.len() == 1 => hunk.push(LineOp::Keep, line),
+        Some(' ') => hunk.push(LineOp::Keep, rest.as_str()),
+        Some('+') => hunk.push(LineOp::Insert, rest.as_str()),
+        Some('-') => hunk.push(LineOp::Remove, rest.as_str()),
         Some(_) => {
             return Err(broken(number, "a line of a hunk begins with ` `, `+` or `-`; a new hunk with `@@`"));
         }

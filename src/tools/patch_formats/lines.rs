@@ -5,12 +5,12 @@ use std::collections::HashSet;
 
 /// The lines of a text, each without its newline.
 #[derive(Debug)]
-pub(super) struct Text<'a> {
+pub(super) struct PatchLines<'a> {
     lines: Vec<&'a str>,
     here_documents: OnceCell<HashSet<&'a str>>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> PatchLines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let mut lines: Vec<&str> = text.split('\n').collect();
         if lines.last().is_some_and(|last| last.is_empty()) {

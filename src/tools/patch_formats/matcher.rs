@@ -10,7 +10,7 @@
 mod nearest;
 
 use super::lines::clipped;
-use super::{Ends, Hunk, Line, invalid};
+use super::{Ends, HunkLine, PatchHunk, invalid};
 use crate::error::{Failure, Result, Retry};
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ impl<'a> FileLine<'a> {
     }
 }
 
-impl Line {
+impl HunkLine {
     /// Text and line end, told apart as those of a file are.
     pub(super) fn parts(&self) -> (&str, &'static str) {
         match self.text.strip_suffix('\r') {
@@ -52,7 +52,7 @@ impl Line {
 
 /// What two lines have in common to be taken for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tier {
+pub(super) enum MatchTier {
     Exact,
     /// All but the line end.
     Endings,
@@ -60,7 +60,7 @@ pub(super) enum Tier {
     Trailing,
 }
 
-impl Tier {
+impl MatchTier {
     const ALL: [Self; 3] = [Self::Exact, Self::Endings, Self::Trailing];
 
     fn key<'a>(self, text: &'a str, ending: &'a str) -> (&'a str, &'a str) {
@@ -73,22 +73,22 @@ impl Tier {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HunkPlace {
     /// Number of the first line, from 0.
     pub at: usize,
     pub count: usize,
-    pub tier: Tier,
+    pub tier: MatchTier,
 }
 
 /// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the
 /// patch was made from.
 pub(super) fn place(
-    hunk: &Hunk,
+    hunk: &PatchHunk,
     file: &[FileLine<'_>],
     lookup: &Lookup<'_>,
     (above, fixed): (usize, bool),
-) -> Result<Place> {
-    let old: Vec<&Line> = hunk.old().collect();
+) -> Result<HunkPlace> {
+    let old: Vec<&HunkLine> = hunk.old().collect();
     let lower = match &lookup.anchors {
         Some(anchors) if !hunk.anchors.is_empty() => below_anchors(hunk, (file, anchors), above)?,
         _ => 0,
@@ -111,24 +111,29 @@ pub(super) fn place(
     Err(about(hunk, message).detail("line", found.at + 1))
 }
 
-fn about(hunk: &Hunk, message: String) -> Failure {
+fn about(hunk: &PatchHunk, message: String) -> Failure {
     invalid(message).detail("patchLine", hunk.line)
 }
 
 /// Positions count where the file is the one that the patch was made from, and the very lines are there.
-fn at_its_number(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], start: usize) -> Option<Place> {
+fn at_its_number(
+    hunk: &PatchHunk,
+    old: &[&HunkLine],
+    file: &[FileLine<'_>],
+    start: usize,
+) -> Option<HunkPlace> {
     let at = if old.is_empty() { start } else { start.saturating_sub(1) };
     let there = file.get(at..at.checked_add(old.len())?)?;
-    let same = |(line, found): (&&Line, &FileLine<'_>)| line.parts() == (found.text, found.ending);
+    let same = |(line, found): (&&HunkLine, &FileLine<'_>)| line.parts() == (found.text, found.ending);
     let fits = old.iter().zip(there).all(same) && may_stand(hunk, file, at, old.len());
-    fits.then_some(Place { at, count: old.len(), tier: Tier::Exact })
+    fits.then_some(HunkPlace { at, count: old.len(), tier: MatchTier::Exact })
 }
 
 /// New lines without context: only where there is no choice.
-fn insertion(hunk: &Hunk, file: &[FileLine<'_>]) -> Result<Place> {
+fn insertion(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Result<HunkPlace> {
     if file.is_empty() || hunk.at_end {
-        let tier = if file.is_empty() { Tier::Exact } else { Tier::Endings };
-        return Ok(Place { at: file.len(), count: 0, tier });
+        let tier = if file.is_empty() { MatchTier::Exact } else { MatchTier::Endings };
+        return Ok(HunkPlace { at: file.len(), count: 0, tier });
     }
     let message = format!(
         "the hunk at line {} of the patch only adds lines and shows none that are there: it could go anywhere; add context",
@@ -138,16 +143,16 @@ fn insertion(hunk: &Hunk, file: &[FileLine<'_>]) -> Result<Place> {
 }
 
 fn anywhere(
-    hunk: &Hunk,
-    old: &[&Line],
+    hunk: &PatchHunk,
+    old: &[&HunkLine],
     (file, index): (&[FileLine<'_>], Option<&LineIndex<'_>>),
     lower: usize,
-) -> Result<Place> {
+) -> Result<HunkPlace> {
     let few = match reaches_end(hunk) {
         true => Some(file.len().checked_sub(old.len()).into_iter().collect()),
         false => index.and_then(|index| index.candidates(old, file.len())),
     };
-    for tier in Tier::ALL {
+    for tier in MatchTier::ALL {
         let found = match &few {
             Some(few) => {
                 let fits = |at: &usize| *at >= lower && matches_at(hunk, old, file, tier, *at);
@@ -158,7 +163,7 @@ fn anywhere(
         match found.as_slice() {
             [] => {}
             [at] => {
-                let place = Place { at: *at, count: old.len(), tier };
+                let place = HunkPlace { at: *at, count: old.len(), tier };
                 return if ends_as_said(old, file, place) { Ok(place) } else { Err(has_newline(hunk, file)) };
             }
             many => return Err(ambiguous(hunk, many)),
@@ -169,11 +174,11 @@ fn anywhere(
 
 /// A line that has no newline, by what the patch says, has none. The other way round nothing is said: most
 /// writers leave that out.
-fn ends_as_said(old: &[&Line], file: &[FileLine<'_>], place: Place) -> bool {
+fn ends_as_said(old: &[&HunkLine], file: &[FileLine<'_>], place: HunkPlace) -> bool {
     old.iter().zip(&file[place.at..]).all(|(line, found)| line.ended || found.ending.is_empty())
 }
 
-fn has_newline(hunk: &Hunk, file: &[FileLine<'_>]) -> Failure {
+fn has_newline(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Failure {
     let message = format!(
         "the hunk at line {} of the patch says that the file ends without a newline (`\\ No newline at end of file`), and line {} ends with one",
         hunk.line,
@@ -183,11 +188,11 @@ fn has_newline(hunk: &Hunk, file: &[FileLine<'_>]) -> Failure {
 }
 
 /// A hunk that reaches the end of the file, by what it says, has to.
-fn may_stand(hunk: &Hunk, file: &[FileLine<'_>], at: usize, count: usize) -> bool {
+fn may_stand(hunk: &PatchHunk, file: &[FileLine<'_>], at: usize, count: usize) -> bool {
     !reaches_end(hunk) || at + count == file.len()
 }
 
-fn reaches_end(hunk: &Hunk) -> bool {
+fn reaches_end(hunk: &PatchHunk) -> bool {
     hunk.at_end || hunk.lines.iter().any(|line| !line.ended)
 }
 
@@ -202,12 +207,12 @@ pub(super) struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     /// Of a file's lines, for some hunks.
-    pub fn of(hunks: &[Hunk], file: &[FileLine<'a>]) -> Self {
+    pub fn of(hunks: &[PatchHunk], file: &[FileLine<'a>]) -> Self {
         let has_anchors = hunks.iter().any(|hunk| !hunk.anchors.is_empty());
         Self {
-            hunks: (hunks.len() > 8).then(|| LineIndex::of(file, Tier::Trailing)),
+            hunks: (hunks.len() > 8).then(|| LineIndex::of(file, MatchTier::Trailing)),
             anchors: has_anchors
-                .then(|| [Tier::Endings, Tier::Trailing].map(|tier| LineIndex::of(file, tier))),
+                .then(|| [MatchTier::Endings, MatchTier::Trailing].map(|tier| LineIndex::of(file, tier))),
         }
     }
 }
@@ -215,12 +220,12 @@ impl<'a> Lookup<'a> {
 /// Where each line of a file stands, by what its tier compares of the text.
 #[derive(Debug)]
 struct LineIndex<'a> {
-    tier: Tier,
+    tier: MatchTier,
     places: HashMap<&'a str, Vec<usize>>,
 }
 
 impl<'a> LineIndex<'a> {
-    fn of(file: &[FileLine<'a>], tier: Tier) -> Self {
+    fn of(file: &[FileLine<'a>], tier: MatchTier) -> Self {
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, line) in file.iter().enumerate() {
             places.entry(tier.key(line.text, "").0).or_default().push(at);
@@ -241,7 +246,7 @@ impl<'a> LineIndex<'a> {
 
     /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that
     /// one pass is less work.
-    fn candidates(&self, old: &[&Line], lines: usize) -> Option<Vec<usize>> {
+    fn candidates(&self, old: &[&HunkLine], lines: usize) -> Option<Vec<usize>> {
         let each = old.iter().map(|line| self.places(line.parts().0)).enumerate();
         let (offset, rarest) = each.min_by_key(|(_, found)| found.len())?;
         if rarest.len().saturating_mul(old.len()) > lines {
@@ -251,7 +256,13 @@ impl<'a> LineIndex<'a> {
     }
 }
 
-fn matches_at(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, at: usize) -> bool {
+fn matches_at(
+    hunk: &PatchHunk,
+    old: &[&HunkLine],
+    file: &[FileLine<'_>],
+    tier: MatchTier,
+    at: usize,
+) -> bool {
     let Some(there) = file.get(at..at + old.len()) else { return false };
     old.iter().zip(there).all(|(line, found)| {
         let (text, ending) = line.parts();
@@ -260,12 +271,18 @@ fn matches_at(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, at:
 }
 
 /// A form that says nothing of the end of the file does not say that a newline is there.
-fn ending_of<'a>(hunk: &Hunk, line: &FileLine<'a>) -> &'a str {
+fn ending_of<'a>(hunk: &PatchHunk, line: &FileLine<'a>) -> &'a str {
     if hunk.ends == Ends::AsInFile && line.ending.is_empty() { "\n" } else { line.ending }
 }
 
 /// Knuth, Morris and Pratt: every place from `lower` on, in one pass and in order. `old` is not empty.
-fn matches(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], tier: Tier, lower: usize) -> Vec<usize> {
+fn matches(
+    hunk: &PatchHunk,
+    old: &[&HunkLine],
+    file: &[FileLine<'_>],
+    tier: MatchTier,
+    lower: usize,
+) -> Vec<usize> {
     let wanted: Vec<(&str, &str)> = old
         .iter()
         .map(|line| {
@@ -305,7 +322,7 @@ fn fallbacks<T: PartialEq>(wanted: &[T]) -> Vec<usize> {
 
 /// The first line beneath all anchors, each found exactly once beneath the one before.
 fn below_anchors(
-    hunk: &Hunk,
+    hunk: &PatchHunk,
     (file, [exact, trailing]): (&[FileLine<'_>], &[LineIndex<'_>; 2]),
     above: usize,
 ) -> Result<usize> {
@@ -336,7 +353,7 @@ fn below_anchors(
     Ok(lower)
 }
 
-fn no_anchor(hunk: &Hunk, anchor: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
+fn no_anchor(hunk: &PatchHunk, anchor: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
     let nearest = file.iter().position(|line| line.text.trim() == anchor.trim());
     let anchor = clipped(anchor);
     let message = format!("no line {} or below is {anchor:?}, which the patch names after `@@`", lower + 1);
@@ -360,7 +377,7 @@ fn listed(found: &[usize]) -> String {
     shown.join(", ") + more
 }
 
-fn ambiguous(hunk: &Hunk, found: &[usize]) -> Failure {
+fn ambiguous(hunk: &PatchHunk, found: &[usize]) -> Failure {
     let message = format!(
         "the hunk at line {} of the patch matches {} times, at lines {}; add context until it can be only one",
         hunk.line,

@@ -8,18 +8,18 @@
 mod body;
 mod header;
 
-use super::lines::Text;
-use super::{FilePatch, Form, Hunk, Kind, broken};
+use super::lines::PatchLines;
+use super::{FilePatch, PatchForm, PatchHunk, PatchKind, broken};
 use crate::error::Result;
-use header::Head;
+use header::SectionHeader;
 
 /// True at the first line of a file's section.
-pub(super) fn begins(text: &Text<'_>, at: usize) -> bool {
+pub(super) fn begins(text: &PatchLines<'_>, at: usize) -> bool {
     let line = text.line(at);
     line.starts_with("diff --git ") || line.starts_with("--- ") && text.line(at + 1).starts_with("+++ ")
 }
 
-pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut files = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -34,9 +34,9 @@ pub(super) fn parse(text: &Text<'_>) -> Result<Vec<FilePatch>> {
 }
 
 /// Lines that mean nothing outside of a section: the header before them was lost.
-fn no_part_of_a_section(text: &Text<'_>, at: usize) -> Result<()> {
+fn no_part_of_a_section(text: &PatchLines<'_>, at: usize) -> Result<()> {
     let line = text.line(at);
-    Form::Unified.alone_at(text, at)?;
+    PatchForm::Unified.alone_at(text, at)?;
     if line.starts_with("diff --cc ") || line.starts_with("diff --combined ") {
         return Err(broken(at + 1, "it is the combined diff of a merge, which says nothing of one file"));
     }
@@ -67,9 +67,9 @@ fn no_binary(at: usize) -> crate::error::Failure {
     broken(at + 1, "binary files cannot be changed with this tool")
 }
 
-fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
+fn section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
     let start = *at;
-    let head = Head::read(text, at)?;
+    let head = SectionHeader::read(text, at)?;
     if is_binary(text.line(*at)) {
         return Err(no_binary(*at));
     }
@@ -83,21 +83,23 @@ fn section(text: &Text<'_>, at: &mut usize) -> Result<FilePatch> {
         let message = "the file's header is there, but its change is missing: the patch was cut off";
         return Err(broken(start + 1, message).detail("truncated", true));
     }
-    let Head { old, new, executable, preimage, postimage, .. } = head;
+    let SectionHeader { old, new, executable, preimage, postimage, .. } = head;
     let kind = match (&old, &new) {
-        (None, _) => Kind::Add { text: whole_file(start, &hunks)?, executable: executable == Some(true) },
-        (Some(_), None) => Kind::Delete { shown: Some(hunks) },
+        (None, _) => {
+            PatchKind::Add { text: whole_file(start, &hunks)?, executable: executable == Some(true) }
+        }
+        (Some(_), None) => PatchKind::Delete { shown: Some(hunks) },
         (Some(old), Some(new)) => {
             let move_to = (old != new).then(|| new.clone());
             let creates = !head.is_git && matches!(hunks.as_slice(), [only] if only.only_inserts());
-            Kind::Update { hunks, move_to, executable, creates }
+            PatchKind::Update { hunks, move_to, executable, creates }
         }
     };
     let Some(path) = old.or(new) else { return Err(broken(start + 1, "a file without a name")) };
     Ok(FilePatch { path, kind, preimage, postimage })
 }
 
-fn whole_file(start: usize, hunks: &[Hunk]) -> Result<String> {
+fn whole_file(start: usize, hunks: &[PatchHunk]) -> Result<String> {
     match hunks {
         [] => Ok(String::new()),
         [only] if only.only_inserts() => Ok(only.new_text()),

@@ -53,7 +53,7 @@ fn of_a_large_file_the_beginning_is_searched_and_the_answer_says_so() {
     std::fs::write(home.path().join("big.log"), format!("n\u{e9}edle\n{fill}\nn\u{e9}edle\n"))
         .expect("written");
     let named = found(home.path(), Some("big.log"), "n\u{e9}edle");
-    let hit = Hit { path: "big.log".to_owned(), line: 1, text: "n\u{e9}edle".to_owned() };
+    let hit = SearchHit { path: "big.log".to_owned(), line: 1, text: "n\u{e9}edle".to_owned() };
     assert_eq!((named.hits, named.truncated, named.files, named.skipped), (vec![hit], true, 1, 0));
     let walked = found(home.path(), None, "n\u{e9}edle");
     assert_eq!((walked.hits.len(), walked.files, walked.skipped), (0, 0, 1));

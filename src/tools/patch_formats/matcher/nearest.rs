@@ -6,8 +6,8 @@
 //! most similar one is named.
 
 use super::super::lines::clipped;
-use super::super::{Hunk, Line};
-use super::{FileLine, Tier, about};
+use super::super::{HunkLine, PatchHunk};
+use super::{FileLine, MatchTier, about};
 use crate::error::{Failure, Retry};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ struct Near {
 }
 
 /// Says where the old lines of a hunk come nearest, in the lines of the file from `lower` on.
-pub(super) fn no_match(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], lower: usize) -> Failure {
+pub(super) fn no_match(hunk: &PatchHunk, old: &[&HunkLine], file: &[FileLine<'_>], lower: usize) -> Failure {
     let keys = Keys::of(old, &file[lower.min(file.len())..]);
     let near = match keys.longest_run() {
         Some(run) => Some(keys.around(run)),
@@ -61,7 +61,7 @@ pub(super) fn no_match(hunk: &Hunk, old: &[&Line], file: &[FileLine<'_>], lower:
         .detail("nearest", near.at + 1)
 }
 
-fn nothing_alike(hunk: &Hunk, wanted: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
+fn nothing_alike(hunk: &PatchHunk, wanted: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
     let wanted = clipped(wanted);
     let why = match file.len() {
         0 => "the file is empty".to_owned(),
@@ -85,14 +85,14 @@ struct Keys<'a> {
 
 /// Lines that follow each other on both sides.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct MatchingRun {
     old: usize,
     file: usize,
 }
 
 impl<'a> Keys<'a> {
-    fn of(old: &[&'a Line], file: &[FileLine<'a>]) -> Self {
-        let key = |text: &'a str| Tier::Trailing.key(text, "").0;
+    fn of(old: &[&'a HunkLine], file: &[FileLine<'a>]) -> Self {
+        let key = |text: &'a str| MatchTier::Trailing.key(text, "").0;
         let old: Vec<&str> = old.iter().map(|line| key(line.parts().0)).collect();
         let file: Vec<&str> = file.iter().map(|line| key(line.text)).collect();
         let mut known: HashMap<&str, usize> = HashMap::new();
@@ -120,7 +120,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The run of most lines that say something; one from the hunk's first line on counts double.
-    fn longest_run(&self) -> Option<Run> {
+    fn longest_run(&self) -> Option<MatchingRun> {
         let looked_at = (EFFORT / self.file.len().max(1)).max(1).min(self.old.len());
         let mut runs = vec![0_usize; self.file.len() + 1];
         // How many lines are the same where the hunk begins at that line.
@@ -145,12 +145,12 @@ impl<'a> Keys<'a> {
                 }
             }
         }
-        best.map(|(_, Reverse(old), _, Reverse(file))| Run { old, file })
+        best.map(|(_, Reverse(old), _, Reverse(file))| MatchingRun { old, file })
     }
 
     /// The first difference of the hunk that a run belongs to: below its first lines, where those stand near
     /// enough.
-    fn around(&self, run: Run) -> Near {
+    fn around(&self, run: MatchingRun) -> Near {
         let begin = run.file.saturating_sub(run.old);
         let reach = run.old + 8;
         let first_lines = (begin.saturating_sub(reach)..=run.file.min(begin + reach))

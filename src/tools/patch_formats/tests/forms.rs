@@ -1,7 +1,7 @@
 //! What each form can say.
 
 use super::*;
-use crate::tools::patch_formats::Kind;
+use crate::tools::patch_formats::PatchKind;
 
 #[test]
 fn a_git_diff() {
@@ -39,7 +39,7 @@ deleted file mode 100644
         &[("src/x.rs", "zero\none\nTWO\nthree\nnine\nand a half\nten\n"), ("new", "#!/bin/sh\nexit\n")],
     );
     let kinds = parse(patch).expect("a patch");
-    assert!(matches!(kinds[1].kind, Kind::Add { executable: true, .. }));
+    assert!(matches!(kinds[1].kind, PatchKind::Add { executable: true, .. }));
 }
 
 #[test]

@@ -6,15 +6,15 @@
 //! line lost its prefix, or is the rest of a wrapped one. So did one before a line with its sign that stands
 //! in what looks like prose.
 
-use super::super::lines::{Text, clipped, is_fence};
-use super::super::{Ends, Hunk, Op, broken};
+use super::super::lines::{PatchLines, clipped, is_fence};
+use super::super::{Ends, LineOp, PatchHunk, broken};
 use super::{begins, numbers};
 use crate::error::{Failure, Result};
 
 /// Reads a hunk, from its header to behind its last line.
-pub(super) fn read(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
+pub(super) fn read(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
     let header = *at;
-    let mut hunk = Hunk::new(header + 1, Ends::AsWritten);
+    let mut hunk = PatchHunk::new(header + 1, Ends::AsWritten);
     let numbers = numbers(text.line(header));
     hunk.old_start = numbers.map(|(start, ..)| start);
     let start = header + 1;
@@ -33,14 +33,14 @@ pub(super) fn read(text: &Text<'_>, at: &mut usize) -> Result<Hunk> {
     }
 }
 
-fn take(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
+fn take(hunk: &mut PatchHunk, line: &str, number: usize) -> Result<()> {
     let rest = line.get(1..).unwrap_or_default();
     match line.bytes().next() {
-        None => hunk.push(Op::Keep, ""),
-        Some(b'\r') => hunk.push(Op::Keep, line),
-        Some(b' ') => hunk.push(Op::Keep, rest),
-        Some(b'+') => hunk.push(Op::Insert, rest),
-        Some(b'-') => hunk.push(Op::Remove, rest),
+        None => hunk.push(LineOp::Keep, ""),
+        Some(b'\r') => hunk.push(LineOp::Keep, line),
+        Some(b' ') => hunk.push(LineOp::Keep, rest),
+        Some(b'+') => hunk.push(LineOp::Insert, rest),
+        Some(b'-') => hunk.push(LineOp::Remove, rest),
         _ => match hunk.lines.last_mut() {
             Some(last) => last.ended = false,
             None => {
@@ -52,9 +52,9 @@ fn take(hunk: &mut Hunk, line: &str, number: usize) -> Result<()> {
 }
 
 /// A hunk that has fewer lines than its header says is what was left of a longer one: half a change.
-fn not_cut_off(hunk: &Hunk, text: &Text<'_>, end: usize, said: [usize; 2]) -> Result<()> {
-    let count = |side: fn(Op) -> bool| hunk.lines.iter().filter(|line| side(line.op)).count();
-    let ([old, new], has @ [has_old, has_new]) = (said, [count(Op::is_old), count(Op::is_new)]);
+fn not_cut_off(hunk: &PatchHunk, text: &PatchLines<'_>, end: usize, said: [usize; 2]) -> Result<()> {
+    let count = |side: fn(LineOp) -> bool| hunk.lines.iter().filter(|line| side(line.op)).count();
+    let ([old, new], has @ [has_old, has_new]) = (said, [count(LineOp::is_old), count(LineOp::is_new)]);
     if has_old >= old && has_new >= new {
         return Ok(());
     }
@@ -77,7 +77,7 @@ fn not_cut_off(hunk: &Hunk, text: &Text<'_>, end: usize, said: [usize; 2]) -> Re
 
 /// A line behind a hunk that is most likely one of its own: right behind it, or with a sign before it in the
 /// text below an empty line.
-fn lost(text: &Text<'_>, end: usize) -> Option<usize> {
+fn lost(text: &PatchLines<'_>, end: usize) -> Option<usize> {
     if !is_border(text, end) {
         return Some(end);
     }
@@ -96,7 +96,7 @@ fn is_changed_line(line: &str) -> bool {
 }
 
 /// A line that belongs neither to the hunk above it nor to anything else.
-fn lost_line(hunk: &Hunk, text: &Text<'_>, at: usize) -> Failure {
+fn lost_line(hunk: &PatchHunk, text: &PatchLines<'_>, at: usize) -> Failure {
     let line = clipped(text.line(at));
     let what = match is_changed_line(&line) {
         true => "below text that is none of them: a line before it has no ` `, `+` or `-`",
@@ -109,14 +109,14 @@ fn lost_line(hunk: &Hunk, text: &Text<'_>, at: usize) -> Failure {
 }
 
 /// The first line that is not empty, with its number from 1.
-fn next_line(text: &Text<'_>, from: usize) -> Option<(usize, String)> {
+fn next_line(text: &PatchLines<'_>, from: usize) -> Option<(usize, String)> {
     let at = (from..text.len()).find(|at| !text.line(*at).trim().is_empty())?;
     Some((at + 1, clipped(text.line(at))))
 }
 
 /// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that
 /// follow.
-fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
+fn counted(text: &PatchLines<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
     let mut at = from;
     while old > 0 || new > 0 {
         if at >= text.len() {
@@ -145,7 +145,7 @@ fn counted(text: &Text<'_>, from: usize, mut old: usize, mut new: usize) -> Opti
 
 /// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context
 /// they would say little.
-fn recounted(text: &Text<'_>, from: usize) -> usize {
+fn recounted(text: &PatchLines<'_>, from: usize) -> usize {
     let mut end = from;
     while end < text.len() && is_hunk_line(text.line(end)) && !begins(text, end) && !is_signature(text, end) {
         end += 1;
@@ -162,7 +162,7 @@ fn is_hunk_line(line: &str) -> bool {
 
 /// True where a hunk may end: at the end of the text, an empty line, or a line that opens or closes
 /// something.
-fn is_border(text: &Text<'_>, at: usize) -> bool {
+fn is_border(text: &PatchLines<'_>, at: usize) -> bool {
     let line = text.line(at);
     let opens = ["@@", "diff ", "Index: ", "Only in ", "*** "];
     line.trim().is_empty()
@@ -175,7 +175,7 @@ fn is_border(text: &Text<'_>, at: usize) -> bool {
 }
 
 /// Two dashes and the version of git below them, as mails end.
-fn is_signature(text: &Text<'_>, at: usize) -> bool {
+fn is_signature(text: &PatchLines<'_>, at: usize) -> bool {
     let version = text.line(at + 1).trim_end();
     text.line(at).trim_end() == "--"
         && version.starts_with(|c: char| c.is_ascii_digit())
@@ -183,7 +183,7 @@ fn is_signature(text: &Text<'_>, at: usize) -> bool {
 }
 
 /// The word that ends a shell's here-document, where the patch is in one.
-fn closes_here_document(text: &Text<'_>, at: usize) -> bool {
+fn closes_here_document(text: &PatchLines<'_>, at: usize) -> bool {
     let word = text.line(at).trim_end();
     !word.is_empty() && text.here_documents().contains(word)
 }

@@ -3,7 +3,7 @@
 //! `a/` and `b/` (and the other pairs that git knows) are taken off where both names have their part of the
 //! pair; names without them are paths as they are.
 
-use super::super::lines::{Text, clipped};
+use super::super::lines::{PatchLines, clipped};
 use super::super::{broken, path};
 use crate::domain::change::patch_text::names;
 use crate::domain::change::patch_text::names::Strip;
@@ -13,7 +13,7 @@ use crate::tools::place::as_written;
 
 /// What the header of a file says.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct SectionHeader {
     /// The path before; `None` for a new file.
     pub old: Option<RepoPath>,
     /// The path after; `None` for a deleted file.
@@ -38,7 +38,7 @@ const PREFIXES: [(&str, &str); 6] =
 
 /// The header lines as they stand there.
 #[derive(Default)]
-struct Said<'a> {
+struct HeaderLines<'a> {
     git: Option<&'a str>,
     old_mode: Option<bool>,
     new_mode: Option<bool>,
@@ -51,7 +51,7 @@ struct Said<'a> {
     similarity: Option<&'a str>,
 }
 
-impl Head {
+impl SectionHeader {
     /// True where the header alone is a whole change.
     pub(super) fn is_whole(&self) -> bool {
         let is_change = self.old != self.new || self.executable.is_some();
@@ -61,9 +61,9 @@ impl Head {
     }
 
     /// Reads from the section's first line to its hunks.
-    pub(super) fn read(text: &Text<'_>, at: &mut usize) -> Result<Self> {
+    pub(super) fn read(text: &PatchLines<'_>, at: &mut usize) -> Result<Self> {
         let start = *at;
-        let mut said = Said::default();
+        let mut said = HeaderLines::default();
         if let Some(names) = text.line(*at).strip_prefix("diff --git ") {
             said.git = Some(names);
             *at += 1;
@@ -99,9 +99,9 @@ fn without_dot(name: Vec<u8>) -> Vec<u8> {
     as_written(&name).to_vec()
 }
 
-impl<'a> Said<'a> {
+impl<'a> HeaderLines<'a> {
     /// Takes one line beneath `diff --git`; false where it is none of the header's.
-    fn take(&mut self, text: &Text<'a>, at: usize) -> Result<bool> {
+    fn take(&mut self, text: &PatchLines<'a>, at: usize) -> Result<bool> {
         let line = text.line(at);
         let after = |word: &str| line.strip_prefix(word);
         let renamed = |rest: &str| {
@@ -132,7 +132,7 @@ impl<'a> Said<'a> {
     }
 
     /// Brings the lines together, and refuses those that contradict each other.
-    fn brought_together(self, start: usize) -> Result<Head> {
+    fn brought_together(self, start: usize) -> Result<SectionHeader> {
         let wrong = |what: &str| broken(start + 1, what);
         let (before, after) = self.names(start)?;
         let creates =
@@ -161,7 +161,7 @@ impl<'a> Said<'a> {
         if moves && old == new {
             return Err(wrong("a file is renamed to its own name"));
         }
-        Ok(Head {
+        Ok(SectionHeader {
             old: (!creates).then_some(old),
             new: (!deletes).then_some(new),
             is_git: self.git.is_some(),
