@@ -54,7 +54,7 @@ pub struct ServerEnd {
 pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result<ServerEnd> {
     let mut door = Door::open(session, named)?;
     let shelf = ToolShelf::default();
-    look(&door, &shelf)?;
+    show_present_tools(&door, &shelf)?;
     let brief = brief_text(&report::brief(session, named)?.for_instructions());
     let instructions = answers::instructions(&brief, &door.tools()?);
     let stop = ServerStop::new();
@@ -65,8 +65,9 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let input_ended = InputEnd::default();
     let server = Server::new(give, shelf.clone(), instructions, input_ended.clone());
     let ending = stop.clone();
-    let protocol = std::thread::spawn(move || runtime.block_on(speak(server, channel, ending, input_ended)));
-    let broken = work(&mut door, &jobs, &stop, &shelf);
+    let protocol =
+        std::thread::spawn(move || runtime.block_on(run_protocol(server, channel, ending, input_ended)));
+    let broken = run_jobs(&mut door, &jobs, &stop, &shelf);
     let spoken =
         protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
     let failure = broken.or(spoken.err());
@@ -79,7 +80,12 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
 }
 
 /// The protocol's side, until the connection has ended. The line to the worker ends with it.
-async fn speak(server: Server, channel: Channel, stop: ServerStop, input_ended: InputEnd) -> Result<()> {
+async fn run_protocol(
+    server: Server,
+    channel: Channel,
+    stop: ServerStop,
+    input_ended: InputEnd,
+) -> Result<()> {
     let wire = wire::McpTransport::new(lines::read(channel.input), channel.output, stop, input_ended);
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
@@ -97,7 +103,7 @@ async fn speak(server: Server, channel: Channel, stop: ServerStop, input_ended: 
 
 /// The worker's side: job after job, until the protocol's side has ended. Gives the failure where a call
 /// broke off by our fault.
-fn work(
+fn run_jobs(
     door: &mut Door<'_>,
     jobs: &mpsc::Receiver<WorkerJob>,
     stop: &ServerStop,
@@ -107,9 +113,9 @@ fn work(
     for job in jobs {
         match job {
             WorkerJob::Call(call, looked) => {
-                broken = broken.or_else(|| run(door, call, stop));
+                broken = broken.or_else(|| run_queued_call(door, call, stop));
                 // A person may have agreed to other tools; an old list is no reason to end.
-                let changed = look(door, shelf).unwrap_or(false);
+                let changed = show_present_tools(door, shelf).unwrap_or(false);
                 shelf.done();
                 let _ = looked.send(changed);
             }
@@ -120,7 +126,7 @@ fn work(
                 shelf.done();
             }
             WorkerJob::List(looked) => {
-                let _ = look(door, shelf);
+                let _ = show_present_tools(door, shelf);
                 shelf.done();
                 let _ = looked.send(());
             }
@@ -130,7 +136,7 @@ fn work(
 }
 
 /// Runs one call, unless the server ends. What its client has called off meanwhile the gate refuses.
-fn run(door: &mut Door<'_>, call: QueuedCall, stop: &ServerStop) -> Option<Failure> {
+fn run_queued_call(door: &mut Door<'_>, call: QueuedCall, stop: &ServerStop) -> Option<Failure> {
     let QueuedCall { called, is_off, progress, reply } = call;
     let is_unwanted = || stop.reason().is_some() || is_off();
     if stop.reason().is_some() {
@@ -153,6 +159,6 @@ fn run(door: &mut Door<'_>, call: QueuedCall, stop: &ServerStop) -> Option<Failu
 }
 
 /// Puts up the tools that there are now. True where they are others than before.
-fn look(door: &Door<'_>, shelf: &ToolShelf) -> Result<bool> {
+fn show_present_tools(door: &Door<'_>, shelf: &ToolShelf) -> Result<bool> {
     Ok(shelf.show(door.tools()?.iter().map(answers::tool).collect()))
 }

@@ -106,7 +106,7 @@ impl<'s> Door<'s> {
         match self.session.write_until(self.known.clone(), line.wants_to_stop) {
             Ok(mut task) => {
                 let answer = match task.require_active() {
-                    Ok(()) => self.enter(&mut task, tool, arguments, line),
+                    Ok(()) => self.admit_call(&mut task, tool, arguments, line),
                     Err(failure) => GateAnswer { result: Err(failure), warning: None, action: None },
                 };
                 self.known = task.view;
@@ -155,7 +155,7 @@ impl<'s> Door<'s> {
         }
     }
 
-    fn enter(
+    fn admit_call(
         &mut self,
         task: &mut TaskWrite<'_>,
         tool: &str,
@@ -167,9 +167,9 @@ impl<'s> Door<'s> {
         }
         let mut action = task.action(tool, arguments);
         let (id, arrived) = (action.id().to_owned(), Instant::now());
-        let result = match self.arrive(task, &mut action) {
+        let result = match self.charge_arrival(task, &mut action) {
             Err(failure) => return GateAnswer { result: Err(failure), warning: None, action: None },
-            Ok(lacking) => self.pass(task, (action, lacking), tool, arguments, line),
+            Ok(lacking) => self.authorize_and_run(task, (action, lacking), tool, arguments, line),
         };
         let ended = hooks::Ended {
             code: result.as_ref().err().map(Failure::code),
@@ -177,7 +177,7 @@ impl<'s> Door<'s> {
             bytes: result.as_ref().map_or(0, |value| value.to_string().len() as u64),
         };
         hooks::after_action(task, &hooks::Event { tool, action: &id, arguments }, &ended);
-        match after(task, &id) {
+        match look_for_repetition(task, &id) {
             Ok((Some(stopped), _)) if counts(&result) => {
                 let last = result.unwrap_or_else(|failure| serde_json::to_value(failure).unwrap_or_default());
                 GateAnswer {
@@ -194,7 +194,11 @@ impl<'s> Door<'s> {
     /// Written down and charged before anything is decided: a call that is denied costs too. One that comes
     /// when nothing is left costs nothing; what it lacked then is what it is refused for, whatever a person
     /// adds while it is looked at.
-    fn arrive(&mut self, task: &mut TaskWrite<'_>, action: &mut RunningAction) -> Result<Option<Spent>> {
+    fn charge_arrival(
+        &mut self,
+        task: &mut TaskWrite<'_>,
+        action: &mut RunningAction,
+    ) -> Result<Option<Spent>> {
         let worker = self.worker.clone();
         let TaskWrite { ledger, view, .. } = task;
         let lacking = ledger.atomically(|ledger| {
@@ -233,7 +237,7 @@ impl<'s> Door<'s> {
     }
 
     /// The rest of the way, in the fixed order.
-    fn pass(
+    fn authorize_and_run(
         &self,
         task: &mut TaskWrite<'_>,
         (mut action, lacking): (RunningAction, Option<Spent>),
@@ -326,7 +330,7 @@ fn require_budget(task: &TaskWrite<'_>, lacking: Option<&Spent>) -> Result<()> {
 }
 
 /// What the task's rows say after a call: the failure that stops it, or a word of warning.
-fn after(task: &mut TaskWrite<'_>, action: &str) -> Result<(Option<Failure>, Option<String>)> {
+fn look_for_repetition(task: &mut TaskWrite<'_>, action: &str) -> Result<(Option<Failure>, Option<String>)> {
     task.refresh()?;
     let limit = task.view.limits().of(Key::RepeatedFailures);
     Ok((task.view.repeated(), task.view.charges.repetition().warning(action, limit)))

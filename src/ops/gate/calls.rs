@@ -120,7 +120,7 @@ pub fn run_call(
             let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
             CallOutcome { novelty: Some(brief.novelty()), ..CallOutcome::of_answer(&brief)? }
         }
-        AuthorizedCall::Finish => checks::finish(task, line)?,
+        AuthorizedCall::Finish => checks::run_finish(task, line)?,
     })
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// Captures, and runs one verifier.
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &CallControl<'_>) -> Result<CallOutcome> {
-    let (candidate, verification) = produce(task, std::slice::from_ref(&id.to_owned()), line)?;
+    let (candidate, verification) = capture_and_verify(task, std::slice::from_ref(&id.to_owned()), line)?;
     let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
     let evidence = report::evidence(&task.ledger, &task.view)?;
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
@@ -33,8 +33,8 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &CallControl<'_>) -> 
 }
 
 /// Captures, runs all verifiers, and says whether anything is left for the worker to do.
-pub fn finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<CallOutcome> {
-    let (candidate, verification) = produce(task, &[], line)?;
+pub fn run_finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<CallOutcome> {
+    let (candidate, verification) = capture_and_verify(task, &[], line)?;
     let rows: Vec<&Row> = verification.requirements.iter().collect();
     let (mut why, mut done) = (Vec::new(), true);
     for row in rows.iter().filter(|row| row.required && row.verdict != Verdict::Passed) {
@@ -81,7 +81,7 @@ fn novelty(candidate: &Candidate, rows: &[&Row]) -> Value {
     json!([candidate.tree, verdicts])
 }
 
-fn produce(
+fn capture_and_verify(
     task: &mut TaskWrite<'_>,
     only: &[String],
     line: &CallControl<'_>,
