@@ -31,7 +31,7 @@ use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, s
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use index::IndexState;
+use index::IndexProgress;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -101,7 +101,7 @@ pub fn execute(
     let plan = stage::lay_out(cleared, &materials, delivery)?;
     let index = index::writer(delivery.repository.environment(), &plan)?;
     journal.record(&Record::Planned(&plan))?;
-    let staged = stage::stage(&plan, &materials, keeper);
+    let staged = stage::stage_objects(&plan, &materials, keeper);
     let (staged, problem) = match staged {
         Ok(staged) => match journal.record(&Record::Staged(&staged)) {
             Ok(()) => (staged, None),
@@ -144,7 +144,7 @@ struct DeliveryRun<'a> {
     outcome: Outcome,
     notes: Vec<Vec<Note>>,
     index: Option<&'a IndexWriter<'a>>,
-    index_state: IndexState,
+    index_state: IndexProgress,
     /// Entries that the user changed meanwhile; they stay as they are.
     index_later: Vec<RepoPath>,
     /// There is no way back any more.
@@ -163,7 +163,7 @@ impl<'a> DeliveryRun<'a> {
         index: Option<&'a IndexWriter<'a>>,
     ) -> Self {
         let notes = vec![Vec::new(); plan.steps.len()];
-        let (index_state, index_later) = (IndexState::Untouched, Vec::new());
+        let (index_state, index_later) = (IndexProgress::Untouched, Vec::new());
         Self {
             top,
             plan,
@@ -302,7 +302,7 @@ impl<'a> DeliveryRun<'a> {
             path: change.path.clone(),
             reason,
             expected: change.old.as_ref().map(Side::of),
-            actual: look::side(self.top, change),
+            actual: look::read_side(self.top, change),
             mergeable: false,
         }
     }
@@ -331,7 +331,7 @@ fn only_the_end_is_missing(failure: Failure) -> Failure {
 }
 
 /// A directory that has to be there.
-fn folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
+fn require_folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
     top.folder(path).map_err(|barred| {
         let shown = path.map(ToString::to_string).unwrap_or_default();
         let why = match barred {

@@ -86,7 +86,7 @@ pub fn is_ancestor(
 
 /// Why a branch must not be moved, whatever it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
+pub enum BranchHold {
     /// Somebody works on it in this working tree; a branch that a rebase or bisect will come back to counts
     /// too.
     In(PathBuf),
@@ -95,10 +95,10 @@ pub enum Held {
 }
 
 /// Whether a branch must not be moved.
-pub fn held(repository: &Repository, reference: &str) -> Result<Option<Held>> {
+pub fn held(repository: &Repository, reference: &str) -> Result<Option<BranchHold>> {
     let link = repository.git().args(["symbolic-ref", "--quiet", reference]).run()?;
     if link.success() {
-        return Ok(Some(Held::Symbolic(link.line())));
+        return Ok(Some(BranchHold::Symbolic(link.line())));
     }
     let listed = repository.git().args(["worktree", "list", "--porcelain", "-z"]).ok()?;
     let mut worktree = PathBuf::new();
@@ -106,10 +106,10 @@ pub fn held(repository: &Repository, reference: &str) -> Result<Option<Held>> {
         if let Some(path) = line.strip_prefix(b"worktree ") {
             worktree = PathBuf::from(OsStr::from_bytes(path));
         } else if line.strip_prefix(b"branch ") == Some(reference.as_bytes()) {
-            return Ok(Some(Held::In(worktree)));
+            return Ok(Some(BranchHold::In(worktree)));
         }
     }
-    Ok(interrupted(repository.common_dir(), reference).map(Held::In))
+    Ok(interrupted(repository.common_dir(), reference).map(BranchHold::In))
 }
 
 /// The working tree whose rebase or bisect will come back to a branch.
@@ -194,7 +194,7 @@ mod tests {
                 &repository,
                 &quarantine,
                 "t1",
-                super::super::keep::Kept::Last,
+                super::super::keep::KeptRef::Last,
                 &made,
             )
             .expect("copied");
@@ -209,7 +209,7 @@ mod tests {
             assert!(!to(Some(&head), None) && to(Some(&made), None));
             assert_eq!(at(&repository, name).expect("asked"), None);
             let branch = repository.branch().expect("asked").expect("on a branch");
-            assert!(matches!(held(&repository, &branch), Ok(Some(Held::In(_)))));
+            assert!(matches!(held(&repository, &branch), Ok(Some(BranchHold::In(_)))));
             assert_eq!(held(&repository, name).expect("asked"), None);
         }
     }

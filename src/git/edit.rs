@@ -8,8 +8,8 @@
 //! worktree holds.
 
 use super::beneath::{Barred, TreeTop};
-use super::live::places::{self, Places};
-use super::live::{Body, LiveBytes, Materials, Permissions};
+use super::live::places::{self, LivePlaces};
+use super::live::{Body, BodyPermissions, LiveBytes, Materials};
 use super::repository::Repository;
 use crate::domain::change::patch::{Change, clashes, manifest_sha256};
 use crate::domain::delivery::{
@@ -64,14 +64,14 @@ pub struct Edit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFile {
     pub bytes: Vec<u8>,
-    pub permissions: Permissions,
+    pub permissions: BodyPermissions,
 }
 
 impl NewFile {
     fn mode(&self) -> Mode {
         match self.permissions {
-            Permissions::New { executable } => mode(executable),
-            Permissions::Exactly(bits) => mode(bits & 0o100 != 0),
+            BodyPermissions::New { executable } => mode(executable),
+            BodyPermissions::Exactly(bits) => mode(bits & 0o100 != 0),
         }
     }
 }
@@ -82,9 +82,9 @@ fn mode(executable: bool) -> Mode {
 
 impl PresentFile {
     /// Its permissions, with the executable bits as told, if anything is told.
-    pub fn with_executable(&self, executable: Option<bool>) -> Permissions {
+    pub fn with_executable(&self, executable: Option<bool>) -> BodyPermissions {
         let bits = self.permissions;
-        Permissions::Exactly(match executable {
+        BodyPermissions::Exactly(match executable {
             Some(true) if bits & 0o100 == 0 => bits | ((bits & 0o444) >> 2),
             Some(false) => bits & !0o111,
             _ => bits,
@@ -134,7 +134,7 @@ impl<'a> Worktree<'a> {
                 .expected(LARGEST, size));
         }
         let none = HashSet::new();
-        let seen = Places::new(&self.top, &none).look(path)?;
+        let seen = LivePlaces::new(&self.top, &none).look(path)?;
         if seen.nested_repository {
             return Err(out_of_scope(path, "another repository lies in between"));
         }
@@ -160,7 +160,7 @@ impl<'a> Worktree<'a> {
     /// Nothing lies at the path; the directories above it have to be the worktree's own all the same.
     fn nothing(&self, path: &RepoPath) -> Result<SeenFile> {
         let none = HashSet::new();
-        match Places::new(&self.top, &none).look(path)? {
+        match LivePlaces::new(&self.top, &none).look(path)? {
             seen if seen.nested_repository => Err(out_of_scope(path, "another repository lies in between")),
             seen if seen.file.is_some() || seen.parent.is_some() => Err(moved_meanwhile(path)),
             _ => Ok(SeenFile { file: None, parent: None }),
@@ -207,7 +207,7 @@ impl<'a> Worktree<'a> {
     fn facts(&self, edits: &[Edit], changes: &[Change]) -> Result<Vec<LiveFact>> {
         let deleted: HashSet<&RepoPath> =
             changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
-        let mut places = Places::new(&self.top, &deleted);
+        let mut places = LivePlaces::new(&self.top, &deleted);
         let mut facts = Vec::with_capacity(edits.len());
         for ((edit, change), clash) in edits.iter().zip(changes).zip(clashes(changes)) {
             let kind = match &edit.seen.file {

@@ -12,13 +12,13 @@ use crate::error::{Code, Failure, Result};
 
 /// Which of a task's refs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptRef {
     /// What the task started from.
     Base,
     Last,
 }
 
-impl Kept {
+impl KeptRef {
     fn name(self) -> &'static str {
         match self {
             Self::Base => "base",
@@ -28,7 +28,7 @@ impl Kept {
 }
 
 /// The name of a task's ref.
-pub fn task_ref(task: &str, kept: Kept) -> String {
+pub fn task_ref(task: &str, kept: KeptRef) -> String {
     format!("refs/tender/tasks/{}/{}", ref_component(task), kept.name())
 }
 
@@ -38,7 +38,7 @@ pub fn copy_into_repository(
     repository: &Repository,
     quarantine: &Quarantine,
     task: &str,
-    kept: Kept,
+    kept: KeptRef,
     tree: &ObjectId,
     parent: Option<&ObjectId>,
 ) -> Result<ObjectId> {
@@ -53,7 +53,7 @@ pub fn bring_in(
     repository: &Repository,
     quarantine: &Quarantine,
     task: &str,
-    kept: Kept,
+    kept: KeptRef,
     commit: &ObjectId,
 ) -> Result<()> {
     let git = || repository.git().objects(quarantine);
@@ -75,7 +75,7 @@ pub fn bring_in(
 
 /// Removes a task's refs; those that are not there are no error.
 pub fn drop_refs(repository: &Repository, task: &str) -> Result<()> {
-    for kept in [Kept::Base, Kept::Last] {
+    for kept in [KeptRef::Base, KeptRef::Last] {
         repository.git().args(["update-ref", "-d", &task_ref(task, kept)]).ok()?;
     }
     Ok(())

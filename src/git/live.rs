@@ -11,7 +11,7 @@ mod index;
 mod operations;
 pub(in crate::git) mod places;
 
-pub use content::{Body, Permissions};
+pub use content::{Body, BodyPermissions};
 pub(super) use index::states;
 
 use crate::domain::change::patch::{Change, clashes};
@@ -24,7 +24,7 @@ use crate::git::beneath::TreeTop;
 use crate::git::private_index::PrivateIndexEntry;
 use crate::git::{Quarantine, Repository};
 use index::Index;
-use places::Places;
+use places::LivePlaces;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub struct LiveTerms<'a> {
     /// The tree whose attributes decide which filter drivers may run: always the base.
     pub drivers: &'a ObjectId,
     /// What the delivery that is to be undone found and wrote.
-    pub former: Option<&'a Former>,
+    pub former: Option<&'a FormerFiles>,
     /// What the configuration says of the live tree.
     pub settings: Settings,
 }
@@ -73,7 +73,7 @@ impl Settings {
 
 /// What a delivery found and wrote, for the one that undoes it.
 #[derive(Debug, Default)]
-pub struct Former(HashMap<RepoPath, FormerPath>);
+pub struct FormerFiles(HashMap<RepoPath, FormerPath>);
 
 #[derive(Debug)]
 struct FormerPath {
@@ -83,7 +83,7 @@ struct FormerPath {
     attributes: Option<Attributes>,
 }
 
-impl Former {
+impl FormerFiles {
     /// From a receipt. `get` reads a stored blob.
     pub fn of(receipt: &Receipt, get: &dyn Fn(&Sha256) -> Result<Vec<u8>>) -> Result<Self> {
         let mut paths = HashMap::new();
@@ -152,7 +152,7 @@ pub struct LiveBytes {
 
 /// What was seen at the touched paths.
 #[derive(Debug)]
-pub struct Survey {
+pub struct LiveSurvey {
     /// In the order of the changes.
     pub facts: Vec<LiveFact>,
     live: HashMap<RepoPath, LiveBytes>,
@@ -172,14 +172,14 @@ pub struct Materials {
 
 /// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file
 /// cannot be read.
-pub fn survey(terms: &LiveTerms<'_>) -> Result<Survey> {
+pub fn survey(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
     refuse_link_files(terms)?;
     let top = TreeTop::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
     let index = Index::read(terms.repository, terms.top, terms.changes)?;
     operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry(path).state)?;
     let deleted: HashSet<&RepoPath> =
         terms.changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
-    let mut places = Places::new(&top, &deleted);
+    let mut places = LivePlaces::new(&top, &deleted);
     let seen = terms.changes.iter().map(|c| places.look(&c.path)).collect::<Result<Vec<_>>>()?;
     let mut collisions = Vec::with_capacity(seen.len());
     for (change, clash) in terms.changes.iter().zip(clashes(terms.changes)) {
@@ -231,11 +231,11 @@ pub fn survey(terms: &LiveTerms<'_>) -> Result<Survey> {
         });
     }
     drop(places);
-    Ok(Survey { facts, live, top })
+    Ok(LiveSurvey { facts, live, top })
 }
 
 /// Makes the bytes of a plan's new objects.
-pub fn prepare(terms: &LiveTerms<'_>, survey: Survey, plan: &Plan) -> Result<Materials> {
+pub fn prepare(terms: &LiveTerms<'_>, survey: LiveSurvey, plan: &Plan) -> Result<Materials> {
     let bodies = content::bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
@@ -244,7 +244,7 @@ pub fn prepare(terms: &LiveTerms<'_>, survey: Survey, plan: &Plan) -> Result<Mat
 /// `None` where nothing lies that git could store.
 pub fn store(
     terms: &LiveTerms<'_>,
-    survey: &Survey,
+    survey: &LiveSurvey,
     attributes: &ObjectId,
     wanted: &HashSet<&RepoPath>,
 ) -> Result<Vec<PrivateIndexEntry>> {

@@ -9,7 +9,7 @@ use super::beneath::{Folder, remove_content};
 use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
-use super::keep::{Kept, copy_into_repository};
+use super::keep::{KeptRef, copy_into_repository};
 use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
 use super::objects::Quarantine;
 use super::repository::Repository;
@@ -168,7 +168,7 @@ pub fn create<G>(
                 repository,
                 opening.quarantine,
                 opening.task,
-                Kept::Base,
+                KeptRef::Base,
                 opening.tree,
                 other,
             )?;

@@ -88,7 +88,7 @@ pub struct Write<'a> {
     /// The tree whose attributes count for what is written.
     pub after_tree: &'a ObjectId,
     /// What the delivery that is undone found and wrote.
-    pub former: Option<&'a live::Former>,
+    pub former: Option<&'a live::FormerFiles>,
     /// What the delivery that is undone changed in the index.
     pub staged: Option<&'a [IndexStep]>,
     /// How the receipt calls a written path.

@@ -286,8 +286,8 @@ fn may_move(repository: &Repository, publication: &Publication, task: &str) -> R
     }
     let Some(held) = branch::held(repository, &reference)? else { return Ok(()) };
     let (reason, what) = match held {
-        branch::Held::In(place) => ("checked_out", format!("is checked out in {}", place.display())),
-        branch::Held::Symbolic(target) => ("symbolic", format!("stands for {target}")),
+        branch::BranchHold::In(place) => ("checked_out", format!("is checked out in {}", place.display())),
+        branch::BranchHold::Symbolic(target) => ("symbolic", format!("stands for {target}")),
     };
     Err(Failure::new(Code::DeliveryConflict, format!("{} {what}, so it is not moved", publication.place()))
         .subject(reference.clone())
@@ -318,7 +318,7 @@ fn carry_out(
     action.note(&mut task.ledger, &Record::Publishing(Box::new(publishing.clone())))?;
     let new = publishing.publication.new.as_ref().filter(|_| !publishing.undoes);
     let brought = new.map_or(Ok(()), |new| {
-        keep::bring_in(&session.repository, &session.quarantine(&id), &id, keep::Kept::Last, new)
+        keep::bring_in(&session.repository, &session.quarantine(&id), &id, keep::KeptRef::Last, new)
     });
     let moved = match brought {
         Err(failure) => Moved::Refused(failure),

@@ -21,7 +21,7 @@ use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
-use crate::git::keep::{self, Kept};
+use crate::git::keep::{self, KeptRef};
 use crate::git::limits::{CandidateLimits, violations};
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
@@ -349,7 +349,7 @@ fn keep_states(session: &Session, rebased: &Rebased) -> Result<()> {
             &session.repository,
             &quarantine,
             id,
-            Kept::Base,
+            KeptRef::Base,
             &opened.base.tree,
             commit,
         )?;

@@ -11,7 +11,7 @@ use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
-use crate::git::keep::{self, Kept};
+use crate::git::keep::{self, KeptRef};
 use crate::git::limits::CandidateLimits;
 use crate::git::private_index::PrivateIndexEntry;
 use crate::git::{Quarantine, bound, patch_intake};
@@ -221,7 +221,7 @@ pub fn keep_last(
         &session.repository,
         quarantine,
         task,
-        Kept::Last,
+        KeptRef::Last,
         tree,
         Some(&opened.base.commit),
     )

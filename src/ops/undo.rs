@@ -34,7 +34,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let written = home(session, &opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
-        let former = git::live::Former::of(&receipt, &|digest| blobs.get(digest))?;
+        let former = git::live::FormerFiles::of(&receipt, &|digest| blobs.get(digest))?;
         let write = live::Write {
             session,
             opened: &opened,

@@ -16,7 +16,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::Repository;
 use crate::git::edit::{Edit, NewFile, PreparedEdit, PresentFile, SeenFile, Worktree};
-use crate::git::live::Permissions;
+use crate::git::live::BodyPermissions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -267,7 +267,7 @@ fn edits_of(
     let bytes = file.apply(before.file.as_ref().map(|present| present.bytes.as_slice()), format)?;
     let permissions = match &before.file {
         Some(present) => present.with_executable(file.executable()),
-        None => Permissions::New { executable: file.executable() == Some(true) },
+        None => BodyPermissions::New { executable: file.executable() == Some(true) },
     };
     let new = bytes.map(|bytes| NewFile { bytes, permissions });
     if let Some(to) = file.move_to() {
@@ -281,7 +281,7 @@ fn edits_of(
     }
     let same = match (&before.file, &new) {
         (Some(old), Some(new)) => {
-            old.bytes == new.bytes && new.permissions == Permissions::Exactly(old.permissions)
+            old.bytes == new.bytes && new.permissions == BodyPermissions::Exactly(old.permissions)
         }
         _ => false,
     };

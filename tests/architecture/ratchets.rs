@@ -20,11 +20,11 @@ const KNOTS: &[(&str, usize)] = &[
 ];
 
 /// Names that more than one type has. The aim is 25.
-const REPEATED_TYPE_NAMES: usize = 40;
+const REPEATED_TYPE_NAMES: usize = 38;
 
 /// Functions whose name is one word, of all functions that a file is free to name, in percent; `new` is a
 /// word that everybody knows. The aim is 30.
-const ONE_WORD_FUNCTIONS: usize = 51;
+const ONE_WORD_FUNCTIONS: usize = 50;
 
 /// Lines of documentation that are wider than the formatter lets code be.
 const WIDE_DOCUMENTATION: usize = 0;

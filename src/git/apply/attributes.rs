@@ -14,16 +14,16 @@ use std::io;
 /// permission bits.
 pub(super) fn carry_over(from: &File, to: &File) -> io::Result<Vec<Note>> {
     let old = read(from)?;
-    own(&old, to)?;
-    let notes = extended(&old, to)?;
+    set_owner(&old, to)?;
+    let notes = set_extended(&old, to)?;
     rustix::fs::fchmod(to, Mode::from_raw_mode(FolderEntry::of(&rustix::fs::fstat(from)?).permissions))?;
     Ok(notes)
 }
 
 /// Gives a file what a former one had, as far as the user may: what they may not is noted.
-pub(super) fn restore(former: &Attributes, to: &File) -> io::Result<Vec<Note>> {
-    let owned = own(former, to);
-    let mut notes = extended(former, to)?;
+pub(super) fn restore_attributes(former: &Attributes, to: &File) -> io::Result<Vec<Note>> {
+    let owned = set_owner(former, to);
+    let mut notes = set_extended(former, to)?;
     match owned {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => notes.push(Note::OwnerLost),
         other => other?,
@@ -38,7 +38,7 @@ pub(super) fn read(file: &File) -> io::Result<Attributes> {
     Ok(Attributes { user: stat.st_uid, group: stat.st_gid, extended: extended.collect::<io::Result<_>>()? })
 }
 
-fn own(wanted: &Attributes, to: &File) -> io::Result<()> {
+fn set_owner(wanted: &Attributes, to: &File) -> io::Result<()> {
     let now = rustix::fs::fstat(to)?;
     if (wanted.user, wanted.group) != (now.st_uid, now.st_gid) {
         let (user, group) = (rustix::fs::Uid::from_raw(wanted.user), rustix::fs::Gid::from_raw(wanted.group));
@@ -49,7 +49,7 @@ fn own(wanted: &Attributes, to: &File) -> io::Result<()> {
 
 /// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted
 /// where they do not.
-fn extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
+fn set_extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
     let present = names(to)?;
     let wanted: BTreeMap<CString, &Vec<u8>> = wanted
         .extended

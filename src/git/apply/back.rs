@@ -4,8 +4,10 @@
 //! which makes room again; nothing; or something of the user's, which is later than anything we hold and
 //! stays. What we hold then is stored and named, never just dropped.
 
-use super::look::{WriterWait, ask, content, is_barred, look, only_folders, ours};
-use super::step::{StepNames, aside};
+use super::look::{
+    WriterWait, ask_for_writers, is_barred, look_at_object, only_folders, read_content, without_permissions,
+};
+use super::step::{StepNames, aside_name};
 use super::{DeliveryRun, failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
@@ -36,7 +38,7 @@ impl DeliveryRun<'_> {
     /// moves that was cut off (it is undone or completed).
     pub(super) fn tidy(&mut self, at: usize) -> Result<()> {
         let Ok(names) = self.names(at) else { return Ok(()) };
-        let aside = aside(names.temporary);
+        let aside = aside_name(names.temporary);
         let fail = |e: io::Error| failed("put in order", names.path, &e);
         let inode = |folder: &Folder, name: &[u8]| -> Result<Option<Inode>> {
             Ok(folder.entry(name).map_err(fail)?.map(|e| e.inode))
@@ -44,7 +46,7 @@ impl DeliveryRun<'_> {
         let live = inode(&names.folder, names.name())?;
         let mut temporary = inode(&names.room, names.temporary)?;
         let mut spare = inode(&names.room, &aside)?;
-        names.room.unlink(&unready(names.temporary)).or_else(absent).map_err(fail)?;
+        names.room.unlink(&unready_name(names.temporary)).or_else(accept_absence).map_err(fail)?;
         if spare.is_some() && (spare == live || spare == temporary) {
             names.room.unlink(&aside).map_err(fail)?;
             spare = None;
@@ -161,7 +163,7 @@ impl DeliveryRun<'_> {
         let fail = |e: io::Error| failed("look at", path, &e);
         let Some(after) = &self.step(at).after else { return Ok(false) };
         let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
-        match look(folder, name, &ours(after), WriterWait::Long) {
+        match look_at_object(folder, name, &without_permissions(after), WriterWait::Long) {
             Ok(seen) => Ok(staged && seen.is_same()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(fail(e)),
@@ -236,14 +238,14 @@ impl DeliveryRun<'_> {
         match &self.step(at).before {
             Some(Raw::Link { .. }) => names.room.create_link(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {
-                let unready = unready(names.temporary);
-                names.room.unlink(&unready).or_else(absent).map_err(fail)?;
+                let unready = unready_name(names.temporary);
+                names.room.unlink(&unready).or_else(accept_absence).map_err(fail)?;
                 let mut file = names.room.create_file(&unready, 0o600).map_err(fail)?;
                 file.write_all(&bytes).map_err(fail)?;
                 if let Ok(now) = names.folder.open_file(names.name()) {
                     super::attributes::carry_over(&now, &file).map_err(fail)?;
                 } else if let Some(former) = &kept.attributes {
-                    super::attributes::restore(former, &file).map_err(fail)?;
+                    super::attributes::restore_attributes(former, &file).map_err(fail)?;
                 }
                 let bits = rustix::fs::Mode::from_raw_mode(permissions.unwrap_or(0o600));
                 rustix::fs::fchmod(&file, bits).map_err(|e| fail(e.into()))?;
@@ -276,8 +278,11 @@ impl DeliveryRun<'_> {
         }
         // Should the ledger have lost what came after the plan, the old object is never dropped for the new
         // one.
-        if let (false, Some(before)) = (recorded, step.before.as_ref().filter(|b| ours(b) != ours(after)))
-            && look(&room, spot.name.as_bytes(), &ours(before), WriterWait::Little).map_err(fail)?.is_same()
+        if let (false, Some(before)) =
+            (recorded, step.before.as_ref().filter(|b| without_permissions(b) != without_permissions(after)))
+            && look_at_object(&room, spot.name.as_bytes(), &without_permissions(before), WriterWait::Little)
+                .map_err(fail)?
+                .is_same()
         {
             self.note(at, Note::LeftAt(self.shown(at)));
             return Ok(());
@@ -313,7 +318,7 @@ impl DeliveryRun<'_> {
                     }
                     file => file.map_err(fail)?,
                 };
-                let asked = ask(&file, WriterWait::Long);
+                let asked = ask_for_writers(&file, WriterWait::Long);
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(fail)?;
                 let free = match &asked {
@@ -386,11 +391,11 @@ impl DeliveryRun<'_> {
 }
 
 /// The name of an object that is being made, and is not complete.
-fn unready(temporary: &[u8]) -> Vec<u8> {
+fn unready_name(temporary: &[u8]) -> Vec<u8> {
     [temporary, b"-unready"].concat()
 }
 
-fn absent(error: io::Error) -> io::Result<()> {
+fn accept_absence(error: io::Error) -> io::Result<()> {
     if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
@@ -403,15 +408,16 @@ struct FormerObject {
 
 impl FormerObject {
     fn of(folder: &Folder, name: &[u8]) -> io::Result<Self> {
-        Ok(Self { held: folder.hold(name)?, content: content(folder, name)? })
+        Ok(Self { held: folder.hold(name)?, content: read_content(folder, name)? })
     }
 
     /// True where the object is under that name again, and nobody saved into it while it was at the path, or
     /// is about to.
     fn is_still(&self, folder: &Folder, name: &[u8]) -> io::Result<bool> {
         let same = folder.entry(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
-        let unchanged =
-            |content| Ok::<_, io::Error>(look(folder, name, content, WriterWait::Little)?.is_same());
+        let unchanged = |content| {
+            Ok::<_, io::Error>(look_at_object(folder, name, content, WriterWait::Little)?.is_same())
+        };
         Ok(same && self.content.as_ref().map_or(Ok(true), unchanged)?)
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn writer<'a>(
 
 /// What is known of the entries that the delivery changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexState {
+pub(super) enum IndexProgress {
     /// They are as they were before it.
     Untouched,
     /// They may have been changed.
@@ -32,7 +32,7 @@ impl DeliveryRun<'_> {
     /// All paths, and the index with them.
     pub(super) fn commit_with_index(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
         let Some(writer) = self.index else { return self.commit_all(acts) };
-        if self.index_state == IndexState::Unknown {
+        if self.index_state == IndexProgress::Unknown {
             writer.clear_stale()?;
             self.commit_all(acts)?;
             self.index_later = writer.bring(Towards::After)?;
@@ -42,7 +42,7 @@ impl DeliveryRun<'_> {
         let steps = self.steps_of_the_index(&locked)?;
         self.commit_all(acts)?;
         if !steps.is_empty() {
-            self.index_state = IndexState::Written;
+            self.index_state = IndexProgress::Written;
             locked.set(&steps)?;
         }
         Ok(writer.clear_stale()?)
@@ -62,8 +62,8 @@ impl DeliveryRun<'_> {
     pub(super) fn restore_index(&mut self) -> Result<()> {
         match (self.index, self.index_state) {
             (None, _) => Ok(()),
-            (Some(writer), IndexState::Untouched) => writer.clear_stale(),
-            (Some(writer), IndexState::Written | IndexState::Unknown) => {
+            (Some(writer), IndexProgress::Untouched) => writer.clear_stale(),
+            (Some(writer), IndexProgress::Written | IndexProgress::Unknown) => {
                 self.index_later = writer.bring(Towards::Before)?;
                 Ok(())
             }

@@ -50,7 +50,12 @@ impl WriterWait {
 }
 
 /// Compares what lies under a name with what should.
-pub(super) fn look(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io::Result<ObjectLook> {
+pub(super) fn look_at_object(
+    folder: &Folder,
+    name: &[u8],
+    expected: &Raw,
+    wait: WriterWait,
+) -> io::Result<ObjectLook> {
     match compare(folder, name, expected, wait) {
         // It made way for something else between one call and the next.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ObjectLook::Other(Reason::Missing)),
@@ -96,7 +101,7 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io
 
 /// What a file or a link holds now, whatever its permissions; `None` for anything else, and for a file that
 /// cannot be read.
-pub(super) fn content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
+pub(super) fn read_content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
     Ok(match folder.entry(name)?.map(|entry| entry.kind) {
         Some(FileType::RegularFile) => {
             fault::pass("content");
@@ -116,7 +121,7 @@ fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: WriterWai
     if FolderEntry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
         return Ok(ObjectLook::Other(Reason::Edited));
     }
-    let asked = ask(file, wait);
+    let asked = ask_for_writers(file, wait);
     if matches!(asked, LeaseAnswer::Writing) {
         return Ok(ObjectLook::Other(Reason::OpenForWriting));
     }
@@ -131,7 +136,7 @@ fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: WriterWai
 }
 
 /// Asks until nobody writes, or the time is over.
-pub(super) fn ask(file: &File, wait: WriterWait) -> LeaseAnswer {
+pub(super) fn ask_for_writers(file: &File, wait: WriterWait) -> LeaseAnswer {
     for _ in 0..wait.milliseconds() {
         match lease::ask(file) {
             LeaseAnswer::Writing => std::thread::sleep(std::time::Duration::from_millis(1)),
@@ -173,7 +178,7 @@ fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> boo
 }
 
 /// What git would say of a path, without conversions.
-pub(super) fn side(top: &TreeTop, change: &Change) -> Option<Side> {
+pub(super) fn read_side(top: &TreeTop, change: &Change) -> Option<Side> {
     let folder = top.resolve(change.path.parent().as_ref()).ok()?;
     let name = change.path.file_name();
     let entry = folder.entry(name).ok()??;
@@ -192,7 +197,7 @@ pub(super) fn side(top: &TreeTop, change: &Change) -> Option<Side> {
 }
 
 /// What we put there, whatever its permissions are by now.
-pub(super) fn ours(after: &Raw) -> Raw {
+pub(super) fn without_permissions(after: &Raw) -> Raw {
     match after {
         Raw::File { sha256, .. } => Raw::File { sha256: *sha256, permissions: None },
         other => other.clone(),
@@ -236,7 +241,7 @@ impl DeliveryRun<'_> {
         };
         let is_before = |wait| -> Result<bool> {
             let Some(before) = &step.before else { return Ok(false) };
-            Ok(look(&folder, path.file_name(), before, wait).map_err(failed)?.is_same())
+            Ok(look_at_object(&folder, path.file_name(), before, wait).map_err(failed)?.is_same())
         };
         if self.changes_bits_alone(at) && is_before(WriterWait::Little)? {
             return Ok(Live::Before);
@@ -244,7 +249,9 @@ impl DeliveryRun<'_> {
         // The number alone says nothing: what the user puts there after ours has gone may get it again.
         if let Some(after) = &step.after
             && self.is_staged(at, &entry)
-            && look(&folder, path.file_name(), &ours(after), WriterWait::Long).map_err(failed)?.is_same()
+            && look_at_object(&folder, path.file_name(), &without_permissions(after), WriterWait::Long)
+                .map_err(failed)?
+                .is_same()
         {
             return Ok(Live::After);
         }
@@ -278,7 +285,7 @@ impl DeliveryRun<'_> {
         };
         let name = spot.name.as_bytes();
         let is = |expected: &Raw, wait| -> Result<bool> {
-            Ok(look(&folder, name, expected, wait).map_err(failed)?.is_same())
+            Ok(look_at_object(&folder, name, expected, wait).map_err(failed)?.is_same())
         };
         let PlannedStep { before, after, .. } = self.step(at);
         let held = |wait| before.as_ref().map_or(Ok(false), |before| is(before, wait));
@@ -287,7 +294,7 @@ impl DeliveryRun<'_> {
         }
         if let Some(after) = after
             && self.is_staged(at, &entry)
-            && is(&ours(after), WriterWait::Long)?
+            && is(&without_permissions(after), WriterWait::Long)?
         {
             return Ok(Temporary::Staged);
         }
@@ -297,7 +304,7 @@ impl DeliveryRun<'_> {
     /// True where before and after are told apart by the permission bits alone.
     fn changes_bits_alone(&self, at: usize) -> bool {
         let step = self.step(at);
-        matches!((&step.before, &step.after), (Some(before), Some(after)) if ours(before) == ours(after))
+        matches!((&step.before, &step.after), (Some(before), Some(after)) if without_permissions(before) == without_permissions(after))
     }
 
     /// True for what may be the object that was staged for a step; its content has to be looked at as well.

@@ -1,7 +1,7 @@
 //! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes
 //! nothing.
 
-use super::index::{self, IndexState};
+use super::index::{self, IndexProgress};
 use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
@@ -80,7 +80,7 @@ pub fn run(
     let index = index::writer(environment, plan)?;
     let mut run =
         DeliveryRun::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
-    run.index_state = IndexState::Unknown;
+    run.index_state = IndexProgress::Unknown;
     run.after_a_crash = true;
     let sights = run.sights()?;
     for (at, sight) in sights.iter().enumerate() {

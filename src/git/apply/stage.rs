@@ -1,7 +1,7 @@
 //! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes
 //! stored.
 
-use super::{Delivery, Keeper, MANY, attributes, failed, folder};
+use super::{Delivery, Keeper, MANY, attributes, failed, require_folder};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
@@ -11,7 +11,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::beneath::{Barred, Folder, TreeTop};
 use crate::git::index_write::lock_name;
-use crate::git::live::{Body, Materials, Permissions};
+use crate::git::live::{Body, BodyPermissions, Materials};
 use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
@@ -63,7 +63,7 @@ pub(super) fn lay_out(
             _ => Vec::new(),
         };
         let after = materials.bodies[at].as_ref().map(raw_of);
-        let before = before(item);
+        let before = state_before(item);
         steps.push(PlannedStep {
             change: item.change.clone(),
             step: item.step,
@@ -122,7 +122,7 @@ fn missing_above(top: &TreeTop, path: &RepoPath) -> Vec<RepoPath> {
     path.ancestors().into_iter().filter(absent).collect()
 }
 
-fn before(item: &Item) -> Option<Raw> {
+fn state_before(item: &Item) -> Option<Raw> {
     match &item.kind {
         LiveKind::File(file) => Some(Raw::File { sha256: file.sha256, permissions: Some(file.permissions) }),
         LiveKind::Link { sha256, .. } => Some(Raw::Link { sha256: *sha256 }),
@@ -136,8 +136,8 @@ fn raw_of(body: &Body) -> Raw {
         Body::File { bytes, permissions, .. } => Raw::File {
             sha256: Sha256::of(bytes),
             permissions: match permissions {
-                Permissions::New { .. } => None,
-                Permissions::Exactly(bits) => Some(*bits),
+                BodyPermissions::New { .. } => None,
+                BodyPermissions::Exactly(bits) => Some(*bits),
             },
         },
         Body::Link { target } => Raw::Link { sha256: Sha256::of(target) },
@@ -146,7 +146,7 @@ fn raw_of(body: &Body) -> Raw {
 
 /// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes what was
 /// staged until then.
-pub(super) fn stage(
+pub(super) fn stage_objects(
     plan: &DeliveryPlan,
     materials: &Materials,
     keeper: Keeper<'_>,
@@ -154,7 +154,9 @@ pub(super) fn stage(
     let none = plan.steps.iter().map(|_| None).collect();
     let mut staged =
         Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect(), notes: Vec::new() };
-    match write_all(plan, materials, &mut staged).and_then(|()| keep(plan, materials, keeper, &mut staged)) {
+    match write_all(plan, materials, &mut staged)
+        .and_then(|()| keep_old_bytes(plan, materials, keeper, &mut staged))
+    {
         Ok(()) => Ok(staged),
         Err(e) => Err((staged, e)),
     }
@@ -168,7 +170,7 @@ fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) ->
         let step = &plan.steps[at];
         let Some(spot) = &step.temporary else { continue };
         let body = body_of(step, materials)?;
-        let room = folder(&materials.top, spot.folder.as_ref())?;
+        let room = require_folder(&materials.top, spot.folder.as_ref())?;
         let (inode, notes) = write_one(&room, spot.name.as_bytes(), step, body, each)?;
         staged.objects[at] = Some(inode);
         if !notes.is_empty() {
@@ -207,13 +209,13 @@ fn write_one(
         Body::Link { target } => room.create_link(name, target).map_err(fail)?,
         Body::File { bytes, permissions, attributes } => {
             let new = match permissions {
-                Permissions::New { executable: true } => 0o777,
-                Permissions::New { executable: false } => 0o666,
-                Permissions::Exactly(_) => 0o600,
+                BodyPermissions::New { executable: true } => 0o777,
+                BodyPermissions::New { executable: false } => 0o666,
+                BodyPermissions::Exactly(_) => 0o600,
             };
             let mut file = room.create_file(name, new).map_err(fail)?;
             file.write_all(bytes).map_err(fail)?;
-            if let Permissions::Exactly(bits) = permissions {
+            if let BodyPermissions::Exactly(bits) = permissions {
                 notes = like_the_old(room, step, &file, attributes.as_ref(), *bits).map_err(fail)?;
             }
             if sync {
@@ -242,7 +244,7 @@ fn like_the_old(
             notes = attributes::carry_over(&old, file)?;
         }
     } else if let Some(former) = former {
-        notes = attributes::restore(former, file)?;
+        notes = attributes::restore_attributes(former, file)?;
     }
     rustix::fs::fchmod(file, rustix::fs::Mode::from_raw_mode(bits))?;
     Ok(notes)
@@ -258,7 +260,12 @@ fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
 }
 
 /// Stores the old bytes, many small ones in one blob.
-fn keep(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>, staged: &mut Staged) -> Result<()> {
+fn keep_old_bytes(
+    plan: &DeliveryPlan,
+    materials: &Materials,
+    keeper: Keeper<'_>,
+    staged: &mut Staged,
+) -> Result<()> {
     let mut chunk: Vec<u8> = Vec::new();
     let mut parts: Vec<(usize, u64, u64, Option<Attributes>)> = Vec::new();
     let mut flush =

@@ -5,8 +5,8 @@
 //! unchanged, or an old one whose bytes are stored.
 
 use super::back::Stored;
-use super::look::{ObjectLook, WriterWait, look};
-use super::{DeliveryRun, MANY, StepStop, failed, folder};
+use super::look::{ObjectLook, WriterWait, look_at_object};
+use super::{DeliveryRun, MANY, StepStop, failed, require_folder};
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
@@ -36,15 +36,15 @@ impl<'a> DeliveryRun<'a> {
         let spot = self.temporary(at)?;
         Ok(StepNames {
             path,
-            folder: folder(self.top, path.parent().as_ref())?,
-            room: folder(self.top, spot.folder.as_ref())?,
+            folder: require_folder(self.top, path.parent().as_ref())?,
+            room: require_folder(self.top, spot.folder.as_ref())?,
             temporary: spot.name.as_bytes(),
         })
     }
 
     /// The directory of a step's temporary name. The path's own may have made room for a file by now.
     pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
-        folder(self.top, self.temporary(at)?.folder.as_ref())
+        require_folder(self.top, self.temporary(at)?.folder.as_ref())
     }
 
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this
@@ -120,7 +120,7 @@ impl<'a> DeliveryRun<'a> {
             other => return other,
         }
         self.note(at, Note::NotExchanged);
-        let (folder, aside) = (&names.folder, aside(names.temporary));
+        let (folder, aside) = (&names.folder, aside_name(names.temporary));
         folder.take_away(names.name(), folder, &aside)?;
         folder.move_to(names.temporary, folder, names.name())?;
         folder.take_away(&aside, folder, names.temporary)
@@ -128,7 +128,7 @@ impl<'a> DeliveryRun<'a> {
 
     /// Looks at what came out. `None`: as expected.
     fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
-        match look(room, self.temporary(at)?.name.as_bytes(), before, WriterWait::Little) {
+        match look_at_object(room, self.temporary(at)?.name.as_bytes(), before, WriterWait::Little) {
             Ok(ObjectLook::Same) => Ok(None),
             Ok(ObjectLook::SameUnasked) => {
                 self.note(at, Note::LeaseNotChecked);
@@ -260,6 +260,6 @@ fn barred_by(barred: Barred, path: &RepoPath) -> Halt {
 }
 
 /// The third name of an exchange by moves.
-pub(super) fn aside(temporary: &[u8]) -> Vec<u8> {
+pub(super) fn aside_name(temporary: &[u8]) -> Vec<u8> {
     [temporary, b"-aside"].concat()
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 /// What happens at the chosen place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum InjectedFault {
     Die,
     Fail(i32),
 }
@@ -12,7 +12,7 @@ pub(crate) enum What {
 type Hook = Box<dyn FnMut(&str)>;
 
 thread_local! {
-    static PLAN: Cell<Option<(u32, What)>> = const { Cell::new(None) };
+    static PLAN: Cell<Option<(u32, InjectedFault)>> = const { Cell::new(None) };
     static SEEN: Cell<u32> = const { Cell::new(0) };
     static PLAIN: Cell<bool> = const { Cell::new(false) };
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
@@ -22,7 +22,7 @@ thread_local! {
 pub(crate) const DEATH: &str = "killed here on purpose";
 
 /// From now on the `at`th file operation of this thread goes wrong; `None`: none.
-pub(crate) fn arm(at: Option<(u32, What)>) {
+pub(crate) fn arm(at: Option<(u32, InjectedFault)>) {
     SEEN.set(0);
     PLAN.set(at);
 }
@@ -55,8 +55,8 @@ pub(crate) fn reach(point: &str) -> std::io::Result<()> {
     SEEN.set(SEEN.get() + 1);
     match PLAN.get() {
         Some((at, what)) if at == SEEN.get() => match what {
-            What::Die => std::panic::panic_any(DEATH),
-            What::Fail(errno) => Err(std::io::Error::from_raw_os_error(errno)),
+            InjectedFault::Die => std::panic::panic_any(DEATH),
+            InjectedFault::Fail(errno) => Err(std::io::Error::from_raw_os_error(errno)),
         },
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::git::apply::tests::world::World;
-use crate::git::beneath::fault::{self, What};
+use crate::git::beneath::fault::{self, InjectedFault};
 use std::os::unix::fs::MetadataExt;
 
 fn path(text: &str) -> RepoPath {
@@ -26,7 +26,7 @@ fn prepared(world: &World, edits: &[(&str, Option<&str>)]) -> Result<PreparedEdi
         let seen = worktree.look(&path(name))?;
         let permissions = match &seen.file {
             Some(present) => present.with_executable(None),
-            None => Permissions::New { executable: false },
+            None => BodyPermissions::New { executable: false },
         };
         let new = new.map(|text| NewFile { bytes: text.as_bytes().to_vec(), permissions });
         Ok(Edit { path: path(name), seen, new })
@@ -128,7 +128,7 @@ fn killed_anywhere_it_is_whole_or_not_at_all_after_recovery() {
         let world = World::new(&[("a", "1\n"), ("b", "2\n")]);
         let before = world.tree();
         let ready = prepared(&world, &edits).expect("ready");
-        fault::arm(Some((at, What::Die)));
+        fault::arm(Some((at, InjectedFault::Die)));
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.execute_edit(ready)));
         let reached = fault::seen() >= at;
         fault::arm(None);

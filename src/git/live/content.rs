@@ -1,7 +1,7 @@
 //! Does a live file hold the preimage or the postimage? And which bytes go where the postimage belongs? Both
 //! by git's own conversions.
 
-use super::{Former, LiveBytes, LiveTerms, endings};
+use super::{FormerFiles, LiveBytes, LiveTerms, endings};
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::Attributes;
 use crate::domain::delivery::{Item, LiveKind, Plan, Step};
@@ -26,7 +26,7 @@ pub(super) struct Match {
 pub enum Body {
     File {
         bytes: Vec<u8>,
-        permissions: Permissions,
+        permissions: BodyPermissions,
         /// What an earlier file here had beside its bytes, if it comes back.
         attributes: Option<Attributes>,
     },
@@ -37,7 +37,7 @@ pub enum Body {
 
 /// The permissions of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permissions {
+pub enum BodyPermissions {
     /// As any new file's: by umask and the directory's default ACL.
     New {
         executable: bool,
@@ -112,11 +112,11 @@ pub(super) fn matches(terms: &LiveTerms<'_>, live: &[Option<LiveBytes>]) -> Resu
 fn by_bytes(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<Match> {
     let id = terms.repository.format().blob_id(&live.bytes)?;
     let is = |side: Option<&FileState>| side.is_some_and(|s| s.git_blob == id && s.sha256 == live.sha256);
-    let former = |pick: fn(&Former, &RepoPath) -> Option<Sha256>| {
+    let former = |pick: fn(&FormerFiles, &RepoPath) -> Option<Sha256>| {
         terms.former.is_some_and(|f| pick(f, &change.path) == Some(live.sha256))
     };
-    let is_before = is(regular(change.old.as_ref())) || former(Former::written);
-    let is_after = is(regular(change.new.as_ref())) || former(Former::found);
+    let is_before = is(regular(change.old.as_ref())) || former(FormerFiles::written);
+    let is_after = is(regular(change.new.as_ref())) || former(FormerFiles::found);
     let side = if is_before { change.old.as_ref() } else { change.new.as_ref().filter(|_| is_after) };
     Ok(Match { git_blob: side.map_or(id, |s| s.git_blob.clone()), is_before, is_after })
 }
@@ -328,17 +328,21 @@ impl ContentWriter<'_> {
     }
 
     /// What the user had, but for the executable bits where the change is about them.
-    fn permissions(&self, item: &Item, executable: bool) -> Permissions {
+    fn permissions(&self, item: &Item, executable: bool) -> BodyPermissions {
         match &item.kind {
-            LiveKind::File(file) if file.executable == executable => Permissions::Exactly(file.permissions),
-            LiveKind::File(file) if !self.terms.settings.file_mode => Permissions::Exactly(file.permissions),
-            LiveKind::File(file) if executable => {
-                Permissions::Exactly(file.permissions | ((file.permissions & 0o444) >> 2))
+            LiveKind::File(file) if file.executable == executable => {
+                BodyPermissions::Exactly(file.permissions)
             }
-            LiveKind::File(file) => Permissions::Exactly(file.permissions & !0o111),
+            LiveKind::File(file) if !self.terms.settings.file_mode => {
+                BodyPermissions::Exactly(file.permissions)
+            }
+            LiveKind::File(file) if executable => {
+                BodyPermissions::Exactly(file.permissions | ((file.permissions & 0o444) >> 2))
+            }
+            LiveKind::File(file) => BodyPermissions::Exactly(file.permissions & !0o111),
             _ => match self.terms.former.and_then(|f| f.permissions(&item.change.path)) {
-                Some(permissions) => Permissions::Exactly(permissions),
-                None => Permissions::New { executable },
+                Some(permissions) => BodyPermissions::Exactly(permissions),
+                None => BodyPermissions::New { executable },
             },
         }
     }

@@ -19,7 +19,7 @@ const LARGEST: u64 = 4 << 30;
 const RESERVED_AT_ONCE: usize = 64 << 20;
 
 /// What was seen at one path.
-pub(in crate::git) struct Seen {
+pub(in crate::git) struct SeenPlace {
     pub parent: Option<ParentProblem>,
     pub nested_repository: bool,
     pub file: Option<(FolderEntry, LiveBytes)>,
@@ -36,7 +36,7 @@ pub(in crate::git) enum OtherKind {
 }
 
 /// Looks at places; remembers what holds for many of them.
-pub(in crate::git) struct Places<'a> {
+pub(in crate::git) struct LivePlaces<'a> {
     top: &'a TreeTop,
     deleted: &'a HashSet<&'a RepoPath>,
     nested: HashMap<RepoPath, bool>,
@@ -47,14 +47,14 @@ pub(in crate::git) struct Places<'a> {
 /// The names of a directory by their folded form.
 type Names = HashMap<Vec<u8>, Vec<Vec<u8>>>;
 
-impl<'a> Places<'a> {
+impl<'a> LivePlaces<'a> {
     pub(in crate::git) fn new(top: &'a TreeTop, deleted: &'a HashSet<&'a RepoPath>) -> Self {
         Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::ask() }
     }
 
     /// What lies at a path now.
-    pub(in crate::git) fn look(&mut self, path: &RepoPath) -> Result<Seen> {
-        let mut seen = Seen {
+    pub(in crate::git) fn look(&mut self, path: &RepoPath) -> Result<SeenPlace> {
+        let mut seen = SeenPlace {
             parent: None,
             nested_repository: false,
             file: None,
@@ -87,7 +87,7 @@ impl<'a> Places<'a> {
         Err(failed("read", path, &std::io::ErrorKind::ResourceBusy.into()))
     }
 
-    fn look_once(&self, folder: &Rc<Folder>, path: &RepoPath, seen: &mut Seen) -> Result<bool> {
+    fn look_once(&self, folder: &Rc<Folder>, path: &RepoPath, seen: &mut SeenPlace) -> Result<bool> {
         let name = path.file_name();
         let entry = folder.entry(name).map_err(|e| failed("look at", path, &e))?;
         let Some(entry) = entry else {

@@ -6,7 +6,7 @@
 use super::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::error::Code;
-use crate::git::beneath::fault::{self, What};
+use crate::git::beneath::fault::{self, InjectedFault};
 use crate::git::testing::TestRepository;
 use crate::ops::session::{Machine, Person};
 use crate::ops::{open, recover};
@@ -184,7 +184,7 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
     let (mut now, mut ends) = (0, std::collections::BTreeMap::new());
     for at in 1..400 {
         let new = format!("n{at}");
-        fault::arm(Some((at, What::Die)));
+        fault::arm(Some((at, InjectedFault::Die)));
         let text = patch(&now.to_string(), &at.to_string(), &new);
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| place.apply(&text)));
         let reached = fault::seen() >= at;

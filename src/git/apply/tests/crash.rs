@@ -4,7 +4,7 @@ use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Result;
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
-use crate::git::beneath::fault::{self, What};
+use crate::git::beneath::fault::{self, InjectedFault};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn world() -> (World, Vec<Change>) {
@@ -32,7 +32,7 @@ fn both(plain: bool) -> (Tree, Tree) {
 }
 
 /// Runs with the `at`th file operation going wrong. `None`: it died.
-pub(super) fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Result<()>> {
+pub(super) fn run_with(what: InjectedFault, at: u32, run: impl FnOnce() -> Result<()>) -> Option<Result<()>> {
     fault::arm(Some((at, what)));
     let ended = catch_unwind(AssertUnwindSafe(run));
     let reached = fault::seen() >= at;
@@ -53,7 +53,7 @@ pub(super) fn run_with(what: What, at: u32, run: impl FnOnce() -> Result<()>) ->
 /// it.
 fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> UnfinishedDelivery {
     world.reset(before);
-    let ended = run_with(What::Die, at, || world.deliver(changes).map(|_| ()));
+    let ended = run_with(InjectedFault::Die, at, || world.deliver(changes).map(|_| ()));
     assert!(ended.is_none(), "operation {at} was not reached");
     world.unfinished().expect("the plan is in the ledger")
 }
@@ -114,11 +114,12 @@ fn death_while_recovering_is_recovered_too() {
     for at in (1..60).step_by(7) {
         for second in (1..40).step_by(3) {
             world.reset(&before);
-            if run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_some() {
+            if run_with(InjectedFault::Die, at, || world.deliver(&changes).map(|_| ())).is_some() {
                 continue;
             }
             let unfinished = world.unfinished().expect("the plan is in the ledger");
-            let died = run_with(What::Die, second, || world.recover(&unfinished).map(|_| ())).is_none();
+            let died =
+                run_with(InjectedFault::Die, second, || world.recover(&unfinished).map(|_| ())).is_none();
             if died {
                 let unfinished = world.unfinished().expect("still unfinished");
                 world.recover(&unfinished).expect("recovers");
@@ -136,7 +137,7 @@ fn a_failure_at_any_place_leaves_all_as_it_was_or_is_completed() {
     let total = operations(|| world.deliver(&changes).map(|_| ()));
     for at in 1..=total {
         world.reset(&before);
-        let ended = run_with(What::Fail(libc::ENOSPC), at, || world.deliver(&changes).map(|_| ()));
+        let ended = run_with(InjectedFault::Fail(libc::ENOSPC), at, || world.deliver(&changes).map(|_| ()));
         ended.expect("did not die").expect_err("failed");
         let tree = world.tree();
         match world.journal_ends() {
@@ -179,7 +180,7 @@ fn edits_made_while_we_were_down_are_kept_and_named() {
     for edited in ["a", "b", "m", "d", "n/o"] {
         for at in (1..=total).step_by(3) {
             world.reset(&before);
-            let _ = run_with(What::Die, at, || world.deliver(&changes).map(|_| ()));
+            let _ = run_with(InjectedFault::Die, at, || world.deliver(&changes).map(|_| ()));
             let Some(unfinished) = world.unfinished() else { continue };
             let path = world.path(edited);
             if path.is_dir() || !path.parent().expect("has one").is_dir() {
@@ -268,7 +269,7 @@ fn what_is_made_again_is_whole_also_where_that_dies() {
             }
             unfinished.reached = Reached::TakingBack;
             world.clean();
-            let ended = run_with(What::Die, second, || world.recover(&unfinished).map(|_| ()));
+            let ended = run_with(InjectedFault::Die, second, || world.recover(&unfinished).map(|_| ()));
             let whole = ended.is_some();
             if let Some(ended) = ended {
                 ended.expect("recovers");

@@ -6,7 +6,7 @@ use super::crash::{run_with, silence};
 use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Code;
-use crate::git::beneath::fault::{self, What};
+use crate::git::beneath::fault::{self, InjectedFault};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ fn deliver_and_die(
     let editor = Rc::new(RefCell::new(editor));
     let hook = Rc::clone(&editor);
     fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
-    let ended = run_with(What::Die, death, || {
+    let ended = run_with(InjectedFault::Die, death, || {
         let _ = world.execute(ready);
         Ok(())
     });

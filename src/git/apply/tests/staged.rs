@@ -6,7 +6,7 @@ use crate::domain::change::patch::Change;
 use crate::domain::delivery::{IndexRule, Reason};
 use crate::error::Code;
 use crate::git::apply::recover::Recovered;
-use crate::git::beneath::fault::{self, What};
+use crate::git::beneath::fault::{self, InjectedFault};
 
 fn world() -> (World, Vec<Change>) {
     let world = World::new(&[("a", "a\n"), ("b", "b\n"), ("mine", "m\n"), ("x", "x\n")]);
@@ -122,7 +122,10 @@ fn death_at_any_place_leaves_both_or_neither() {
     let (mut forward, mut back) = (0, 0);
     for at in 1..=total {
         reset(&world, &files);
-        assert!(run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_none(), "{at} of {total}");
+        assert!(
+            run_with(InjectedFault::Die, at, || world.deliver(&changes).map(|_| ())).is_none(),
+            "{at} of {total}"
+        );
         let unfinished = world.unfinished().expect("the plan is in the ledger");
         match world.recover(&unfinished).expect("recovers") {
             Recovered::Completed { later, .. } => {
@@ -150,7 +153,7 @@ fn a_failure_at_any_place_leaves_both_or_neither() {
     let total = operations(|| world.deliver(&changes).map(|_| ()));
     for at in 1..=total {
         reset(&world, &files);
-        let ended = run_with(What::Fail(libc::ENOSPC), at, || world.deliver(&changes).map(|_| ()));
+        let ended = run_with(InjectedFault::Fail(libc::ENOSPC), at, || world.deliver(&changes).map(|_| ()));
         let failure = ended.expect("did not die").expect_err("failed");
         assert_eq!(failure.code(), Code::Io, "{at}: {failure:?}");
         if let Some(unfinished) = world.unfinished() {
@@ -169,7 +172,7 @@ fn an_entry_that_the_user_changed_while_we_were_down_is_kept_and_named() {
     let total = operations(|| world.deliver(&changes).map(|_| ()));
     for at in 1..=total {
         reset(&world, &files);
-        assert!(run_with(What::Die, at, || world.deliver(&changes).map(|_| ())).is_none());
+        assert!(run_with(InjectedFault::Die, at, || world.deliver(&changes).map(|_| ())).is_none());
         let unfinished = world.unfinished().expect("the plan is in the ledger");
         // The user removes the lock that a crash left, as everybody does.
         let _ = std::fs::remove_file(world.path(".git/index.lock"));

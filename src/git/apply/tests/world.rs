@@ -8,7 +8,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
-use crate::git::live::{Former, LiveTerms, Materials, Settings, prepare, survey};
+use crate::git::live::{FormerFiles, LiveTerms, Materials, Settings, prepare, survey};
 use crate::git::testing::TestRepository;
 use crate::git::{Quarantine, Repository, tree};
 use std::cell::{Cell, RefCell};
@@ -255,7 +255,7 @@ impl World {
     pub(crate) fn undo(&self, receipt: &Receipt) -> Result<Receipt> {
         let candidate = self.last.borrow().clone().expect("a candidate");
         let changes = receipt.reversed();
-        let former = self.with_keeper(|keeper| Former::of(receipt, keeper.get))?;
+        let former = self.with_keeper(|keeper| FormerFiles::of(receipt, keeper.get))?;
         let mut terms = self.terms(&changes, &self.base);
         terms.before_tree = &candidate;
         terms.former = Some(&former);
