@@ -93,3 +93,31 @@ fn collect_settings(value: &Value, key: &str, found: &mut dyn FnMut(&str, &str))
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_dependencies_patches_and_members_are_read() {
+        let text = "[workspace]\nmembers = [\"../m/*\"]\n[dependencies]\na = { path = \"/a\" }\nb = \"1\"\n\
+                    [target.'cfg(unix)'.dev-dependencies]\nc = { path = \"../c\" }\n\
+                    [patch.crates-io]\nd = { path = \"d\" }\n[package]\nname = \"x\"\ndescription = \"/no\"\n";
+        let mut found = Vec::new();
+        collect_paths(&Value::Table(text.parse().expect("reads")), "", &mut found);
+        found.sort();
+        assert_eq!(found, ["../c", "../m", "/a", "d"]);
+        assert!(may_lead_out(text) && !may_lead_out("[dependencies]\nd = { path = \"d\" }\n"));
+    }
+
+    #[test]
+    fn settings_that_can_be_paths_are_read() {
+        let text = "paths = [\"/a\"]\n[build]\ntarget-dir = \"../t\"\njobs = 2\nrustc-wrapper = \"sccache\"\n\
+                    [source.v]\nregistry = \"https://x/y\"\n[env]\nE = { value = \"/e\" }\n";
+        let mut found = Vec::new();
+        let value = Value::Table(text.parse().expect("reads"));
+        collect_settings(&value, "", &mut |key, text| found.push(format!("{key}={text}")));
+        found.sort();
+        assert_eq!(found, ["paths=/a", "target-dir=../t", "value=/e"]);
+    }
+}

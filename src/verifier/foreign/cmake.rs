@@ -45,3 +45,20 @@ fn leads_of_cache(cache: &Path) -> Vec<Lead> {
     }
     leads
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verifier::foreign::planned::LeadUse;
+
+    #[test]
+    fn a_build_folder_says_whose_sources_it_builds_and_where_its_packages_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = folder.path().join("CMakeCache.txt");
+        let text = "# comment=/c\n//help=/h\nCMAKE_HOME_DIRECTORY:INTERNAL=/live\nX_DIR:PATH=/p;/q\nFLAGS:STRING=-O2\n";
+        crate::store::layout::write_private(&cache, text.as_bytes()).expect("written");
+        let found: Vec<(PathBuf, bool)> =
+            leads_of_cache(&cache).into_iter().map(|lead| (lead.to, lead.used == LeadUse::Builds)).collect();
+        assert_eq!(found, [("/live".into(), true), ("/p".into(), false), ("/q".into(), false)]);
+    }
+}

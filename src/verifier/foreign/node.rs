@@ -43,3 +43,32 @@ fn leads_of_folder(modules: &Path) -> Vec<Lead> {
     }
     leads
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::layout::create_private_dir;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_found_in_scopes_among_commands_and_where_pnpm_keeps_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let modules = folder.path().join("node_modules");
+        let places = [
+            "a",
+            "@s/b",
+            ".bin/c",
+            ".pnpm/node_modules/d",
+            ".pnpm/x@1/node_modules/e",
+            ".pnpm/x@1/node_modules/@s/f",
+        ];
+        for place in places {
+            let link = modules.join(place);
+            create_private_dir(link.parent().expect("a folder")).expect("made");
+            symlink("/live", &link).expect("linked");
+        }
+        create_private_dir(&modules.join("plain/node_modules")).expect("made");
+        let found: BTreeSet<PathBuf> = leads_of_folder(&modules).into_iter().map(|lead| lead.to).collect();
+        assert_eq!(found, places.iter().map(|place| modules.join(place)).collect());
+    }
+}

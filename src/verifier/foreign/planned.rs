@@ -168,3 +168,28 @@ fn begins_a_path(before: &str) -> bool {
     let word = word.unwrap_or_default();
     word.is_empty() || (word.len() <= 3 && word.starts_with('-'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_are_found_wherever_they_stand() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("a b");
+        crate::store::layout::create_private_dir(&root).expect("made");
+        crate::store::layout::write_private(&root.join("m.py"), b"").expect("written");
+        let text = root.display().to_string();
+        for (given, wanted) in [
+            (format!("-I{text}"), vec![root.clone()]),
+            (format!("x={text}:{text}"), vec![root.clone(), root.clone()]),
+            (format!("cd '{text}' && true"), vec![root.clone()]),
+            (format!("file://{text}"), vec![PathBuf::from(format!("//{text}"))]),
+            (format!("load({text}/m)"), vec![root.join("m.py")]),
+            (format!("relative{text}"), vec![]),
+            ("/not-there / ".to_owned(), vec![]),
+        ] {
+            assert_eq!(absolute_paths(&given), wanted, "{given}");
+        }
+    }
+}
