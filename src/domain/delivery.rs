@@ -17,13 +17,13 @@ pub mod recovery;
 use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::receipt::Receipt;
 use crate::domain::proof::verdict::{Row, Verdict};
-use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-pub use crate::domain::delivery::conflict::{Conflict, Reason, Side, refused, stopped};
+pub use crate::domain::delivery::conflict::{Conflict, Reason, refused, stopped};
 pub use crate::domain::delivery::index::{IndexRule, IndexState, IndexStep};
 
 /// The object that lies at a path in the live tree.
@@ -93,13 +93,13 @@ pub struct LiveFact {
 
 impl LiveFact {
     /// The object that is there, as git would store it.
-    pub fn side(&self) -> Option<Side> {
+    pub fn side(&self) -> Option<TreeObject> {
         match &self.kind {
-            LiveKind::File(file) => Some(Side {
+            LiveKind::File(file) => Some(TreeObject {
                 mode: if file.executable { Mode::Executable } else { Mode::File },
-                git_blob: file.git_blob.clone(),
+                id: file.git_blob.clone(),
             }),
-            LiveKind::Link { git_blob, .. } => Some(Side { mode: Mode::Symlink, git_blob: git_blob.clone() }),
+            LiveKind::Link { git_blob, .. } => Some(TreeObject { mode: Mode::Symlink, id: git_blob.clone() }),
             _ => None,
         }
     }
@@ -250,7 +250,7 @@ pub fn plan(
             Err(reason) => conflicts.push(Conflict {
                 path: change.path.clone(),
                 reason,
-                expected: change.old.as_ref().map(Side::of),
+                expected: change.old.as_ref().map(FileState::object),
                 actual: fact.side(),
                 mergeable: is_mergeable(change, fact, reason, rule),
             }),
@@ -275,7 +275,7 @@ fn is_mergeable(change: &Change, fact: &LiveFact, reason: Reason, rule: IndexRul
         _ => false,
     };
     // Where the index follows, it has to have what lies there: what is edited and not staged stays so.
-    let lies = fact.side().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.git_blob });
+    let lies = fact.side().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.id });
     content && (rule == IndexRule::Stays || lies.as_ref() == Some(&fact.index))
 }
 

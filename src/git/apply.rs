@@ -27,8 +27,8 @@ use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
 use crate::domain::delivery::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
-use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Side, Step, stopped};
-use crate::domain::value::digest::Sha256;
+use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Step, stopped};
+use crate::domain::value::digest::{FileState, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use index::IndexProgress;
@@ -301,7 +301,7 @@ impl<'a> DeliveryRun<'a> {
         Conflict {
             path: change.path.clone(),
             reason,
-            expected: change.old.as_ref().map(Side::of),
+            expected: change.old.as_ref().map(FileState::object),
             actual: look::read_side(self.top, change),
             mergeable: false,
         }

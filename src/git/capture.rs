@@ -15,7 +15,7 @@ use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::{RepoPath, display, is_dot_git};
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
@@ -55,8 +55,10 @@ pub struct Capture {
 pub fn capture(request: &CaptureRequest) -> Result<Capture> {
     let index = PrivateIndex::of(request.repository, request.quarantine, request.base_tree)?;
     let objects = request.repository.objects(Some(request.quarantine))?;
-    let base =
-        tree::files(&objects, request.base_tree)?.into_iter().map(|f| (f.path, (f.mode, f.id))).collect();
+    let base = tree::files(&objects, request.base_tree)?
+        .into_iter()
+        .map(|f| (f.path, TreeObject { mode: f.mode, id: f.id }))
+        .collect();
     let file_mode = request.repository.config("core.fileMode")?.is_none_or(|v| v != "false");
     let ignored = match request.added {
         [] => ignored(&index, request.worktree)?,
@@ -142,7 +144,7 @@ struct Suspect {
 
 struct CaptureSurvey<'a> {
     request: &'a CaptureRequest<'a>,
-    base: BTreeMap<RepoPath, (Mode, ObjectId)>,
+    base: BTreeMap<RepoPath, TreeObject>,
     ignored: BTreeSet<Vec<u8>>,
     file_mode: bool,
     seen: BTreeSet<RepoPath>,
@@ -199,7 +201,7 @@ impl CaptureSurvey<'_> {
     }
 
     fn directory(&mut self, folder: &Folder, path: &RepoPath) -> bool {
-        if self.base.get(path).is_none_or(|(mode, _)| *mode != Mode::Gitlink) {
+        if self.base.get(path).is_none_or(|known| known.mode != Mode::Gitlink) {
             return true;
         }
         let names = folder.subfolder(path.file_name()).and_then(|dir| dir.names());
@@ -217,13 +219,13 @@ impl CaptureSurvey<'_> {
         }
         let known = self.base.get(path);
         let as_written = |held: &super::materialise::HeldFile| {
-            held.stamp == stamp && known.is_some_and(|(mode, id)| *mode == held.mode && *id == held.id)
+            held.stamp == stamp && known.is_some_and(|known| known.mode == held.mode && known.id == held.id)
         };
         if self.request.held.0.get(path).is_some_and(as_written) {
             return;
         }
         let executable = stat.st_mode & 0o100 != 0;
-        let mode = match known.map(|(mode, _)| *mode) {
+        let mode = match known.map(|known| known.mode) {
             Some(mode) if !self.file_mode && mode.is_regular() => mode,
             _ if self.file_mode && executable => Mode::Executable,
             _ => Mode::File,
@@ -250,13 +252,14 @@ impl CaptureSurvey<'_> {
         let format = self.request.repository.format();
         let mut changed = Vec::new();
         for (path, target) in &self.links {
-            if self.base.get(path) != Some(&(Mode::Symlink, format.blob_id(target)?)) {
+            if self.base.get(path) != Some(&TreeObject { mode: Mode::Symlink, id: format.blob_id(target)? }) {
                 changed.push((path, target.clone()));
             }
         }
         let (paths, targets): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
         let ids = write_blobs(conversions, &targets)?;
-        Ok(paths.into_iter().zip(ids).map(|(path, id)| (path.clone(), Some((Mode::Symlink, id)))).collect())
+        let link = |id| Some(TreeObject { mode: Mode::Symlink, id });
+        Ok(paths.into_iter().zip(ids).map(|(path, id)| (path.clone(), link(id))).collect())
     }
 
     /// The tree whose attributes count for built-in conversions: the base with the candidate's
@@ -269,7 +272,7 @@ impl CaptureSurvey<'_> {
         for file in self.files.iter().filter(|f| ours(&f.path)) {
             let bytes = read(&mut cursor, &file.path, file.size)?;
             let id = write_blobs(conversions, &[bytes])?.remove(0);
-            entries.push((file.path.clone(), Some((Mode::File, id))));
+            entries.push((file.path.clone(), Some(TreeObject { mode: Mode::File, id })));
         }
         if entries.is_empty() {
             return Ok(self.request.base_tree.clone());
@@ -323,7 +326,7 @@ impl CaptureSurvey<'_> {
     }
 
     fn is_raw_base(&self, path: &RepoPath) -> Result<bool> {
-        let Some((_, id)) = self.base.get(path) else { return Ok(false) };
+        let Some(TreeObject { id, .. }) = self.base.get(path) else { return Ok(false) };
         let size = self.files.iter().find(|f| f.path == *path).map_or(0, |f| f.size);
         let bytes = read(&mut FolderCursor::new(self.request.worktree)?, path, size)?;
         Ok(self.request.repository.format().blob_id(&bytes)? == *id)
@@ -348,11 +351,11 @@ impl CaptureSurvey<'_> {
                 return Ok(entries);
             }
             let bytes = read(&mut cursor, &file.path, file.size)?;
-            if let Some((mode, id)) = base
+            if let Some(TreeObject { mode, id }) = base
                 && self.request.repository.format().blob_id(&bytes)? == *id
             {
                 if *mode != file.mode {
-                    entries.push((file.path.clone(), Some((file.mode, id.clone()))));
+                    entries.push((file.path.clone(), Some(TreeObject { mode: file.mode, id: id.clone() })));
                 }
                 continue;
             }
@@ -401,9 +404,10 @@ impl CaptureSurvey<'_> {
         let ids = conversions.clean(attributes, drivers, batch, true)?;
         let mut changed = 0;
         for (((path, bytes), mode), id) in batch.drain(..).zip(modes.drain(..)).zip(ids) {
-            if self.base.get(&path) != Some(&(mode, id.clone())) {
+            let object = TreeObject { mode, id };
+            if self.base.get(&path) != Some(&object) {
                 changed += bytes.len() as u64;
-                entries.push((path, Some((mode, id))));
+                entries.push((path, Some(object)));
             }
         }
         Ok(changed)
@@ -644,7 +648,8 @@ mod tests {
         let objects = task.repository.objects(Some(&task.quarantine)).expect("opens");
         let blob = |name: &str| {
             let path = RepoPath::new(name).expect("a path");
-            let (_, id) = tree::entry(&objects, &capture.tree, &path).expect("reads").expect("there");
+            let TreeObject { id, .. } =
+                tree::entry(&objects, &capture.tree, &path).expect("reads").expect("there");
             objects.blob(&id).expect("reads")
         };
         assert_eq!((blob("a"), blob("b.txt")), (b"AB\nCD\n".to_vec(), b"1\n2\n".to_vec()));

@@ -603,7 +603,7 @@ mod tests {
             &tree,
             &RepoPath::new(".gitattributes").expect("a path"),
         );
-        let items = [(path, blob.expect("reads").expect("is there").1)];
+        let items = [(path, blob.expect("reads").expect("is there").id)];
         conversions
             .smudge(&tree, &Drivers::SelectedBy(&tree), &items, &mut |_, _| Ok(()))
             .expect_err("the driver fails");

@@ -13,7 +13,7 @@ use super::private_index::index_info;
 use super::repository::Repository;
 use crate::domain::delivery::receipt::IndexPlan;
 use crate::domain::delivery::{Conflict, IndexState, IndexStep, refused};
-use crate::domain::value::digest::ObjectId;
+use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeSet;
@@ -284,7 +284,9 @@ impl IndexWriter<'_> {
 
     fn input(&self, steps: &[IndexStep]) -> Vec<u8> {
         let entry = |step: &IndexStep| match &step.after {
-            IndexState::Entry { mode, git_blob } => (step.path.clone(), Some((*mode, git_blob.clone()))),
+            IndexState::Entry { mode, git_blob } => {
+                (step.path.clone(), Some(TreeObject { mode: *mode, id: git_blob.clone() }))
+            }
             _ => (step.path.clone(), None),
         };
         index_info(self.repository.format(), &steps.iter().map(entry).collect::<Vec<_>>())

@@ -3,7 +3,7 @@
 
 use super::objects::Objects;
 use super::tree::{self, TreeDifference, TreeFile};
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::link;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -80,7 +80,7 @@ pub fn violations(
 ) -> Result<Vec<Failure>> {
     let changed = tree::difference(objects, base, tree)?;
     let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.outside(&d.path)).collect();
-    let is = |side: &Option<(Mode, ObjectId)>, mode: Mode| side.as_ref().is_some_and(|(m, _)| *m == mode);
+    let is = |side: &Option<TreeObject>, mode: Mode| side.as_ref().is_some_and(|object| object.mode == mode);
     for d in &changed {
         if is(&d.new, Mode::Symlink)
             && let Some(rule) = d.path.refused_as_link()

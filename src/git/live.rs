@@ -17,7 +17,7 @@ pub(super) use index::states;
 use crate::domain::change::patch::{Change, clashes};
 use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
-use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::TreeTop;
@@ -264,7 +264,7 @@ pub fn store(
     let targets: Vec<Vec<u8>> = links.iter().map(|(.., bytes)| bytes.clone()).collect();
     let (file_ids, link_ids) = content::store(terms, attributes, &texts, &targets)?;
     let stored = files.into_iter().zip(file_ids).chain(links.into_iter().zip(link_ids));
-    found.extend(stored.map(|((path, mode, _), id)| (path, Some((mode, id)))));
+    found.extend(stored.map(|((path, mode, _), id)| (path, Some(TreeObject { mode, id }))));
     Ok(found)
 }
 

@@ -12,7 +12,7 @@ use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
-use crate::domain::value::digest::{FileState, Mode, ObjectId};
+use crate::domain::value::digest::{FileState, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub struct MergeOutcome {
 pub struct MergeConflict {
     pub path: RepoPath,
     /// What the new base has there.
-    pub theirs: Option<(Mode, ObjectId)>,
+    pub theirs: Option<TreeObject>,
     /// True where the tree holds the file with conflict markers.
     pub marked: bool,
 }
@@ -128,12 +128,10 @@ fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result
     Ok(gone)
 }
 
-type MergedVersion = (Mode, ObjectId);
-
 enum Carried {
-    Entry(Option<MergedVersion>),
+    Entry(Option<TreeObject>),
     Same,
-    Conflict { theirs: Option<MergedVersion>, marked: Option<MergedVersion> },
+    Conflict { theirs: Option<TreeObject>, marked: Option<TreeObject> },
 }
 
 struct MergeWork<'a> {
@@ -161,7 +159,7 @@ impl MergeWork<'_> {
         }
         match (&old, &new, &theirs) {
             (Some(old), Some(new), Some(their))
-                if [old, new, their].iter().all(|v| v.0.is_regular()) && !unmergeable =>
+                if [old, new, their].iter().all(|v| v.mode.is_regular()) && !unmergeable =>
             {
                 self.content(old, new, their)
             }
@@ -171,14 +169,14 @@ impl MergeWork<'_> {
         }
     }
 
-    fn content(&self, old: &MergedVersion, new: &MergedVersion, theirs: &MergedVersion) -> Result<Carried> {
-        let Some(mode) = one_of(&old.0, &new.0, &theirs.0) else {
+    fn content(&self, old: &TreeObject, new: &TreeObject, theirs: &TreeObject) -> Result<Carried> {
+        let Some(mode) = one_of(&old.mode, &new.mode, &theirs.mode) else {
             return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
         };
-        let id = match one_of(&old.1, &new.1, &theirs.1) {
+        let id = match one_of(&old.id, &new.id, &theirs.id) {
             Some(id) => id.clone(),
             None => {
-                let read = |version: &MergedVersion| self.objects.blob(&version.1);
+                let read = |version: &TreeObject| self.objects.blob(&version.id);
                 let (old, new, their) = (read(old)?, read(new)?, read(theirs)?);
                 let Some(merged) =
                     lines(self.conversions.repository, self.folder, [&old, &new, &their], self.labels)?
@@ -187,12 +185,15 @@ impl MergeWork<'_> {
                 };
                 let id = super::convert::write_blob(&self.conversions, merged.bytes)?;
                 if !merged.clean {
-                    return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: Some((*mode, id)) });
+                    return Ok(Carried::Conflict {
+                        theirs: Some(theirs.clone()),
+                        marked: Some(TreeObject { mode: *mode, id }),
+                    });
                 }
                 id
             }
         };
-        Ok(Carried::Entry(Some((*mode, id))))
+        Ok(Carried::Entry(Some(TreeObject { mode: *mode, id })))
     }
 
     /// True where the new base has a directory at the path, or a file where one of its directories has to be,

@@ -4,14 +4,14 @@ use super::command::Git;
 use super::convert::Conversions;
 use super::objects::{Objects, Quarantine};
 use super::repository::Repository;
-use crate::domain::value::digest::{Mode, ObjectFormat, ObjectId};
+use crate::domain::value::digest::{ObjectFormat, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One change of an index: `None` removes the path.
-pub type PrivateIndexEntry = (RepoPath, Option<(Mode, ObjectId)>);
+pub type PrivateIndexEntry = (RepoPath, Option<TreeObject>);
 
 /// Changes in the form of `update-index -z --index-info`; removals come first, so that a file can become a
 /// directory.
@@ -22,7 +22,7 @@ pub fn index_info(format: ObjectFormat, entries: &[PrivateIndexEntry]) -> Vec<u8
         input.extend([format!("0 {zero}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
     }
     for (path, new) in entries {
-        if let Some((mode, id)) = new {
+        if let Some(TreeObject { mode, id }) = new {
             input.extend([format!("{mode} {id}\t").as_bytes(), path.as_bytes(), b"\0"].concat());
         }
     }

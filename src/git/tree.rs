@@ -3,7 +3,7 @@
 
 use super::objects::{Objects, TreeEntry};
 use crate::domain::change::patch::Change;
-use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 
@@ -19,8 +19,8 @@ pub struct TreeFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeDifference {
     pub path: RepoPath,
-    pub old: Option<(Mode, ObjectId)>,
-    pub new: Option<(Mode, ObjectId)>,
+    pub old: Option<TreeObject>,
+    pub new: Option<TreeObject>,
 }
 
 /// Every file of a tree, sorted by path bytes.
@@ -32,14 +32,14 @@ pub fn files(objects: &Objects, tree: &ObjectId) -> Result<Vec<TreeFile>> {
 }
 
 /// What a tree has at a path; `None` where there is nothing or a directory.
-pub fn entry(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<Option<(Mode, ObjectId)>> {
+pub fn entry(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<Option<TreeObject>> {
     let mut at = tree.clone();
     let mut components = path.components().peekable();
     while let Some(name) = components.next() {
         let Some(entry) = objects.tree(&at)?.into_iter().find(|e| e.name == name) else { return Ok(None) };
         match (entry.mode, components.peek().is_some()) {
             (None, true) => at = entry.id,
-            (Some(mode), false) => return Ok(Some((mode, entry.id))),
+            (Some(mode), false) => return Ok(Some(TreeObject { mode, id: entry.id })),
             _ => return Ok(None),
         }
     }
@@ -70,8 +70,8 @@ pub fn difference(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<V
 
 /// The manifest between two trees: the difference with the digests of both sides' bytes.
 pub fn changes(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<Vec<Change>> {
-    let state = |side: Option<(Mode, ObjectId)>| -> Result<Option<FileState>> {
-        let Some((mode, git_blob)) = side else { return Ok(None) };
+    let state = |side: Option<TreeObject>| -> Result<Option<FileState>> {
+        let Some(TreeObject { mode, id: git_blob }) = side else { return Ok(None) };
         let sha256 = match mode {
             Mode::Gitlink => Sha256::of(git_blob.as_str().as_bytes()),
             _ => Sha256::of(&objects.blob(&git_blob)?),
@@ -122,7 +122,8 @@ fn compare(
         }
         let path = joined(prefix, name);
         let subtree = |e: Option<&TreeEntry>| e.filter(|e| e.mode.is_none()).map(|e| e.id.clone());
-        let file = |e: Option<&TreeEntry>| e.and_then(|e| e.mode.map(|mode| (mode, e.id.clone())));
+        let file =
+            |e: Option<&TreeEntry>| e.and_then(|e| e.mode.map(|mode| TreeObject { mode, id: e.id.clone() }));
         let (old_file, new_file) = (file(a), file(b));
         if old_file.is_some() || new_file.is_some() {
             found.push(TreeDifference { path: RepoPath::new(path.clone())?, old: old_file, new: new_file });

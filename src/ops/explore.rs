@@ -18,6 +18,7 @@ use crate::domain::ledger::record::{Delivered, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::verdict::Row;
+use crate::domain::value::digest::TreeObject;
 use crate::domain::value::outside::plain;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
@@ -111,7 +112,7 @@ fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<O
     }
     let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
     match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {
-        Some((mode, id)) if mode.is_regular() => {
+        Some(TreeObject { mode, id }) if mode.is_regular() => {
             refuse_too_large(path, objects.size(&id)?)?;
             objects.blob(&id).map(Some)
         }

@@ -9,7 +9,7 @@ use crate::domain::contract::{Base, Contract, Kind, family};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::{TaskState, TaskView};
-use crate::domain::value::digest::Sha256;
+use crate::domain::value::digest::{Sha256, TreeObject};
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
@@ -320,7 +320,7 @@ fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
     let objects = session.repository.objects(None)?;
     let path = crate::domain::value::repo_path::RepoPath::new(".tender/config.toml")?;
     let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
-        Some((mode, id)) if mode.is_regular() => Some(objects.blob(&id)?),
+        Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.blob(&id)?),
         _ => None,
     };
     let private = session.layout.local().join("config.toml");

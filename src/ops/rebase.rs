@@ -10,10 +10,10 @@ use super::session::{RunningAction, TaskWrite};
 use super::{Session, budget, live, open, submit, tripwire, verify};
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::receipt::Outcome;
-use crate::domain::delivery::{Conflict, Reason, Side, plan};
+use crate::domain::delivery::{Conflict, Reason, plan};
 use crate::domain::ledger::record::{BaseState, Opened, Rebased, Record};
 use crate::domain::ledger::report::CandidateObject;
-use crate::domain::value::digest::{FileState, Mode, ObjectId};
+use crate::domain::value::digest::{FileState, Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::advance::Move;
@@ -196,7 +196,7 @@ fn live_entries(
     let objects = home.objects(Some(&quarantine))?;
     let mut wanted = HashSet::new();
     for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
-        let lies = fact.side().map(|side| (side.mode, side.git_blob));
+        let lies = fact.side();
         let brought = change.new.as_ref().map(FileState::object);
         let old = change.old.as_ref().map(FileState::object);
         let at_head = tree::entry(&objects, head, &change.path)?;
@@ -293,7 +293,7 @@ fn set_aside(
             None => {
                 let text = format!("the candidate deletes {}\n", conflict.path).into_bytes();
                 let id = write_blob(&index.conversions(), text)?;
-                (Mode::File, id)
+                TreeObject { mode: Mode::File, id }
             }
         };
         let path = [SET_ASIDE.as_bytes(), b"/", conflict.path.as_bytes()].concat();
@@ -376,7 +376,7 @@ fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
 fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
     let expected = |path: &RepoPath| {
         let change = candidate.changes.iter().find(|change| change.path == *path)?;
-        change.old.as_ref().map(Side::of)
+        change.old.as_ref().map(FileState::object)
     };
     let conflict = |conflict: &MergeConflict| Conflict {
         path: conflict.path.clone(),
@@ -386,7 +386,7 @@ fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
             _ => Reason::Edited,
         },
         expected: expected(&conflict.path),
-        actual: conflict.theirs.clone().map(|(mode, git_blob)| Side { mode, git_blob }),
+        actual: conflict.theirs.clone(),
         mergeable: false,
     };
     let conflicts: Vec<Conflict> = planned.conflicts.iter().map(conflict).collect();

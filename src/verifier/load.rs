@@ -4,7 +4,7 @@
 use super::builtin;
 use super::manifest::{Kind, Manifest};
 use crate::domain::proof::evidence::InputFile;
-use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
@@ -92,7 +92,7 @@ impl Base<'_> {
         let found = if literal {
             let path = RepoPath::new(pattern.as_bytes())?;
             let entry = tree::entry(self.objects, self.tree, &path)?;
-            entry.map(|(mode, id)| TreeFile { path, mode, id }).into_iter().collect()
+            entry.map(|TreeObject { mode, id }| TreeFile { path, mode, id }).into_iter().collect()
         } else {
             let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
             self.files()?.iter().filter(|file| scope.matches(&file.path)).cloned().collect::<Vec<_>>()

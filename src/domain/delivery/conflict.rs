@@ -1,6 +1,6 @@
 //! Why a path cannot be delivered, and how a refused delivery says so.
 
-use crate::domain::value::digest::{FileState, Mode, ObjectId};
+use crate::domain::value::digest::TreeObject;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure};
 use serde::{Deserialize, Serialize};
@@ -48,9 +48,9 @@ pub struct Conflict {
     pub path: RepoPath,
     pub reason: Reason,
     /// The preimage; `None` where the change creates the path.
-    pub expected: Option<Side>,
+    pub expected: Option<TreeObject>,
     /// The object that is there, as git would store it; `None` where git could store none.
-    pub actual: Option<Side>,
+    pub actual: Option<TreeObject>,
     /// True where a three-way merge would be clean.
     pub mergeable: bool,
 }
@@ -59,21 +59,6 @@ impl Conflict {
     /// An index entry that is not what the delivery was made for; the file itself is no matter.
     pub fn of_the_index(path: RepoPath) -> Self {
         Self { path, reason: Reason::IndexChanged, expected: None, actual: None, mergeable: false }
-    }
-}
-
-/// Mode and blob of one side of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Side {
-    pub mode: Mode,
-    pub git_blob: ObjectId,
-}
-
-impl Side {
-    /// Of a file as a tree has it.
-    pub fn of(state: &FileState) -> Self {
-        Self { mode: state.mode, git_blob: state.git_blob.clone() }
     }
 }
 

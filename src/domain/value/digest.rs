@@ -192,6 +192,14 @@ impl<'de> Deserialize<'de> for Mode {
     }
 }
 
+/// The object at a path of a tree or an index: mode and blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeObject {
+    pub mode: Mode,
+    #[serde(rename = "gitBlob")]
+    pub id: ObjectId,
+}
+
 /// The state of one path in a tree, in every digest that we know. Two states are the same only if
 /// all of it is: the git id alone may be SHA-1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,8 +214,8 @@ pub struct FileState {
 
 impl FileState {
     /// As a tree has it: mode and object.
-    pub fn object(&self) -> (Mode, ObjectId) {
-        (self.mode, self.git_blob.clone())
+    pub fn object(&self) -> TreeObject {
+        TreeObject { mode: self.mode, id: self.git_blob.clone() }
     }
 }
 

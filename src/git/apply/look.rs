@@ -4,8 +4,8 @@ use super::DeliveryRun;
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::{PlannedStep, Raw};
 use crate::domain::delivery::recovery::{Live, Sight, Temporary};
-use crate::domain::delivery::{Reason, Side, Step};
-use crate::domain::value::digest::{Mode, ObjectFormat, Sha256};
+use crate::domain::delivery::{Reason, Step};
+use crate::domain::value::digest::{Mode, ObjectFormat, Sha256, TreeObject};
 use crate::error::Result;
 use crate::git::beneath::{Folder, FolderEntry, TreeTop, fault};
 use crate::git::lease::{self, LeaseAnswer};
@@ -178,7 +178,7 @@ fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> boo
 }
 
 /// What git would say of a path, without conversions.
-pub(super) fn read_side(top: &TreeTop, change: &Change) -> Option<Side> {
+pub(super) fn read_side(top: &TreeTop, change: &Change) -> Option<TreeObject> {
     let folder = top.resolve(change.path.parent().as_ref()).ok()?;
     let name = change.path.file_name();
     let entry = folder.entry(name).ok()??;
@@ -193,7 +193,7 @@ pub(super) fn read_side(top: &TreeTop, change: &Change) -> Option<Side> {
         }
         _ => return None,
     };
-    Some(Side { mode, git_blob: format.blob_id(&bytes).ok()? })
+    Some(TreeObject { mode, id: format.blob_id(&bytes).ok()? })
 }
 
 /// What we put there, whatever its permissions are by now.

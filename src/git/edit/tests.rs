@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would, and read how long to race")]
 
 use super::*;
+use crate::domain::value::digest::TreeObject;
 use crate::git::apply::tests::world::World;
 use crate::git::beneath::fault::{self, InjectedFault};
 use std::os::unix::fs::MetadataExt;
@@ -56,7 +57,7 @@ fn bytes_are_raw_and_permissions_stay() {
     worktree(&world).confirm(&changes).expect("as written");
     let id = world.repository.format().blob_id(b"uno\r\ndue\n").expect("an id");
     let first = changes.iter().find(|change| change.path == path("a")).expect("listed");
-    assert_eq!(first.new.as_ref().map(FileState::object), Some((Mode::Executable, id)));
+    assert_eq!(first.new.as_ref().map(FileState::object), Some(TreeObject { mode: Mode::Executable, id }));
     world.write("a", "later\n");
     let failure = worktree(&world).confirm(&changes).expect_err("changed again");
     assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));

@@ -59,7 +59,8 @@ pub fn refuse_unfinished(
 
 fn entry(objects: &Objects, of: Option<&ObjectId>, path: &RepoPath) -> Result<IndexState> {
     let found = of.map(|of| tree::entry(objects, of, path)).transpose()?.flatten();
-    Ok(found.map_or(IndexState::Absent, |(mode, git_blob)| IndexState::Entry { mode, git_blob }))
+    Ok(found
+        .map_or(IndexState::Absent, |object| IndexState::Entry { mode: object.mode, git_blob: object.id }))
 }
 
 fn unfinished(name: &str, touched: &[RepoPath]) -> Failure {

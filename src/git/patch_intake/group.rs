@@ -8,14 +8,11 @@ use super::read::{PatchItem, gitlink};
 use super::view::{Found, TreeView};
 use crate::domain::change::patch_text::exact::Misfit;
 use crate::domain::change::patch_text::{Body, Hunk, Operation, Side, Strip, exact};
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
-
-/// A file before a section: mode and id.
-type State = (Mode, ObjectId);
 
 /// How many of the first sections speak of the same state. A path that was written already begins a new
 /// state; a rename or a copy reads the old one, as in git.
@@ -89,7 +86,7 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// The file that a section starts from, held against everything that its header says of it.
-    fn preimage(&self, item: &PatchItem) -> Result<Option<State>> {
+    fn preimage(&self, item: &PatchItem) -> Result<Option<TreeObject>> {
         let path = item
             .old
             .as_ref()
@@ -107,29 +104,30 @@ impl<'a, 't> Group<'a, 't> {
             }
             return match found.file().filter(|_| !self.goes(path)) {
                 None => Ok(None),
-                Some((_, id)) => Err(conflict(item, path, "no file", Some(id.as_str()))),
+                Some(TreeObject { id, .. }) => Err(conflict(item, path, "no file", Some(id.as_str()))),
             };
         }
-        let Some((mode, id)) = found.file() else {
+        let Some(TreeObject { mode, id }) = found.file() else {
             return Err(conflict(item, path, index.map_or("a file", |index| &index.old), None));
         };
         if let Some(index) = index.filter(|index| !id.as_str().starts_with(&index.old)) {
             return Err(conflict(item, path, &index.old, Some(id.as_str())));
         }
-        if mode == Mode::Gitlink {
+        if *mode == Mode::Gitlink {
             return Err(gitlink(path));
         }
-        if let Some(said) = item.modes.0.filter(|said| *said != mode) {
+        if let Some(said) = item.modes.0.filter(|said| said != mode) {
             return Err(conflict(item, path, said.as_str(), Some(mode.as_str())));
         }
-        Ok(Some((mode, id.clone())))
+        Ok(Some(TreeObject { mode: *mode, id: id.clone() }))
     }
 
     /// No directory above a written path may be a link, before or after.
     fn through_links(&self, item: &PatchItem) -> Result<()> {
         let Some(new) = &item.new else { return Ok(()) };
         for above in new.ancestors() {
-            let link_before = matches!(self.view.find(above.as_bytes())?.file(), Some((Mode::Symlink, _)));
+            let before = self.view.find(above.as_bytes())?;
+            let link_before = before.file().is_some_and(|object| object.mode == Mode::Symlink);
             let link_after = self.written.contains(&above);
             if link_before && !self.goes(&above) || link_after {
                 let message = format!("{new} would be written through {above}, which is a link or a file");
@@ -140,7 +138,7 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// What every path holds afterwards, by our own reading.
-    fn expected(&mut self, before: &[Option<State>]) -> Result<BTreeMap<RepoPath, Option<State>>> {
+    fn expected(&mut self, before: &[Option<TreeObject>]) -> Result<BTreeMap<RepoPath, Option<TreeObject>>> {
         let mut expected = BTreeMap::new();
         let mut failures = Vec::new();
         let items = self.items;
@@ -150,7 +148,7 @@ impl<'a, 't> Group<'a, 't> {
         for (item, before) in items.iter().zip(before) {
             match self.postimage(item, before.as_ref()) {
                 Ok(Some(after)) => {
-                    self.late.extend(contradiction(item, &after.1));
+                    self.late.extend(contradiction(item, &after.id));
                     expected.extend(item.new.clone().map(|new| (new, Some(after))));
                 }
                 Ok(None) => {}
@@ -160,8 +158,8 @@ impl<'a, 't> Group<'a, 't> {
         Failure::first_of(failures).map_or(Ok(expected), Err)
     }
 
-    fn postimage(&self, item: &PatchItem, before: Option<&State>) -> Result<Option<State>> {
-        let mode = item.modes.1.or(before.map(|(mode, _)| *mode)).unwrap_or(Mode::File);
+    fn postimage(&self, item: &PatchItem, before: Option<&TreeObject>) -> Result<Option<TreeObject>> {
+        let mode = item.modes.1.or(before.map(|object| object.mode)).unwrap_or(Mode::File);
         let removes = item.section.operation == Operation::Delete;
         if let Some(rule) =
             item.new.as_ref().filter(|_| mode == Mode::Symlink).and_then(|new| new.refused_as_link())
@@ -170,17 +168,17 @@ impl<'a, 't> Group<'a, 't> {
         }
         let id = match (&item.section.body, before) {
             (Body::Binary(..), _) => return self.binary(item, before, mode),
-            (Body::None, Some((_, id))) => id.clone(),
+            (Body::None, Some(TreeObject { id, .. })) => id.clone(),
             (Body::None, None) => self.objects.format().blob_id(b"")?,
             (Body::Text(hunks), _) => {
-                let content = before.map_or(Ok(Vec::new()), |(_, id)| self.objects.blob(id))?;
+                let content = before.map_or(Ok(Vec::new()), |object| self.objects.blob(&object.id))?;
                 let content = exact::apply(item.text, hunks, &content)
                     .map_err(|misfit| misfitting(item, hunks, misfit))?;
                 self.objects.format().blob_id(&content)?
             }
         };
         if !removes {
-            return Ok(Some((mode, id)));
+            return Ok(Some(TreeObject { mode, id }));
         }
         if id == self.objects.format().blob_id(b"")? {
             return Ok(None);
@@ -189,7 +187,12 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// The full `index` line says what a binary patch leads to; git checks that it does.
-    fn binary(&self, item: &PatchItem, before: Option<&State>, mode: Mode) -> Result<Option<State>> {
+    fn binary(
+        &self,
+        item: &PatchItem,
+        before: Option<&TreeObject>,
+        mode: Mode,
+    ) -> Result<Option<TreeObject>> {
         let Body::Binary(_, reverse) = &item.section.body else { return Ok(None) };
         let length = self.objects.format().hex_len();
         let index = item.section.index.as_ref().filter(|i| i.old.len() == length && i.new.len() == length);
@@ -198,7 +201,7 @@ impl<'a, 't> Group<'a, 't> {
             return Err(item.failure(Code::PatchInvalid, message));
         };
         if let Some(reverse) = reverse {
-            let size = before.map_or(Ok(0), |(_, id)| self.objects.size(id))?;
+            let size = before.map_or(Ok(0), |object| self.objects.size(&object.id))?;
             // The way back leads to the preimage: neither it nor its delta is larger.
             if reverse.size > size.saturating_add(4096) {
                 let message = "the way back of the binary patch is larger than the file in the base";
@@ -207,7 +210,7 @@ impl<'a, 't> Group<'a, 't> {
         }
         Ok(match item.section.operation {
             Operation::Delete => None,
-            _ => Some((mode, index.new.parse()?)),
+            _ => Some(TreeObject { mode, id: index.new.parse()? }),
         })
     }
 
@@ -245,9 +248,10 @@ impl<'a, 't> Group<'a, 't> {
     }
 
     /// Git's result must be ours, path by path.
-    fn compare(&self, after: &ObjectId, mut expected: BTreeMap<RepoPath, Option<State>>) -> Result<()> {
-        let differ = |path: &RepoPath, ours: Option<&State>, gits: Option<&State>| {
-            let text = |state: Option<&State>| state.map(|(mode, id)| format!("{mode} {id}"));
+    fn compare(&self, after: &ObjectId, mut expected: BTreeMap<RepoPath, Option<TreeObject>>) -> Result<()> {
+        let differ = |path: &RepoPath, ours: Option<&TreeObject>, gits: Option<&TreeObject>| {
+            let text =
+                |state: Option<&TreeObject>| state.map(|TreeObject { mode, id }| format!("{mode} {id}"));
             Failure::new(
                 Code::PatchInvalid,
                 format!("the patch can be read in two ways: git makes something else of {path}"),
@@ -262,7 +266,7 @@ impl<'a, 't> Group<'a, 't> {
             }
         }
         for (path, ours) in expected {
-            let found = self.view.find(path.as_bytes())?.file().map(|(mode, id)| (mode, id.clone()));
+            let found = self.view.find(path.as_bytes())?.file().cloned();
             if found != ours {
                 return Err(differ(&path, ours.as_ref(), found.as_ref()));
             }

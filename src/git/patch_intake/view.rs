@@ -1,7 +1,7 @@
 //! What a tree has at a path, with every directory read once.
 
 use super::super::objects::{Objects, TreeEntry};
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::error::Result;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ pub(super) enum Found {
     Nothing,
     Folder,
     /// A file, a link or a gitlink.
-    File(Mode, ObjectId),
+    File(TreeObject),
 }
 
 impl Found {
     /// The file, if it is one.
-    pub(super) fn file(&self) -> Option<(Mode, &ObjectId)> {
+    pub(super) fn file(&self) -> Option<&TreeObject> {
         match self {
-            Self::File(mode, id) => Some((*mode, id)),
+            Self::File(object) => Some(object),
             _ => None,
         }
     }
@@ -53,7 +53,7 @@ impl<'a> TreeView<'a> {
             let Some(entry) = folder.get(name) else { return Ok(Found::Nothing) };
             match (entry.mode, components.peek().is_some()) {
                 (None, _) => at = entry.id.clone(),
-                (Some(mode), false) => return Ok(Found::File(mode, entry.id.clone())),
+                (Some(mode), false) => return Ok(Found::File(TreeObject { mode, id: entry.id.clone() })),
                 (Some(_), true) => return Ok(Found::Nothing),
             }
         }

@@ -7,7 +7,7 @@
 use super::{Judged, finding};
 use crate::domain::contract::Artifact;
 use crate::domain::proof::evidence::Finding;
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::document::clipped;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
@@ -45,10 +45,12 @@ fn claim(
         broken("mustChange", message.to_owned());
     }
     let id = match found {
-        Some((Mode::File | Mode::Executable, id)) => id,
+        Some(TreeObject { mode: Mode::File | Mode::Executable, id }) => id,
         other => {
             match other {
-                Some((Mode::Symlink, _)) => broken("file", "is a link, not a file".to_owned()),
+                Some(TreeObject { mode: Mode::Symlink, .. }) => {
+                    broken("file", "is a link, not a file".to_owned())
+                }
                 Some(_) => broken("file", "is a submodule, not a file".to_owned()),
                 None if directory => broken("file", "is a directory, not a file".to_owned()),
                 None if artifact.must_exist => broken("mustExist", "is not there".to_owned()),

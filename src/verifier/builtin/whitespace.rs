@@ -13,7 +13,7 @@
 use super::{Judged, finding};
 use crate::domain::proof::evidence::Finding;
 use crate::domain::proof::verdict::Verdict;
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::command::Git;
@@ -195,7 +195,7 @@ impl Look<'_> {
     /// True where a carriage return before the line feed is how this file's lines end.
     fn returns(&self, path: &RepoPath) -> Result<bool> {
         let Some(difference) = self.changed.get(path) else { return Ok(false) };
-        if let Some((_, id)) = &difference.old {
+        if let Some(TreeObject { id, .. }) = &difference.old {
             let base = self.objects.blob(id)?;
             if base.contains(&b'\n') {
                 return Ok(base.windows(2).any(|pair| pair == b"\r\n"));
@@ -210,7 +210,7 @@ impl Look<'_> {
     /// The candidate's bytes; none for what is no file.
     fn new_bytes(&self, path: &RepoPath) -> Result<Vec<u8>> {
         match self.changed.get(path).and_then(|difference| difference.new.as_ref()) {
-            Some((mode, id)) if *mode != Mode::Gitlink => self.objects.blob(id),
+            Some(TreeObject { mode, id }) if *mode != Mode::Gitlink => self.objects.blob(id),
             _ => Ok(Vec::new()),
         }
     }
@@ -235,7 +235,7 @@ impl Look<'_> {
         let mut found = Vec::new();
         for (path, size) in self.hidden()? {
             let Some(difference) = self.changed.get(&path) else { continue };
-            if !difference.new.as_ref().is_some_and(|(mode, _)| mode.is_regular()) {
+            if !difference.new.as_ref().is_some_and(|object| object.mode.is_regular()) {
                 continue;
             }
             let bytes = self.new_bytes(&path)?;
@@ -243,7 +243,7 @@ impl Look<'_> {
                 continue;
             }
             let old = match &difference.old {
-                Some((mode, id)) if mode.is_regular() => self.objects.blob(id)?,
+                Some(TreeObject { mode, id }) if mode.is_regular() => self.objects.blob(id)?,
                 _ => Vec::new(),
             };
             for line in added_markers(&old, &bytes, size) {

@@ -218,7 +218,7 @@ impl World {
         let seen = survey(terms)?;
         let objects = self.repository.objects(None)?;
         let at_base = |path: &RepoPath| match tree::entry(&objects, &self.base, path).expect("reads") {
-            Some((mode, git_blob)) => IndexState::Entry { mode, git_blob },
+            Some(object) => IndexState::Entry { mode: object.mode, git_blob: object.id },
             None => IndexState::Absent,
         };
         let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base)
