@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus};
 
-use super::launch::{self, End, HELPER_ARGUMENT, Limits, NotStarted};
+use super::command::{End, Limits, NotStarted};
+use super::launch::{self, HELPER_ARGUMENT};
 use super::supervise::{Children, Tree, ask_to_end};
 use super::wire::{Answer, Order};
 

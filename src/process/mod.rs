@@ -10,8 +10,9 @@
 //! - What a program prints goes through `redact`, then through the cap of `output`; the raw bytes are stored
 //!   nowhere, and a flood costs no more memory than the cap.
 //!
-//! Which layer of confinement is used is `launch::Sandbox`; so far there is only `none`.
+//! Which layer of confinement is used is `Sandbox`; so far there is only `none`.
 
+pub mod command;
 pub mod environment;
 pub mod helper;
 pub mod home;
@@ -25,8 +26,9 @@ pub(crate) mod testing;
 mod tests;
 mod wire;
 
+pub use command::{Command, End, Finished, Sandbox};
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;
-pub use launch::{Command, End, Finished, Sandbox, run};
+pub use launch::run;
 pub use redact::{Secrets, secret_values};

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::launch::{Limits, NotStarted};
+use super::command::{Limits, NotStarted};
 use super::output::Captured;
 use super::{Command, End, Finished, run};
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use crate::domain::value::bytes::{decode_base64, encode_base64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::launch::{End, Limits, Sandbox};
+use super::command::{End, Limits, Sandbox};
 
 /// A text of the system, in base64 on the wire.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ impl Layout {
     pub fn remains(&self) -> Option<PathBuf> {
         let is_filled =
             |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut names| names.next().is_some());
-        let log = Some(beside(&self.ledger(), "-wal")).filter(|log| super::unwritable::holds_something(log));
+        let log = Some(beside(&self.ledger(), "-wal")).filter(|log| is_filled_file(log));
         [self.blobs(), self.root.join("tasks")].into_iter().find(is_filled).or(log)
     }
 
@@ -112,6 +112,11 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// True for a file with content.
+pub(super) fn is_filled_file(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|known| known.len() > 0)
 }
 
 /// Makes a directory and its parents, readable by the user only.

@@ -4,6 +4,7 @@
 //! taken as one that nobody changes; rows that only its log holds would be missed then, so with such a log
 //! both are copied to where one can write.
 
+use super::layout::{beside, is_filled_file, write_private};
 use crate::error::{Failure, Result};
 use rusqlite::{Connection, OpenFlags};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +17,7 @@ pub(super) type Opened = (Connection, Option<TempDir>);
 /// Opens a database that cannot be written, nor anything beside it. `damaged` says what an error of SQLite
 /// means.
 pub(super) fn open(path: &Path, damaged: impl Fn(&rusqlite::Error) -> Failure) -> Result<Opened> {
-    if holds_something(&super::layout::beside(path, "-wal")) {
+    if is_filled_file(&beside(path, "-wal")) {
         return copied(path, damaged);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -31,19 +32,14 @@ fn copied(path: &Path, damaged: impl Fn(&rusqlite::Error) -> Failure) -> Result<
         .map_err(|e| Failure::io("make a folder for a copy of", path, &e))?;
     let copy = folder.path().join("ledger.db");
     for suffix in ["", "-wal"] {
-        let (from, to) = (super::layout::beside(path, suffix), super::layout::beside(&copy, suffix));
+        let (from, to) = (beside(path, suffix), beside(&copy, suffix));
         // Read and written, not copied with its mode: that may forbid writing.
         let bytes = std::fs::read(&from).map_err(|e| Failure::io("copy", &from, &e))?;
-        super::layout::write_private(&to, &bytes)?;
+        write_private(&to, &bytes)?;
     }
     let connection =
         Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| damaged(&e))?;
     Ok((connection, Some(folder)))
-}
-
-/// True for a file with content.
-pub(super) fn holds_something(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|known| known.len() > 0)
 }
 
 fn immutable(path: &Path) -> String {

@@ -29,7 +29,7 @@ mod view;
 
 pub use load::Verifiers;
 pub use observe::observe;
-pub use run::{Ticket, run};
+pub use run::run;
 
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;
@@ -73,6 +73,15 @@ pub struct Subject<'a> {
     pub effective: &'a Effective,
     /// Filter drivers that may run while a slot is filled.
     pub filters: &'a [String],
+}
+
+/// What makes one run tell itself from all others.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    /// Its id: the id of the action that it is.
+    pub run: String,
+    /// Random; ties outputs to this run.
+    pub nonce: String,
 }
 
 /// The machine that verifiers run on.

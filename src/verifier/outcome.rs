@@ -4,13 +4,40 @@
 //! run meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
 use super::formats::Counted;
+use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::repo_path::display;
 use crate::git::materialise::Alteration;
 use crate::process::End;
+use std::collections::BTreeMap;
 
 /// A verdict with its reason; none for a pass.
 pub(super) type Said = (Verdict, Option<String>);
+
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// What it says of each row, by the row's id.
+    pub(super) rows: BTreeMap<String, Judged>,
+    pub(super) warm: bool,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) outputs: Vec<Produced>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// What a run says of one of its rows.
+#[derive(Debug, Clone)]
+pub(super) struct Judged {
+    pub(super) said: Said,
+    pub(super) checks: Option<Checks>,
+    /// It failed and passed within the run.
+    pub(super) flaky: bool,
+}
+
+impl From<Said> for Judged {
+    fn from(said: Said) -> Self {
+        Self { said, checks: None, flaky: false }
+    }
+}
 
 /// What is known of one attempt.
 pub(super) struct Facts<'a> {
@@ -134,8 +161,7 @@ fn insufficient(facts: &Facts<'_>) -> Option<Said> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::proof::evidence::Finding;
-    use crate::process::launch::NotStarted;
+    use crate::process::command::NotStarted;
     use proptest::prelude::*;
     use std::time::Duration;
 

@@ -2,52 +2,18 @@
 //! surrounds it: who runs, on which files, how often, and how it is written down.
 
 use super::load::{Verifier, Verifiers};
-use super::outcome::Said;
-use super::{Host, Subject, attempt, builtin};
+use super::outcome::{Judged, Made};
+use super::{Host, Subject, Ticket, attempt, builtin};
 use crate::domain::contract::ARTIFACTS;
 use crate::domain::proof::evidence::{
-    Attempt, Evidence, EvidenceKind, Finding, MOST_FINDINGS, Observation, Observed, Produced, SCHEMA, Source,
-    Subject as Spoken,
+    Attempt, Evidence, EvidenceKind, MOST_FINDINGS, Observation, Observed, SCHEMA, Source, Subject as Spoken,
 };
 use crate::domain::proof::judge::{Job, On};
-use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::proof::verdict::Verdict;
 use crate::error::{Failure, Result};
 use crate::process::Sandbox;
 use crate::store::ledger::now;
 use std::collections::BTreeMap;
-
-#[derive(Debug, Clone)]
-pub struct Ticket {
-    /// Its id: the id of the action that it is.
-    pub run: String,
-    /// Random; ties outputs to this run.
-    pub nonce: String,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Made {
-    /// What it says of each row, by the row's id.
-    pub(super) rows: BTreeMap<String, Judged>,
-    pub(super) warm: bool,
-    pub(super) attempts: Vec<Attempt>,
-    pub(super) outputs: Vec<Produced>,
-    pub(super) findings: Vec<Finding>,
-}
-
-/// What a run says of one of its rows.
-#[derive(Debug, Clone)]
-pub(super) struct Judged {
-    pub(super) said: Said,
-    pub(super) checks: Option<Checks>,
-    /// It failed and passed within the run.
-    pub(super) flaky: bool,
-}
-
-impl From<Said> for Judged {
-    fn from(said: Said) -> Self {
-        Self { said, checks: None, flaky: false }
-    }
-}
 
 /// Runs what a job names and gives one record for each of its rows. That a verifier fails, or that its run
 /// goes wrong, is a record and no error.

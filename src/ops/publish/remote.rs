@@ -9,8 +9,8 @@ use crate::error::{Code, Failure, Result, Retry};
 use crate::git::command::GitCall;
 use crate::git::push::{self, PushAnswer, PushTarget};
 use crate::ops::Session;
-use crate::process::launch::{self, End};
 use crate::process::redact::Secrets;
+use crate::process::{self, Command, End};
 use std::path::Path;
 use std::time::Duration;
 
@@ -68,10 +68,10 @@ fn run(
     let top = Path::new(&opened.home.top);
     // An address may be a relative path: git reads it from the top of the working tree.
     let cwd = if top.is_dir() { top } else { session.repository.common_dir() };
-    let mut command = launch::Command::new(call.argv, cwd);
+    let mut command = Command::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
-    let finished = launch::run(&session.machine.program, &command, &|_| wanted())?;
+    let finished = process::run(&session.machine.program, &command, &|_| wanted())?;
     let unwanted = matches!(finished.end, End::Stopped);
     let (code, cut) = match finished.end {
         End::Exited(code) => (Some(code), None),

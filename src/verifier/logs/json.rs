@@ -9,26 +9,6 @@ use crate::verifier::logs::place::Place;
 use crate::verifier::logs::{Found, Sign, script};
 use serde_json::Value;
 
-/// Whose output an event of `go test -json` holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) package: String,
-    pub(super) test: Option<String>,
-}
-
-/// The line that stands within an event of `go test -json`; that is then read like any other.
-pub(super) fn output_of(line: &[u8]) -> Option<(String, Owner)> {
-    // Looked for before it is parsed: most lines that begin like this are others.
-    let key = b"\"Output\":";
-    line.windows(key.len()).any(|window| window == key).then_some(())?;
-    let event: Value = serde_json::from_slice(line).ok()?;
-    matches!(event["Action"].as_str(), Some("output" | "build-output")).then_some(())?;
-    let text = event["Output"].as_str()?.trim_end_matches('\n').to_owned();
-    let named = |key: &str| event[key].as_str().map(str::to_owned);
-    let package = named("Package").or_else(|| named("ImportPath")).unwrap_or_default();
-    Some((text, Owner { package, test: named("Test") }))
-}
-
 /// A value that spans several lines is tried this often: each try may read to the end of the log.
 const TRIES: u8 = 8;
 

@@ -1,6 +1,6 @@
 //! A log as lines that can be read: colours taken out, progress bars reduced to what was last seen of them.
 
-use crate::verifier::logs::json::{Owner, output_of};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// What is looked at of one line, in bytes. A line of JSON is looked at whole.
@@ -15,6 +15,13 @@ pub(super) struct Line {
     pub(super) text: String,
     /// Of which package and test `go test -json` says that it is; the text is then what they wrote.
     pub(super) owner: Option<Owner>,
+}
+
+/// Whose output an event of `go test -json` holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) package: String,
+    pub(super) test: Option<String>,
 }
 
 /// The rest of a log. A clone looks ahead.
@@ -107,6 +114,19 @@ fn readable(line: &[u8]) -> (String, Option<Owner>) {
     let shown = &shown[..shown.len().min(WIDTH)];
     let plain = if shown.contains(&0x1b) { Cow::Owned(without_escapes(shown)) } else { Cow::Borrowed(shown) };
     (String::from_utf8_lossy(&plain).trim_end().to_owned(), None)
+}
+
+/// The line that stands within an event of `go test -json`; that is then read like any other.
+fn output_of(line: &[u8]) -> Option<(String, Owner)> {
+    // Looked for before it is parsed: most lines that begin like this are others.
+    let key = b"\"Output\":";
+    line.windows(key.len()).any(|window| window == key).then_some(())?;
+    let event: Value = serde_json::from_slice(line).ok()?;
+    matches!(event["Action"].as_str(), Some("output" | "build-output")).then_some(())?;
+    let text = event["Output"].as_str()?.trim_end_matches('\n').to_owned();
+    let named = |key: &str| event[key].as_str().map(str::to_owned);
+    let package = named("Package").or_else(|| named("ImportPath")).unwrap_or_default();
+    Some((text, Owner { package, test: named("Test") }))
 }
 
 /// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the
