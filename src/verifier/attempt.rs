@@ -5,9 +5,9 @@
 //! there.
 
 use super::foreign::{RunPlace, find_foreign_code};
-use super::formats::{Counted, MOST_BYTES, junit, libtest};
+use super::formats::{Counted, MOST_BYTES, WrittenTo};
 use super::load::Verifier;
-use super::manifest::{Format, OUT, Output, Pass, Setup};
+use super::manifest::{DeclaredOutput, OUT, Pass, Setup};
 use super::outcome::{Facts, Judged, Made, Said, conclude};
 use super::protocol::{self, Answer, Call, expand};
 use super::{Halt, Host, Subject, Ticket, tools, view};
@@ -311,7 +311,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn in_tree(&self) -> impl Iterator<Item = &Output> {
+    fn in_tree(&self) -> impl Iterator<Item = &DeclaredOutput> {
         let outputs = self.verifier.manifest.outputs.iter();
         outputs.filter(|output| !output.path.is_empty() && !output.path.starts_with(OUT))
     }
@@ -331,19 +331,20 @@ impl<'a> Runner<'a> {
         let mut total: Option<Counted> = None;
         let mut produced = Vec::new();
         for output in &manifest.outputs {
-            let read = match output.format {
-                Format::Libtest if finished.stdout.truncated => {
+            let count_cases = output.format.count_cases;
+            let read = match output.format.written_to {
+                WrittenTo::StandardOutput if finished.stdout.truncated => {
                     Err("standard output was cut at its cap, so its cases cannot be counted".to_owned())
                 }
-                Format::Libtest => libtest::read(&finished.stdout.bytes).map(Some),
-                Format::Junit => match self.read_output(&output.path, out)? {
+                WrittenTo::StandardOutput => count_cases(&finished.stdout.bytes).map(Some),
+                WrittenTo::File => match self.read_output(&output.path, out)? {
                     Err(why) => Err(why),
                     Ok(None) if output.required => Err(format!("the output {} was not made", output.path)),
                     Ok(None) => Ok(None),
                     Ok(Some(bytes)) => {
                         let (sha256, length) = (Sha256::of(&bytes), bytes.len() as u64);
                         produced.push(Produced { path: output.path.clone(), sha256, bytes: length });
-                        junit::read(&bytes)
+                        count_cases(&bytes)
                             .map(Some)
                             .map_err(|why| format!("the output {}: {why}", output.path))
                     }

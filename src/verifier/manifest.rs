@@ -8,6 +8,7 @@ mod read;
 use crate::domain::proof::evidence::Reuse;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
+use crate::verifier::formats::ResultFormat;
 use std::time::Duration;
 
 /// How long a verifier may run unless its manifest says otherwise.
@@ -36,21 +37,13 @@ pub enum Pass {
     Protocol,
 }
 
-/// What an output is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Junit,
-    /// The standard output of Rust's test harness.
-    Libtest,
-}
-
 /// A file that a run makes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+#[derive(Debug, Clone)]
+pub struct DeclaredOutput {
     /// Relative to the slot's root, or beginning with [`OUT`]; empty for standard output.
     pub path: String,
     /// What it is written in.
-    pub format: Format,
+    pub format: ResultFormat,
     /// Whether a run without it is an error.
     pub required: bool,
 }
@@ -90,7 +83,7 @@ pub struct Manifest {
     pub tools: Vec<ToolSpec>,
     pub env: Vec<String>,
     /// Files that a run makes.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<DeclaredOutput>,
     pub pass: Pass,
     /// How many cases must run; `None` where nothing counts.
     pub min_checks: Option<u64>,

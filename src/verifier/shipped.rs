@@ -60,7 +60,7 @@ pub fn fitting(has: &dyn Fn(&str) -> bool) -> Vec<&'static Shipped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verifier::manifest::{Format, Kind, Manifest};
+    use crate::verifier::manifest::{Kind, Manifest};
     use std::path::Path;
 
     fn manifest(shipped: &Shipped) -> Manifest {
@@ -75,10 +75,10 @@ mod tests {
             let manifest = manifest(shipped);
             assert_eq!((manifest.id.as_str(), manifest.title.as_deref()), (shipped.id, Some(shipped.title)));
             assert_eq!((manifest.kind, manifest.attempts, manifest.inputs), (Kind::Command, 1, None));
-            let formats: Vec<Format> = manifest.outputs.iter().map(|output| output.format).collect();
-            let (expected, least): (&[Format], _) = match shipped.id {
-                "cargo-test" => (&[Format::Libtest], Some(1)),
-                "pytest" => (&[Format::Junit], Some(1)),
+            let formats: Vec<&str> = manifest.outputs.iter().map(|output| output.format.name).collect();
+            let (expected, least): (&[&str], _) = match shipped.id {
+                "cargo-test" => (&["libtest"], Some(1)),
+                "pytest" => (&["junit"], Some(1)),
                 _ => (&[], None),
             };
             assert_eq!((formats.as_slice(), manifest.min_checks), (expected, least), "{}", shipped.id);

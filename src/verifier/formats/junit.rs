@@ -16,7 +16,7 @@ const DEEPEST: usize = 64;
 const LONGEST_TEXT: usize = 64 << 10;
 
 /// The cases of a document, or why it cannot be read, in words.
-pub fn read(bytes: &[u8]) -> Result<Counted, String> {
+pub(super) fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
     refuse_size(bytes)?;
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -328,11 +328,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn checks(text: &str) -> Checks {
-        read(text.as_bytes()).expect(text).checks
+        count_cases(text.as_bytes()).expect(text).checks
     }
 
     fn failed(text: &str) -> Vec<String> {
-        read(text.as_bytes()).expect(text).findings.into_iter().filter_map(|finding| finding.rule).collect()
+        count_cases(text.as_bytes())
+            .expect(text)
+            .findings
+            .into_iter()
+            .filter_map(|finding| finding.rule)
+            .collect()
     }
 
     #[test]
@@ -370,7 +375,7 @@ mod tests {
     fn a_failure_says_what_and_where() {
         let text = "<testsuite file='t/s.py'><testcase name='a' file='t/a.py' line='7'><failure message='1 &lt; 0&#10;no'>x</failure></testcase>\
             <testcase name='b'><error>some <![CDATA[<b>]]> &amp; &#x41;</error></testcase></testsuite>";
-        let findings = read(text.as_bytes()).expect("reads").findings;
+        let findings = count_cases(text.as_bytes()).expect("reads").findings;
         assert_eq!((findings[0].path.as_deref(), findings[0].line), (Some("t/a.py"), Some(7)));
         assert_eq!(findings[0].message, "1 < 0\nno");
         assert_eq!(
@@ -378,13 +383,13 @@ mod tests {
             (Some("t/s.py"), "some <b> & A")
         );
         let text = "<testsuite><testcase name='a'><failure message='assert 1 == 2'>def test_a():\n&gt;  assert 1 == 2\nE  assert 1 == 2\n\ntests/test_a.py:3: AssertionError</failure></testcase></testsuite>";
-        let finding = read(text.as_bytes()).expect("reads").findings.remove(0);
+        let finding = count_cases(text.as_bytes()).expect("reads").findings.remove(0);
         assert_eq!((finding.path.as_deref(), finding.line), (Some("tests/test_a.py"), Some(3)));
     }
 
     #[test]
     fn claims_are_only_believed_against_the_document() {
-        let claim = |text: &str| read(text.as_bytes()).map(|counted| counted.checks.failed);
+        let claim = |text: &str| count_cases(text.as_bytes()).map(|counted| counted.checks.failed);
         assert_eq!(
             claim("<testsuite failures='1' errors='1'><testcase><failure/><error/></testcase></testsuite>"),
             Ok(1)
@@ -426,14 +431,14 @@ mod tests {
             "<?xml version='1.0' encoding='utf-16'?><testsuite/>",
             "<?xml version='1.0' encoding='iso-8859-1'?><testsuite name='é'/>",
         ] {
-            assert!(read(text.as_bytes()).is_err(), "{text}");
+            assert!(count_cases(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(read(b"<testsuite name='\xe9'/>").is_err());
+        assert!(count_cases(b"<testsuite name='\xe9'/>").is_err());
         let deep = format!("{}{}", "<testsuite>".repeat(100), "</testsuite>".repeat(100));
-        assert!(read(deep.as_bytes()).is_err());
+        assert!(count_cases(deep.as_bytes()).is_err());
         let harmless = "\u{feff}<?xml version='1.0' encoding='ISO-8859-1'?><!DOCTYPE testsuite><testsuite/>";
-        assert!(read(harmless.trim_start_matches('\u{feff}').as_bytes()).is_ok());
-        assert!(read("\u{feff}<?xml version='1.0' encoding='UTF-8'?><testsuite/>".as_bytes()).is_ok());
+        assert!(count_cases(harmless.trim_start_matches('\u{feff}').as_bytes()).is_ok());
+        assert!(count_cases("\u{feff}<?xml version='1.0' encoding='UTF-8'?><testsuite/>".as_bytes()).is_ok());
     }
 
     #[test]
@@ -445,7 +450,7 @@ mod tests {
         bomb.push_str(
             "]><testsuite><testcase name=\"&a29;\"><failure>&a29;</failure></testcase></testsuite>",
         );
-        assert!(read(bomb.as_bytes()).is_err_and(|why| why.contains("entities")));
+        assert!(count_cases(bomb.as_bytes()).is_err_and(|why| why.contains("entities")));
     }
 
     proptest! {
@@ -458,13 +463,13 @@ mod tests {
             let found = checks(&text);
             prop_assert_eq!(found, Checks { ran: of(0) + of(1) + of(3), passed: of(0) + of(3), failed: of(1), skipped: of(2), flaky: of(3) });
             let end = (cut * text.len() as f64) as usize;
-            prop_assert!(read(&text.as_bytes()[..end]).is_err());
+            prop_assert!(count_cases(&text.as_bytes()[..end]).is_err());
         }
 
         #[test]
         fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&bytes);
-            let _ = super::super::libtest::read(&bytes);
+            let _ = count_cases(&bytes);
+            let _ = super::super::libtest::count_cases(&bytes);
         }
     }
 }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 const MOST_LINES: usize = 20;
 
 /// The cases of all test binaries, or what does not fit together, in words.
-pub fn read(bytes: &[u8]) -> Result<Counted, String> {
+pub(super) fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
     refuse_size(bytes)?;
     let text = String::from_utf8_lossy(bytes);
     let mut total = Counted::default();
@@ -371,7 +371,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 ";
 
     fn refused(text: &str) -> String {
-        read(text.as_bytes()).expect_err(text)
+        count_cases(text.as_bytes()).expect_err(text)
     }
 
     /// The output of one binary with these cases, as the harness would write it.
@@ -398,7 +398,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn a_real_run_is_counted_and_what_a_case_quotes_is_not() {
-        let counted = read(REAL.as_bytes()).expect("agrees");
+        let counted = count_cases(REAL.as_bytes()).expect("agrees");
         let checks = counted.checks;
         assert_eq!((checks.ran, checks.passed, checks.failed, checks.skipped), (3, 2, 1, 1));
         let [finding] = counted.findings.as_slice() else { panic!("{:?}", counted.findings) };
@@ -413,7 +413,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn a_case_that_should_have_panicked_is_listed_by_its_bare_name() {
         let text = "running 1 test\ntest b - should panic ... FAILED\n\nfailures:\n\n---- b stdout ----\nnote: test did not panic as expected at src/lib.rs:4:8\n\nfailures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(read(text.as_bytes()).expect("agrees").findings[0].rule.as_deref(), Some("b"));
+        assert_eq!(count_cases(text.as_bytes()).expect("agrees").findings[0].rule.as_deref(), Some("b"));
     }
 
     #[test]
@@ -421,31 +421,31 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         let part = "running 1 test\ntest a ... ok <0.001s>\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         let doc = "running 1 test\ntest src/lib.rs - f (line 3) - compile fail ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\nall doctests ran in 0.1s\n";
         let text = format!("   Doc-tests x\n{part}\n{}{doc}", binary(&[]));
-        assert_eq!(read(text.as_bytes()).expect("agrees").checks.ran, 2);
-        let empty = read(binary(&[]).as_bytes()).expect("an empty run is a run");
+        assert_eq!(count_cases(text.as_bytes()).expect("agrees").checks.ran, 2);
+        let empty = count_cases(binary(&[]).as_bytes()).expect("an empty run is a run");
         assert_eq!(empty, Counted::default());
         let coloured = part.replace("ok <", "\u{1b}[32mok\u{1b}(B\u{1b}[m <");
-        assert!(read(coloured.as_bytes()).is_err(), "only colours are taken away");
+        assert!(count_cases(coloured.as_bytes()).is_err(), "only colours are taken away");
         let coloured = part.replace("ok <", "\u{1b}[1;32mok\u{1b}[m <");
-        assert_eq!(read(coloured.as_bytes()).expect("agrees").checks.ran, 1);
+        assert_eq!(count_cases(coloured.as_bytes()).expect("agrees").checks.ran, 1);
     }
 
     #[test]
     fn measurements_are_no_cases() {
         let text = "running 2 tests\ntest a ... ok\ntest b ... bench:       1,234.50 ns/iter (+/- 3)\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
-        assert_eq!(read(text.as_bytes()).expect("agrees").checks.ran, 1);
+        assert_eq!(count_cases(text.as_bytes()).expect("agrees").checks.ran, 1);
     }
 
     #[test]
     fn shown_outputs_of_passed_cases_are_quoted_too() {
         let text = "running 1 test\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\ntest b ... FAILED\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(read(text.as_bytes()).expect("agrees").checks.passed, 1);
+        assert_eq!(count_cases(text.as_bytes()).expect("agrees").checks.passed, 1);
     }
 
     #[test]
     fn what_does_not_agree_is_refused() {
         let whole = binary(&[("a", "ok"), ("b", "ok")]);
-        assert!(read(whole.as_bytes()).is_ok());
+        assert!(count_cases(whole.as_bytes()).is_ok());
         for (from, to) in [
             ("test b ... ok\n", ""),
             ("2 passed", "3 passed"),
@@ -456,7 +456,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             ("test b ... ok", "test b ... some text\nok"),
             ("test b ... ok", "test b ... ok, as it seems"),
         ] {
-            assert!(read(whole.replace(from, to).as_bytes()).is_err(), "{from} -> {to}");
+            assert!(count_cases(whole.replace(from, to).as_bytes()).is_err(), "{from} -> {to}");
         }
         assert!(refused("running 3 tests\n...\ntest result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n").contains("--quiet"));
     }
@@ -475,19 +475,22 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         let summary = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert!(refused(&format!("{cut}{summary}")).contains("the lines of its cases are 1"));
         // Cases alone announce nothing that could be missing, but they are no part of what follows.
-        assert_eq!(read(format!("test a ... ok\n{whole}").as_bytes()).expect("counts").checks.passed, 2);
+        assert_eq!(
+            count_cases(format!("test a ... ok\n{whole}").as_bytes()).expect("counts").checks.passed,
+            2
+        );
         assert!(refused(&format!("test a ... ok\n{cut}{summary}")).contains("announced 3"));
         // A failed case quotes what it likes, and what passed cases printed is shown where it is asked for.
         let shown = "running 1 test\ntest a ... ok\n\nsuccesses:\n\n---- a stdout ----\nrunning 9 tests\n\nsuccesses:\n    a\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(read(shown.as_bytes()).expect("agrees").checks.passed, 1);
+        assert_eq!(count_cases(shown.as_bytes()).expect("agrees").checks.passed, 1);
     }
 
     #[test]
     fn a_failed_case_counts_whatever_the_rest_says() {
         let lied = binary(&[("a", "ok"), ("b", "ok")]).replace("test b ... ok", "test b ... FAILED");
-        assert_eq!(read(lied.as_bytes()).expect("counts").checks.failed, 1);
+        assert_eq!(count_cases(lied.as_bytes()).expect("counts").checks.failed, 1);
         assert_eq!(
-            read(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed,
+            count_cases(b"running 2 tests\ntest a ... FAILED\n").expect("counts").checks.failed,
             1,
             "cut in the middle"
         );
@@ -501,12 +504,12 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             format!("test a ... ok\n{summary}"),
             format!("some text\ntest a ... ok\n\n{summary}"),
         ] {
-            assert_eq!(read(text.as_bytes()).expect("counts").checks.passed, 1, "{text}");
+            assert_eq!(count_cases(text.as_bytes()).expect("counts").checks.passed, 1, "{text}");
         }
-        assert!(read(summary.as_bytes()).is_err(), "a summary alone proves nothing");
+        assert!(count_cases(summary.as_bytes()).is_err(), "a summary alone proves nothing");
         let nextest = "    Starting 1 test across 1 binary\n        PASS [   0.003s] x tests::a\n     Summary [   0.004s] 1 test run: 1 passed, 0 skipped\n";
         for text in ["", "error[E0425]: cannot find value\n", nextest] {
-            assert_eq!(read(text.as_bytes()).expect("no cases").checks.ran, 0, "{text}");
+            assert_eq!(count_cases(text.as_bytes()).expect("no cases").checks.ran, 0, "{text}");
         }
     }
 
@@ -517,7 +520,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             "running 2 tests\ntest a ... ok\ntest b ... ok\n{}ok\ntest b ... FAILED\n\nfailures:\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
             "\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"
         );
-        assert_ne!(read(forged.as_bytes()).map(|counted| counted.checks.failed), Ok(0));
+        assert_ne!(count_cases(forged.as_bytes()).map(|counted| counted.checks.failed), Ok(0));
     }
 
     #[test]
@@ -534,7 +537,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     proptest! {
         #[test]
         fn a_cut_run_never_counts_as_passed(cut in 0usize..REAL.len()) {
-            if let Ok(counted) = read(&REAL.as_bytes()[..cut]) {
+            if let Ok(counted) = count_cases(&REAL.as_bytes()[..cut]) {
                 prop_assert!(counted.checks.failed == 1 || counted.checks.ran == 0);
             }
         }
@@ -549,7 +552,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
                 text.push_str(&binary(&cases));
             }
             let count = |n: usize| binaries.iter().flatten().filter(|c| **c == n).count();
-            let counted = read(text.as_bytes()).expect("agrees");
+            let counted = count_cases(text.as_bytes()).expect("agrees");
             let checks = counted.checks;
             prop_assert_eq!((checks.passed as usize, checks.failed as usize, checks.skipped as usize), (count(0), count(1), count(2)));
             prop_assert_eq!(counted.findings.len(), count(1));

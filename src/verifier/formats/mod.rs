@@ -4,8 +4,8 @@
 //! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the
 //! run, and it is an error, whatever else the output may hold.
 
-pub mod junit;
-pub mod libtest;
+mod junit;
+mod libtest;
 
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
 use crate::domain::proof::verdict::Checks;
@@ -16,6 +16,37 @@ pub const MOST_BYTES: usize = 64 << 20;
 const LONGEST_MESSAGE: usize = 2000;
 /// How many characters of a case's name are kept.
 const LONGEST_NAME: usize = 300;
+
+/// Where a tool leaves its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenTo {
+    /// A file, which the manifest names.
+    File,
+    StandardOutput,
+}
+
+/// A format of results. All that the rest of the program knows of one stands in its row of [`ALL`].
+#[derive(Debug, Clone, Copy)]
+pub struct ResultFormat {
+    /// The word for it in a manifest.
+    pub name: &'static str,
+    pub written_to: WrittenTo,
+    /// Counts the cases of an output, or says why the output cannot be read.
+    pub count_cases: fn(&[u8]) -> Result<Counted, String>,
+}
+
+/// The formats that a manifest can name.
+pub const ALL: &[ResultFormat] = &[
+    ResultFormat { name: "junit", written_to: WrittenTo::File, count_cases: junit::count_cases },
+    ResultFormat {
+        name: "libtest",
+        written_to: WrittenTo::StandardOutput,
+        count_cases: libtest::count_cases,
+    },
+];
+
+/// The formats of a later version.
+pub const LATER: &[&str] = &["sarif"];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {

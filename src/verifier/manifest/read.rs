@@ -3,7 +3,7 @@
 //! Nothing stops at the first problem: whoever writes a manifest gets all that is wrong with it at once.
 
 use super::{
-    DEFAULT_TIMEOUT, Format, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Output, Pass, Setup,
+    DEFAULT_TIMEOUT, DeclaredOutput, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Pass, Setup,
     ToolSpec,
 };
 use crate::domain::proof::evidence::Reuse;
@@ -12,6 +12,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::verifier::builtin;
+use crate::verifier::formats::{self, ResultFormat, WrittenTo};
 use std::time::Duration;
 
 const FIELDS: [&str; 20] = [
@@ -64,7 +65,7 @@ struct Draft {
     closure: Scope,
     tools: Vec<ToolSpec>,
     env: Vec<String>,
-    outputs: Vec<Output>,
+    outputs: Vec<DeclaredOutput>,
     pass: Option<Pass>,
     min_checks: Option<u64>,
     timeout: Option<Duration>,
@@ -229,7 +230,7 @@ fn tools(problems: &mut Problems, field: &str, node: &Node) -> Vec<ToolSpec> {
     tools
 }
 
-fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<Output> {
+fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOutput> {
     let mut outputs = Vec::new();
     for (field, item) in problems.list(field, node, "outputs").unwrap_or_default() {
         let (mut path, mut format, mut required) = (None, None, false);
@@ -243,32 +244,36 @@ fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<Output> {
                 _ => required = problems.boolean(field, node).unwrap_or_default(),
             },
         );
-        problems.require(&field, item, "format", "junit or libtest");
-        match format {
-            Some(Format::Libtest) if path.is_some() => {
-                problems.fault(
-                    &field,
-                    "has a path, but libtest is read from standard output",
-                    "no path",
-                    &path,
-                );
-            }
-            Some(Format::Junit) => problems.require(&field, item, "path", "where the file is"),
-            _ => {}
-        }
+        problems.require(
+            &field,
+            item,
+            "format",
+            &formats::ALL.iter().map(|format| format.name).collect::<Vec<_>>().join(" or "),
+        );
         if let Some(format) = format {
-            outputs.push(Output { path: path.unwrap_or_default(), format, required });
+            match format.written_to {
+                WrittenTo::File => problems.require(&field, item, "path", "where the file is"),
+                WrittenTo::StandardOutput if path.is_some() => {
+                    let why = format!("has a path, but {} is read from standard output", format.name);
+                    problems.fault(&field, &why, "no path", &path);
+                }
+                WrittenTo::StandardOutput => {}
+            }
+            outputs.push(DeclaredOutput { path: path.unwrap_or_default(), format, required });
         }
     }
     outputs
 }
 
-fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<Format> {
-    if *node == Node::Text("sarif".to_owned()) {
-        problems.later(field, "the format `sarif`");
+fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<ResultFormat> {
+    if let Node::Text(word) = node
+        && formats::LATER.contains(&word.as_str())
+    {
+        problems.later(field, &format!("the format `{word}`"));
         return None;
     }
-    problems.choice(field, node, &[("junit", Format::Junit), ("libtest", Format::Libtest)])
+    let words: Vec<_> = formats::ALL.iter().map(|format| (format.name, *format)).collect();
+    problems.choice(field, node, &words)
 }
 
 fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
