@@ -19,8 +19,8 @@ mod rust;
 mod script;
 
 use crate::domain::proof::run::{FirstError, Kind};
-use log::{Line, Lines};
-use place::Place;
+use log::{LogLine, LogLines};
+use place::SourcePlace;
 
 /// The most lines that are quoted.
 const LINES: usize = 12;
@@ -40,24 +40,40 @@ enum Sign {
 
 /// What a reader found at a line.
 #[derive(Debug)]
-struct Found {
+struct FoundError {
     sign: Sign,
     kind: Kind,
     text: Vec<String>,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
     /// The line that it begins at, where that is further down.
     from: Option<u32>,
 }
 
+/// What a reader says of a line.
+#[derive(Debug)]
+enum Reading {
+    Error(FoundError),
+    /// The line is the reader's, and tells of no error; no other reader is asked.
+    Content,
+    /// The line is not the reader's.
+    Nothing,
+}
+
+impl From<Option<FoundError>> for Reading {
+    fn from(found: Option<FoundError>) -> Self {
+        found.map_or(Self::Nothing, Self::Error)
+    }
+}
+
 /// What earlier lines have left for later ones.
 #[derive(Debug, Default)]
-struct Memory {
-    json: json::Memory,
-    rust: rust::Memory,
-    python: python::Memory,
-    script: script::Memory,
-    lint: lint::Memory,
-    go: go::Memory,
+struct LogMemory {
+    json: json::JsonMemory,
+    rust: rust::RustMemory,
+    python: python::PythonMemory,
+    mocha: script::MochaMemory,
+    lint: lint::LintMemory,
+    go: go::GoMemory,
 }
 
 /// Whether last lines, of which nothing was recognised, have a word that goes with failures.
@@ -73,28 +89,27 @@ pub fn speaks_of_failure(error: &FirstError) -> bool {
 
 /// The first error of a log; `None` where the log says nothing.
 pub fn find(log: &[u8]) -> Option<FirstError> {
-    let log = log::decoded(log);
-    let mut lines = Lines::new(&log);
-    let mut memory = Memory::default();
+    let log = log::decode_by_mark(log);
+    let mut lines = LogLines::new(&log);
+    let mut memory = LogMemory::default();
     let mut best: Option<(Sign, FirstError)> = None;
-    let mut tail: std::collections::VecDeque<Line> = std::collections::VecDeque::new();
+    let mut tail: std::collections::VecDeque<LogLine> = std::collections::VecDeque::new();
     loop {
         let here = lines.clone();
         let Some(line) = lines.next() else { break };
         if line.text.trim().is_empty() {
             continue;
         }
-        let found = match json::read(&line, &here, &mut lines, &mut memory.json) {
-            json::Read::Found(found) => Some(found),
-            json::Read::Content => None,
-            json::Read::Nothing => read(&line, &lines, &mut memory, best.is_some()),
+        let reading = match json::read_value(&line, &here, &mut lines, &mut memory.json) {
+            Reading::Nothing => read_line(&line, &lines, &mut memory, best.is_some()),
+            reading => reading,
         };
-        if let Some(found) = found
+        if let Reading::Error(found) = reading
             && best.as_ref().is_none_or(|(sign, _)| *sign < found.sign)
         {
             let sign = found.sign;
             let number = found.from.unwrap_or(line.number);
-            let error = told(found, number);
+            let error = quote_error(found, number);
             if sign == Sign::Sure {
                 return Some(error);
             }
@@ -105,38 +120,44 @@ pub fn find(log: &[u8]) -> Option<FirstError> {
         }
         tail.push_back(line);
     }
-    best.map(|(_, error)| error).or_else(|| last(tail.into()))
+    best.map(|(_, error)| error).or_else(|| quote_last_lines(tail.into()))
 }
 
-/// What the readers find at a line. Mere words count for as long as nothing was `found`.
-fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory, found: bool) -> Option<Found> {
-    if rust::is_of_a_passed_test(line, &mut memory.rust) {
-        return None;
+/// Reads a line as one tool family writes it.
+type LogReader = fn(&LogLine, &LogLines<'_>, &mut LogMemory) -> Reading;
+
+/// The readers, in the order in which they are asked; the first that knows the line has it.
+const READERS: &[LogReader] = &[
+    |line, _, memory| rust::pass_over_passed_test(line, &mut memory.rust),
+    |line, rest, memory| go::read_line(line, rest, &mut memory.go),
+    |line, rest, memory| rust::read_line(line, rest, &mut memory.rust).into(),
+    |line, rest, memory| python::read_line(line, rest, &mut memory.python).into(),
+    |line, rest, memory| script::read_line(line, rest, &mut memory.mocha).into(),
+    |line, rest, _| native::read_line(line, rest).into(),
+    |line, rest, memory| lint::read_line(line, rest, &mut memory.lint).into(),
+];
+
+/// Asks the readers about a line. Mere words count only as long as nothing else was `found`.
+fn read_line(line: &LogLine, rest: &LogLines<'_>, memory: &mut LogMemory, found: bool) -> Reading {
+    let readings = READERS.iter().map(|reader| reader(line, rest, memory));
+    match readings.into_iter().find(|reading| !matches!(reading, Reading::Nothing)) {
+        Some(reading) => reading,
+        None if found => Reading::Nothing,
+        None => find_plain_error(line, rest).into(),
     }
-    match go::read(line, rest, &mut memory.go) {
-        go::Read::Found(found) => return Some(found),
-        go::Read::Kept => return None,
-        go::Read::Nothing => {}
-    }
-    rust::read(line, rest, &mut memory.rust)
-        .or_else(|| python::read(line, rest, &mut memory.python))
-        .or_else(|| script::read(line, rest, &mut memory.script))
-        .or_else(|| native::read(line, rest))
-        .or_else(|| lint::read(line, rest, &mut memory.lint))
-        .or_else(|| if found { None } else { plain(line, rest) })
 }
 
-fn told(found: Found, line: u32) -> FirstError {
+fn quote_error(found: FoundError, line: u32) -> FirstError {
     let lines = found.text.iter().take(LINES).map(|text| text.chars().take(WIDTH).collect::<String>());
     let text = lines.collect::<Vec<_>>().join("\n").trim_end().to_owned();
-    let Place { path, row, column } = found.place.unwrap_or_default();
+    let SourcePlace { path, row, column } = found.place.unwrap_or_default();
     FirstError { kind: found.kind, text, line, path: (!path.is_empty()).then_some(path), row, column }
 }
 
-fn last(tail: Vec<Line>) -> Option<FirstError> {
+fn quote_last_lines(tail: Vec<LogLine>) -> Option<FirstError> {
     let first = tail.first()?.number;
     let text = tail.into_iter().map(|line| line.text).collect();
-    Some(told(Found { sign: Sign::Word, kind: Kind::Tail, text, place: None, from: None }, first))
+    Some(quote_error(FoundError { sign: Sign::Word, kind: Kind::Tail, text, place: None, from: None }, first))
 }
 
 /// Beginnings of lines that call themselves errors.
@@ -172,7 +193,7 @@ fn counts_none(text: &str) -> bool {
 }
 
 /// A line that calls itself an error. What is indented is quoted by somebody.
-fn plain(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_plain_error(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     if line.text.starts_with("    ") || line.text.starts_with('\t') {
         return None;
     }
@@ -187,12 +208,12 @@ fn plain(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     {
         return None;
     }
-    let why = || if line.text.starts_with("error: ") { rust::why(rest) } else { Vec::new() };
-    Some(Found {
+    let causes = || if line.text.starts_with("error: ") { rust::read_causes(rest) } else { Vec::new() };
+    Some(FoundError {
         sign: Sign::Word,
         kind: Kind::Plain,
-        text: std::iter::once(line.text.clone()).chain(why()).collect(),
-        place: Place::in_front(&line.text).map(|(place, _)| place),
+        text: std::iter::once(line.text.clone()).chain(causes()).collect(),
+        place: SourcePlace::in_front(&line.text).map(|(place, _)| place),
         from: None,
     })
 }

@@ -5,9 +5,9 @@
 //! anything.
 
 use crate::domain::proof::run::Kind;
-use crate::verifier::logs::log::{Line, Lines};
-use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, LINES, Sign};
+use crate::verifier::logs::log::{LogLine, LogLines};
+use crate::verifier::logs::place::SourcePlace;
+use crate::verifier::logs::{FoundError, LINES, Reading, Sign};
 use std::collections::HashMap;
 
 /// How far down the stacks of a panic are looked at.
@@ -15,41 +15,35 @@ const STACK: usize = 200;
 
 /// What tests have said whose end is not told yet.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct GoMemory {
     /// The test that the lines of plain text belong to.
     current: Option<String>,
-    said: HashMap<String, Said>,
+    said: HashMap<String, TestWords>,
 }
 
 /// The last thing that a test said with a place, or what it printed without.
 #[derive(Debug, Default)]
-struct Said {
+struct TestWords {
     text: Vec<String>,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
     number: u32,
 }
 
-/// What Go has to say of a line.
-pub(super) enum Read {
-    Found(Found),
-    /// A test's own output: what it means is told by the test's end.
-    Kept,
-    Nothing,
-}
-
-pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Read {
+pub(super) fn read_line(line: &LogLine, rest: &LogLines<'_>, memory: &mut GoMemory) -> Reading {
     let text = line.text.as_str();
     let trimmed = text.trim_start();
-    if let Some(found) = panic(line, rest).or_else(|| race(line, rest)) {
-        return Read::Found(found);
+    if let Some(found) = find_panic(line, rest).or_else(|| find_data_race(line, rest)) {
+        return Reading::Error(found);
     }
-    if let Some(name) = ended(trimmed, "--- FAIL: ") {
-        return Read::Found(failure(line, rest, memory, name));
+    if let Some(name) = name_of_ended_test(trimmed, "--- FAIL: ") {
+        return Reading::Error(read_failed_test(line, rest, memory, name));
     }
-    if let Some(name) = ended(trimmed, "--- PASS: ").or_else(|| ended(trimmed, "--- SKIP: ")) {
-        memory.said.remove(&key(line, name));
-        memory.leave(text);
-        return Read::Nothing;
+    if let Some(name) =
+        name_of_ended_test(trimmed, "--- PASS: ").or_else(|| name_of_ended_test(trimmed, "--- SKIP: "))
+    {
+        memory.said.remove(&key_of_test(line, name));
+        memory.leave_test(text);
+        return Reading::Nothing;
     }
     if let Some(what) = text.strip_prefix("=== ") {
         let mut words = what.split_whitespace();
@@ -57,49 +51,49 @@ pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Read {
         if let (Some("RUN" | "CONT" | "NAME"), Some(name)) = (words.next(), words.next().filter(is_test)) {
             memory.current = Some(name.to_owned());
         }
-        return Read::Nothing;
+        return Reading::Nothing;
     }
     if ["ok  \t", "FAIL\t", "exit status "].iter().any(|word| text.starts_with(word)) || text == "FAIL" {
-        return memory.left(line).map_or(Read::Nothing, Read::Found);
+        return memory.take_unfinished_test(line).map_or(Reading::Nothing, Reading::Error);
     }
     if let Some(test) = memory.test_of(line) {
-        memory.said.entry(test).or_default().hear(line);
-        return Read::Kept;
+        memory.said.entry(test).or_default().add_line(line);
+        return Reading::Content;
     }
-    compiler(text).map_or(Read::Nothing, Read::Found)
+    find_compiler_error(text).map_or(Reading::Nothing, Reading::Error)
 }
 
-impl Memory {
+impl GoMemory {
     /// The test that said a line.
-    fn test_of(&self, line: &Line) -> Option<String> {
+    fn test_of(&self, line: &LogLine) -> Option<String> {
         match &line.owner {
-            Some(owner) => owner.test.as_deref().map(|test| key(line, test)),
-            None => self.current.as_deref().map(|test| key(line, test)),
+            Some(owner) => owner.test.as_deref().map(|test| key_of_test(line, test)),
+            None => self.current.as_deref().map(|test| key_of_test(line, test)),
         }
     }
 
     /// After the end of a test, lines belong to none until the next is named. The ends of its parts are
     /// indented.
-    fn leave(&mut self, text: &str) {
+    fn leave_test(&mut self, text: &str) {
         if !text.starts_with(' ') {
             self.current = None;
         }
     }
 
     /// What a test has said that never came to its end, at the end of its package.
-    fn left(&mut self, line: &Line) -> Option<Found> {
+    fn take_unfinished_test(&mut self, line: &LogLine) -> Option<FoundError> {
         let test = self.current.take()?;
-        let said = self.said.remove(&key(line, &test))?;
+        let said = self.said.remove(&key_of_test(line, &test))?;
         (!line.text.starts_with("ok")).then_some(())?;
         let from = Some(said.number);
-        Some(Found { sign: Sign::Likely, kind: Kind::GoTest, text: said.text, place: said.place, from })
+        Some(FoundError { sign: Sign::Likely, kind: Kind::GoTest, text: said.text, place: said.place, from })
     }
 }
 
-impl Said {
-    fn hear(&mut self, line: &Line) {
+impl TestWords {
+    fn add_line(&mut self, line: &LogLine) {
         let text = line.text.as_str();
-        let place = text.strip_prefix("    ").and_then(|text| said_at(text.trim_start()));
+        let place = text.strip_prefix("    ").and_then(|text| place_in_words(text.trim_start()));
         if place.is_some() || self.text.is_empty() {
             *self = Self { text: vec![text.to_owned()], place, number: line.number };
         } else if self.text.len() < LINES && !text.trim().is_empty() {
@@ -109,20 +103,20 @@ impl Said {
 }
 
 /// A test by its name, in its package where that is told.
-fn key(line: &Line, test: &str) -> String {
+fn key_of_test(line: &LogLine, test: &str) -> String {
     let package = line.owner.as_ref().map(|owner| owner.package.as_str()).unwrap_or_default();
     format!("{package}\0{test}")
 }
 
 /// `--- FAIL: Name (0.00s)`
-fn ended<'t>(text: &'t str, how: &str) -> Option<&'t str> {
+fn name_of_ended_test<'t>(text: &'t str, how: &str) -> Option<&'t str> {
     text.strip_prefix(how)?.split_whitespace().next()
 }
 
 /// `path.go:row:column: …`
-fn compiler(text: &str) -> Option<Found> {
-    let (place, _) = Place::in_front(text)?;
-    (place.path.ends_with(".go") && place.column.is_some()).then(|| Found {
+fn find_compiler_error(text: &str) -> Option<FoundError> {
+    let (place, _) = SourcePlace::in_front(text)?;
+    (place.path.ends_with(".go") && place.column.is_some()).then(|| FoundError {
         sign: Sign::Sure,
         kind: Kind::Go,
         text: vec![text.to_owned()],
@@ -132,41 +126,42 @@ fn compiler(text: &str) -> Option<Found> {
 }
 
 /// `x_test.go:6: …`
-fn said_at(text: &str) -> Option<Place> {
-    Place::in_front(text).map(|(place, _)| place).filter(|place| place.path.ends_with(".go"))
+fn place_in_words(text: &str) -> Option<SourcePlace> {
+    SourcePlace::in_front(text).map(|(place, _)| place).filter(|place| place.path.ends_with(".go"))
 }
 
-fn failure(line: &Line, rest: &Lines<'_>, memory: &mut Memory, name: &str) -> Found {
-    let above = memory.said.remove(&key(line, name)).unwrap_or_default();
-    memory.leave(&line.text);
+fn read_failed_test(line: &LogLine, rest: &LogLines<'_>, memory: &mut GoMemory, name: &str) -> FoundError {
+    let above = memory.said.remove(&key_of_test(line, name)).unwrap_or_default();
+    memory.leave_test(&line.text);
     let ends = |next: &str| {
         ["---", "===", "FAIL", "PASS", "ok "].iter().any(|word| next.trim_start().starts_with(word))
     };
-    let next = of_same_package(line, rest, LINES).take_while(|next| !ends(&next.text));
+    let next = lines_of_package(line, rest, LINES).take_while(|next| !ends(&next.text));
     let below: Vec<String> = next.map(|next| next.text).collect();
     let panic = below.iter().position(|text| text.starts_with("panic: "));
-    if let Some(mut found) = panic.and_then(|at| panicked(&below[at..], line, rest)) {
+    if let Some(mut found) = panic.and_then(|at| read_panic(&below[at..], line, rest)) {
         found.text.insert(0, line.text.clone());
         return found;
     }
-    let place = above.place.clone().or_else(|| below.iter().find_map(|text| said_at(text.trim_start())));
+    let place =
+        above.place.clone().or_else(|| below.iter().find_map(|text| place_in_words(text.trim_start())));
     // A test that failed by its parts has nothing of its own to say: the next word of failure has.
     let sign = if place.is_some() { Sign::Sure } else { Sign::Likely };
     let text = std::iter::once(line.text.clone()).chain(above.text).chain(below).collect();
-    Found { sign, kind: Kind::GoTest, text, place, from: None }
+    FoundError { sign, kind: Kind::GoTest, text, place, from: None }
 }
 
-fn of_same_package<'l>(
-    line: &'l Line,
-    rest: &Lines<'l>,
+fn lines_of_package<'l>(
+    line: &'l LogLine,
+    rest: &LogLines<'l>,
     count: usize,
-) -> impl Iterator<Item = Line> + use<'l> {
+) -> impl Iterator<Item = LogLine> + use<'l> {
     let package = line.owner.as_ref().map(|owner| owner.package.clone());
     rest.ahead(count).filter(move |next| next.owner.as_ref().map(|owner| &owner.package) == package.as_ref())
 }
 
 /// `panic: …` and the goroutine below it.
-fn panic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_panic(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     if !line.text.starts_with("panic: ") && !line.text.starts_with("fatal error: ") {
         return None;
     }
@@ -174,51 +169,51 @@ fn panic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     rest.mention(LINES * 2, "goroutine ").then_some(())?;
     let mut said = vec![line.text.clone()];
     said.extend(rest.ahead_while(LINES, |next| !next.is_empty()));
-    panicked(&said, line, rest)
+    read_panic(&said, line, rest)
 }
 
-fn panicked(said: &[String], line: &Line, rest: &Lines<'_>) -> Option<Found> {
-    let is_stack = |next: &Line| next.text.starts_with("goroutine ");
-    of_same_package(line, rest, LINES * 2).position(|next| is_stack(&next))?;
-    let stack = of_same_package(line, rest, STACK).skip_while(|next| !is_stack(next));
-    let frames = stack.filter_map(|next| next.text.strip_prefix('\t').and_then(frame));
+fn read_panic(said: &[String], line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
+    let is_stack = |next: &LogLine| next.text.starts_with("goroutine ");
+    lines_of_package(line, rest, LINES * 2).position(|next| is_stack(&next))?;
+    let stack = lines_of_package(line, rest, STACK).skip_while(|next| !is_stack(next));
+    let frames = stack.filter_map(|next| next.text.strip_prefix('\t').and_then(place_of_frame));
     let late = said.first().is_some_and(|text| text.contains("test timed out"));
     let text = said.iter().take_while(|text| !text.starts_with("goroutine ")).cloned().collect();
-    let place = own(&frames.collect::<Vec<_>>(), late);
-    Some(Found { sign: Sign::Sure, kind: Kind::GoTest, text, place, from: None })
+    let place = own_frame(&frames.collect::<Vec<_>>(), late);
+    Some(FoundError { sign: Sign::Sure, kind: Kind::GoTest, text, place, from: None })
 }
 
 /// What the race detector saw.
-fn race(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_data_race(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     (line.text == "WARNING: DATA RACE").then_some(())?;
-    let block = of_same_package(line, rest, STACK).map(|next| next.text);
+    let block = lines_of_package(line, rest, STACK).map(|next| next.text);
     let block: Vec<String> = block.take_while(|text| !text.starts_with("=====")).collect();
-    let frames: Vec<Place> =
-        block.iter().filter_map(|text| text.strip_prefix("      ").and_then(frame)).collect();
-    let place = own(&frames, false);
+    let frames: Vec<SourcePlace> =
+        block.iter().filter_map(|text| text.strip_prefix("      ").and_then(place_of_frame)).collect();
+    let place = own_frame(&frames, false);
     let text = std::iter::once(line.text.clone()).chain(block).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::GoTest, text, place, from: None })
+    Some(FoundError { sign: Sign::Sure, kind: Kind::GoTest, text, place, from: None })
 }
 
 /// `/path.go:7 +0x30`
-fn frame(text: &str) -> Option<Place> {
-    Place::whole(text.split(" +0x").next()?)
+fn place_of_frame(text: &str) -> Option<SourcePlace> {
+    SourcePlace::whole(text.split(" +0x").next()?)
 }
 
 /// The first frame of the program itself. Who runs out of time waits somewhere: there it is the test's that
 /// counts.
-fn own(frames: &[Place], late: bool) -> Option<Place> {
+fn own_frame(frames: &[SourcePlace], late: bool) -> Option<SourcePlace> {
     // Where Go itself lies is told by the parts of it that are in every stack.
     let root = frames.iter().find_map(|frame| {
         let path = frame.path.as_str();
         let at = path.find("/src/testing/").or_else(|| path.find("/src/runtime/"))?;
         Some(format!("{}/src/", &path[..at]))
     });
-    let of_go = |place: &Place| {
+    let of_go = |place: &SourcePlace| {
         let path = place.path.as_str();
         path.starts_with('_') || root.as_ref().is_some_and(|root| path.starts_with(root.as_str()))
     };
-    let own: Vec<&Place> = frames.iter().filter(|place| !of_go(place)).collect();
+    let own: Vec<&SourcePlace> = frames.iter().filter(|place| !of_go(place)).collect();
     let test = own.iter().find(|place| late && place.path.ends_with("_test.go"));
     let here = own.iter().find(|place| !place.path.contains("/pkg/mod/"));
     test.or(here).or(own.first()).copied().cloned()

@@ -4,9 +4,9 @@
 //! So reports are searched for the first object that has these, and calls itself no warning.
 
 use crate::domain::proof::run::Kind;
-use crate::verifier::logs::log::{Line, Lines};
-use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, Sign, script};
+use crate::verifier::logs::log::{LogLine, LogLines};
+use crate::verifier::logs::place::SourcePlace;
+use crate::verifier::logs::{FoundError, Reading, Sign, script};
 use serde_json::Value;
 
 /// A value that spans several lines is tried this often: each try may read to the end of the log.
@@ -14,28 +14,25 @@ const TRIES: u8 = 8;
 
 /// How many values over several lines may still be tried.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct JsonMemory {
     tries: u8,
 }
 
-impl Default for Memory {
+impl Default for JsonMemory {
     fn default() -> Self {
         Self { tries: TRIES }
     }
 }
 
-/// What is found where a line begins a value.
-pub(super) enum Read {
-    Found(Found),
-    /// The line was JSON, and tells of no error.
-    Content,
-    Nothing,
-}
-
 /// Reads a value that begins at the line, whose start is where `here` is; `rest` goes behind it.
-pub(super) fn read<'l>(line: &Line, here: &Lines<'l>, rest: &mut Lines<'l>, memory: &mut Memory) -> Read {
+pub(super) fn read_value<'l>(
+    line: &LogLine,
+    here: &LogLines<'l>,
+    rest: &mut LogLines<'l>,
+    memory: &mut JsonMemory,
+) -> Reading {
     if line.owner.is_some() || !line.text.starts_with(['{', '[']) {
-        return Read::Nothing;
+        return Reading::Nothing;
     }
     let bytes = here.rest();
     let end = bytes.iter().position(|b| *b == b'\n').unwrap_or(bytes.len());
@@ -57,26 +54,26 @@ pub(super) fn read<'l>(line: &Line, here: &Lines<'l>, rest: &mut Lines<'l>, memo
     };
     match value {
         Some(value) if value.is_object() || value.is_array() => {
-            found(&value).map_or(Read::Content, Read::Found)
+            find_in_value(&value).map_or(Reading::Content, Reading::Error)
         }
-        _ => Read::Nothing,
+        _ => Reading::Nothing,
     }
 }
 
-fn found(value: &Value) -> Option<Found> {
-    cargo(value)
-        .or_else(|| libtest(value))
-        .or_else(|| jest(value))
-        .or_else(|| report(value, None, false))
-        .or_else(|| failed(value))
+fn find_in_value(value: &Value) -> Option<FoundError> {
+    find_cargo_message(value)
+        .or_else(|| find_libtest_failure(value))
+        .or_else(|| find_js_test_failure(value))
+        .or_else(|| find_in_report(value, None, false))
+        .or_else(|| find_error_text(value))
 }
 
-fn number(value: &Value) -> Option<u32> {
+fn number_of(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
 /// An error among cargo's messages, as the compiler would have shown it.
-fn cargo(value: &Value) -> Option<Found> {
+fn find_cargo_message(value: &Value) -> Option<FoundError> {
     let message = match value["reason"].as_str() {
         Some("compiler-message") => &value["message"],
         _ if value["$message_type"] == "diagnostic" => value,
@@ -85,31 +82,34 @@ fn cargo(value: &Value) -> Option<Found> {
     (message["level"] == "error").then_some(())?;
     let spans = message["spans"].as_array()?;
     let span = spans.iter().find(|span| span["is_primary"] == true).or(spans.first())?;
-    let place =
-        Place::new(span["file_name"].as_str()?, number(&span["line_start"])?, number(&span["column_start"]));
+    let place = SourcePlace::new(
+        span["file_name"].as_str()?,
+        number_of(&span["line_start"])?,
+        number_of(&span["column_start"]),
+    );
     let shown = message["rendered"].as_str().or(message["message"].as_str())?;
     let text = shown.lines().take_while(|text| !text.trim().is_empty()).map(str::to_owned).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place), from: None })
+    Some(FoundError { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place), from: None })
 }
 
 /// A failed test of libtest, with what it printed.
-fn libtest(value: &Value) -> Option<Found> {
+fn find_libtest_failure(value: &Value) -> Option<FoundError> {
     (value["type"] == "test" && value["event"] == "failed").then_some(())?;
     let name = value["name"].as_str()?;
     let printed = format!("---- {name} stdout ----\n{}", value["stdout"].as_str().unwrap_or_default());
-    let mut lines = Lines::new(printed.as_bytes());
+    let mut lines = LogLines::new(printed.as_bytes());
     let first = lines.next()?;
     // The whole of it stands in this one line.
-    let found = super::rust::read(&first, &lines, &mut super::rust::Memory::default());
-    found.map(|found| Found { from: None, ..found })
+    let found = super::rust::read_line(&first, &lines, &mut super::rust::RustMemory::default());
+    found.map(|found| FoundError { from: None, ..found })
 }
 
 /// A failed test in the report of Jest, Vitest or mocha.
-fn jest(value: &Value) -> Option<Found> {
+fn find_js_test_failure(value: &Value) -> Option<FoundError> {
     if let Some(failure) = value["failures"].as_array().and_then(|failures| failures.first()) {
         let said = failure["err"]["stack"].as_str().or(failure["err"]["message"].as_str())?;
         let name = failure["fullTitle"].as_str().or(failure["title"].as_str())?;
-        return Some(thrown(Kind::Mocha, name, said, failure["file"].as_str()));
+        return Some(quote_thrown(Kind::Mocha, name, said, failure["file"].as_str()));
     }
     value["testResults"].as_array()?.iter().find_map(|file| {
         let path = file["name"].as_str();
@@ -117,20 +117,21 @@ fn jest(value: &Value) -> Option<Found> {
         let failed = tests.into_iter().find(|test| test["status"] == "failed");
         if let Some(test) = failed {
             let name = test["fullName"].as_str().or(test["title"].as_str()).unwrap_or_default();
-            return Some(thrown(Kind::Jest, name, test["failureMessages"][0].as_str()?, path));
+            return Some(quote_thrown(Kind::Jest, name, test["failureMessages"][0].as_str()?, path));
         }
         (file["status"] == "failed").then_some(())?;
-        Some(thrown(Kind::Jest, "", file["message"].as_str()?, path))
+        Some(quote_thrown(Kind::Jest, "", file["message"].as_str()?, path))
     })
 }
 
 /// What a test threw, with its stack.
-fn thrown(kind: Kind, name: &str, said: &str, file: Option<&str>) -> Found {
-    let plain: Vec<String> = Lines::new(said.as_bytes()).map(|line| line.text).collect();
-    let (said, at) = script::thrown(&plain);
-    let place = at.or_else(|| file.map(|path| Place { path: path.to_owned(), row: None, column: None }));
+fn quote_thrown(kind: Kind, name: &str, said: &str, file: Option<&str>) -> FoundError {
+    let plain: Vec<String> = LogLines::new(said.as_bytes()).map(|line| line.text).collect();
+    let (said, at) = script::read_thrown(&plain);
+    let place =
+        at.or_else(|| file.map(|path| SourcePlace { path: path.to_owned(), row: None, column: None }));
     let text = std::iter::once(name.to_owned()).filter(|name| !name.is_empty()).chain(said).collect();
-    Found { sign: Sign::Sure, kind, text, place, from: None }
+    FoundError { sign: Sign::Sure, kind, text, place, from: None }
 }
 
 /// What reports call the lists of what they found.
@@ -148,15 +149,15 @@ const LISTS: &[&str] = &[
 
 /// The first finding in a report that is no warning. `path` is the file that lists are about; only what a
 /// list holds needs no word that it is an error.
-fn report(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
+fn find_in_report(value: &Value, path: Option<&str>, listed: bool) -> Option<FoundError> {
     if let Some(values) = value.as_array() {
-        return values.iter().find_map(|value| report(value, path, true));
+        return values.iter().find_map(|value| find_in_report(value, path, true));
     }
     let path = text_at(value, &["filePath", "file", "filename", "path", "file_path"]).or(path);
-    if let Some(found) = finding(value, path, listed) {
+    if let Some(found) = read_finding(value, path, listed) {
         return Some(found);
     }
-    LISTS.iter().find_map(|list| report(value.get(*list)?, path, true))
+    LISTS.iter().find_map(|list| find_in_report(value.get(*list)?, path, true))
 }
 
 fn text_at<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
@@ -164,7 +165,7 @@ fn text_at<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
 }
 
 /// An object with a message: with a path and a row it is sure to be meant for a reader of the source.
-fn finding(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
+fn read_finding(value: &Value, path: Option<&str>, listed: bool) -> Option<FoundError> {
     let message = text_at(value, &["message", "text", "Text", "msg"])?;
     let error = match text_at(value, &["severity", "level", "kind", "type"]) {
         Some(word) => {
@@ -174,27 +175,27 @@ fn finding(value: &Value, path: Option<&str>, listed: bool) -> Option<Found> {
     };
     error.then_some(())?;
     let spot = [&value["locations"][0]["caret"], &value["location"], &value["start"], &value["Pos"], value];
-    let row = |spot: &Value| ["line", "row", "Line"].iter().find_map(|key| number(&spot[*key]));
+    let row = |spot: &Value| ["line", "row", "Line"].iter().find_map(|key| number_of(&spot[*key]));
     let at = spot.into_iter().find(|spot| row(spot).is_some());
     let path = path.or_else(|| text_at(at?, &["file", "path", "Filename"]));
     let row = at.and_then(row).filter(|_| path.is_some());
-    let column = at.and_then(|at| ["column", "col", "Column"].iter().find_map(|key| number(&at[*key])));
+    let column = at.and_then(|at| ["column", "col", "Column"].iter().find_map(|key| number_of(&at[*key])));
     let code = text_at(value, &["ruleId", "code", "rule", "symbol"]);
     let mut text: Vec<String> = message.lines().map(str::to_owned).collect();
     if let (Some(first), Some(code)) = (text.first_mut(), code) {
         *first = format!("{first} ({code})");
     }
     let place =
-        path.map(|path| Place { path: path.to_owned(), row, column: column.filter(|_| row.is_some()) });
+        path.map(|path| SourcePlace { path: path.to_owned(), row, column: column.filter(|_| row.is_some()) });
     let sign = if row.is_some() { Sign::Sure } else { Sign::Word };
     // A log may have entries in JSON, which say nothing of a source.
     let kind = if listed || row.is_some() { Kind::Json } else { Kind::Plain };
-    Some(Found { sign, kind, text, place, from: None })
+    Some(FoundError { sign, kind, text, place, from: None })
 }
 
 /// `{"error": "…"}`
-fn failed(value: &Value) -> Option<Found> {
+fn find_error_text(value: &Value) -> Option<FoundError> {
     let text = value["error"].as_str()?.lines().map(str::to_owned).collect::<Vec<_>>();
     (!text.is_empty()).then_some(())?;
-    Some(Found { sign: Sign::Word, kind: Kind::Json, text, place: None, from: None })
+    Some(FoundError { sign: Sign::Word, kind: Kind::Json, text, place: None, from: None })
 }

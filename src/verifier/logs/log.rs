@@ -10,28 +10,28 @@ const JSON_WIDTH: usize = 1 << 20;
 
 /// A line and its number in the log.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     pub(super) number: u32,
     pub(super) text: String,
     /// Of which package and test `go test -json` says that it is; the text is then what they wrote.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<LineOwner>,
 }
 
 /// Whose output an event of `go test -json` holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct LineOwner {
     pub(super) package: String,
     pub(super) test: Option<String>,
 }
 
 /// The rest of a log. A clone looks ahead.
 #[derive(Debug, Clone)]
-pub(super) struct Lines<'l> {
+pub(super) struct LogLines<'l> {
     rest: &'l [u8],
     number: u32,
 }
 
-impl<'l> Lines<'l> {
+impl<'l> LogLines<'l> {
     pub(super) fn new(log: &'l [u8]) -> Self {
         Self { rest: log, number: 0 }
     }
@@ -60,7 +60,7 @@ impl<'l> Lines<'l> {
     }
 
     /// The next lines, at most so many.
-    pub(super) fn ahead(&self, count: usize) -> impl Iterator<Item = Line> + use<'l> {
+    pub(super) fn ahead(&self, count: usize) -> impl Iterator<Item = LogLine> + use<'l> {
         self.clone().take(count)
     }
 
@@ -70,10 +70,10 @@ impl<'l> Lines<'l> {
     }
 }
 
-impl Iterator for Lines<'_> {
-    type Item = Line;
+impl Iterator for LogLines<'_> {
+    type Item = LogLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<LogLine> {
         if self.rest.is_empty() {
             return None;
         }
@@ -81,13 +81,13 @@ impl Iterator for Lines<'_> {
         let line = &self.rest[..end];
         self.rest = self.rest.get(end + 1..).unwrap_or_default();
         self.number = self.number.saturating_add(1);
-        let (text, owner) = readable(line);
-        Some(Line { number: self.number, text, owner })
+        let (text, owner) = readable_line(line);
+        Some(LogLine { number: self.number, text, owner })
     }
 }
 
 /// The log in UTF-8 and without a mark in front of it, where its mark says how it is written.
-pub(super) fn decoded(log: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn decode_by_mark(log: &[u8]) -> Cow<'_, [u8]> {
     let pairs = |rest: &[u8], word: fn([u8; 2]) -> u16| -> Vec<u16> {
         rest.chunks_exact(2).map(|pair| word([pair[0], pair[1]])).collect()
     };
@@ -101,12 +101,12 @@ pub(super) fn decoded(log: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text.collect::<String>().into_bytes())
 }
 
-fn readable(line: &[u8]) -> (String, Option<Owner>) {
+fn readable_line(line: &[u8]) -> (String, Option<LineOwner>) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let shown = line.rsplit(|b| *b == b'\r').next().unwrap_or(line);
     if shown.first() == Some(&b'{') {
         let whole = &shown[..shown.len().min(JSON_WIDTH)];
-        return match output_of(whole) {
+        return match go_test_output(whole) {
             Some((text, owner)) => (text, Some(owner)),
             None => (String::from_utf8_lossy(whole).into_owned(), None),
         };
@@ -117,7 +117,7 @@ fn readable(line: &[u8]) -> (String, Option<Owner>) {
 }
 
 /// The line that stands within an event of `go test -json`; that is then read like any other.
-fn output_of(line: &[u8]) -> Option<(String, Owner)> {
+fn go_test_output(line: &[u8]) -> Option<(String, LineOwner)> {
     // Looked for before it is parsed: most lines that begin like this are others.
     let key = b"\"Output\":";
     line.windows(key.len()).any(|window| window == key).then_some(())?;
@@ -126,7 +126,7 @@ fn output_of(line: &[u8]) -> Option<(String, Owner)> {
     let text = event["Output"].as_str()?.trim_end_matches('\n').to_owned();
     let named = |key: &str| event[key].as_str().map(str::to_owned);
     let package = named("Package").or_else(|| named("ImportPath")).unwrap_or_default();
-    Some((text, Owner { package, test: named("Test") }))
+    Some((text, LineOwner { package, test: named("Test") }))
 }
 
 /// Takes out terminal escapes: `ESC [ … letter`, `ESC ] … BEL` (or `ESC \`), and any other `ESC` with the
@@ -142,9 +142,9 @@ fn without_escapes(line: &[u8]) -> Vec<u8> {
         }
         let rest = &line[at + 1..];
         at += 1 + match rest.first() {
-            Some(b'[') => 1 + length_to(&rest[1..], |b| (0x40..=0x7e).contains(&b)),
+            Some(b'[') => 1 + length_until(&rest[1..], |b| (0x40..=0x7e).contains(&b)),
             Some(b']') => {
-                let body = length_to(&rest[1..], |b| b == 0x07 || b == 0x1b);
+                let body = length_until(&rest[1..], |b| b == 0x07 || b == 0x1b);
                 1 + body + usize::from(rest.get(body) == Some(&0x1b))
             }
             Some(_) => 1,
@@ -155,7 +155,7 @@ fn without_escapes(line: &[u8]) -> Vec<u8> {
 }
 
 /// How many bytes there are up to and with the first that ends it.
-fn length_to(bytes: &[u8], ends: impl Fn(u8) -> bool) -> usize {
+fn length_until(bytes: &[u8], ends: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|b| ends(*b)).map_or(bytes.len(), |at| at + 1)
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use crate::verifier::logs::log::*;
 
     fn texts(log: &str) -> Vec<String> {
-        Lines::new(log.as_bytes()).map(|line| line.text).collect()
+        LogLines::new(log.as_bytes()).map(|line| line.text).collect()
     }
 
     #[test]
@@ -180,26 +180,28 @@ mod tests {
 
     #[test]
     fn a_log_that_is_no_text_is_read_too() {
-        let lines: Vec<Line> = Lines::new(b"\xff\xfe\x00\n\x1b").collect();
+        let lines: Vec<LogLine> = LogLines::new(b"\xff\xfe\x00\n\x1b").collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(texts(&"x".repeat(1 << 20))[0].len(), WIDTH);
     }
 
     #[test]
     fn a_mark_says_how_a_log_is_written() {
-        assert_eq!(decoded(b"\xef\xbb\xbfplain").as_ref(), b"plain");
-        assert_eq!(decoded(b"\xff\xfee\x00\xe9\x00").as_ref(), "eé".as_bytes());
-        assert_eq!(decoded(b"\xfe\xff\x00e\xd8\x00x").as_ref(), "e\u{fffd}".as_bytes());
-        assert_eq!(decoded(b"\xff").as_ref(), b"\xff");
+        assert_eq!(decode_by_mark(b"\xef\xbb\xbfplain").as_ref(), b"plain");
+        assert_eq!(decode_by_mark(b"\xff\xfee\x00\xe9\x00").as_ref(), "eé".as_bytes());
+        assert_eq!(decode_by_mark(b"\xfe\xff\x00e\xd8\x00x").as_ref(), "e\u{fffd}".as_bytes());
+        assert_eq!(decode_by_mark(b"\xff").as_ref(), b"\xff");
     }
 
     #[test]
     fn what_is_passed_over_is_counted() {
-        let mut lines = Lines::new(b"[\n1\n] x\nnext\n");
+        let mut lines = LogLines::new(b"[\n1\n] x\nnext\n");
         lines.pass_over(5);
         assert_eq!(lines.next().map(|line| (line.number, line.text)), Some((4, "next".to_owned())));
         assert!(!lines.mention(9, "next"));
-        assert!(Lines::new(b"a\nnext\n").mention(2, "next") && !Lines::new(b"a\nnext\n").mention(1, "next"));
+        assert!(
+            LogLines::new(b"a\nnext\n").mention(2, "next") && !LogLines::new(b"a\nnext\n").mention(1, "next")
+        );
         lines.pass_over(9);
         assert!(lines.next().is_none());
     }

@@ -2,13 +2,13 @@
 
 /// A place; row and column count from 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SourcePlace {
     pub(super) path: String,
     pub(super) row: Option<u32>,
     pub(super) column: Option<u32>,
 }
 
-impl Place {
+impl SourcePlace {
     pub(super) fn new(path: &str, row: u32, column: Option<u32>) -> Self {
         Self { path: path.to_owned(), row: Some(row), column }
     }
@@ -32,7 +32,7 @@ impl Place {
             let colon = from + found;
             // There is no row 0: that is a time.
             if let Some((row, rest)) = number_before(&line[colon + 1..]).filter(|(row, _)| *row > 0) {
-                let path = bare(&line[..colon]);
+                let path = without_log_prefix(&line[..colon]);
                 if path.is_empty() || line.starts_with(char::is_whitespace) {
                     return None;
                 }
@@ -48,7 +48,7 @@ impl Place {
 }
 
 /// A path without the words, times and numbers that logs have in front of their lines.
-fn bare(path: &str) -> &str {
+fn without_log_prefix(path: &str) -> &str {
     let mut path = path.rsplit(": ").next().unwrap_or(path);
     let is_count = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b"#.:+-TZ[]".contains(&b));
     while let Some((_, rest)) = path.split_once(' ').filter(|(word, _)| is_count(word)) {
@@ -75,22 +75,23 @@ mod tests {
 
     #[test]
     fn places_are_read_as_tools_write_them() {
-        assert_eq!(Place::whole("src/lib.rs:4:20"), Some(Place::new("src/lib.rs", 4, Some(20))));
-        assert_eq!(Place::whole("src/lib.rs:4:20:"), Some(Place::new("src/lib.rs", 4, Some(20))));
-        assert_eq!(Place::whole("/a b/x.py:7"), Some(Place::new("/a b/x.py", 7, None)));
+        assert_eq!(SourcePlace::whole("src/lib.rs:4:20"), Some(SourcePlace::new("src/lib.rs", 4, Some(20))));
+        assert_eq!(SourcePlace::whole("src/lib.rs:4:20:"), Some(SourcePlace::new("src/lib.rs", 4, Some(20))));
+        assert_eq!(SourcePlace::whole("/a b/x.py:7"), Some(SourcePlace::new("/a b/x.py", 7, None)));
         for none in ["", "x", ":4", "x:", "x:y", "12:00:01 up"] {
-            assert_eq!(Place::whole(none), None, "{none}");
+            assert_eq!(SourcePlace::whole(none), None, "{none}");
         }
-        let (place, said) = Place::in_front("a/b.c:2:36: error: expected").expect("a place");
-        assert_eq!((place, said), (Place::new("a/b.c", 2, Some(36)), "error: expected"));
-        let (place, said) = Place::in_front("a.py:6: AssertionError").expect("a place");
-        assert_eq!((place, said), (Place::new("a.py", 6, None), "AssertionError"));
-        let (place, _) = Place::in_front("vet: ./main.go:9:14: cannot use").expect("a place");
-        assert_eq!(place, Place::new("./main.go", 9, Some(14)));
-        let (place, _) = Place::in_front("#9 2026-01-01T00:00:00Z src/a b.c:5:7: error: x").expect("a place");
-        assert_eq!(place, Place::new("src/a b.c", 5, Some(7)));
+        let (place, said) = SourcePlace::in_front("a/b.c:2:36: error: expected").expect("a place");
+        assert_eq!((place, said), (SourcePlace::new("a/b.c", 2, Some(36)), "error: expected"));
+        let (place, said) = SourcePlace::in_front("a.py:6: AssertionError").expect("a place");
+        assert_eq!((place, said), (SourcePlace::new("a.py", 6, None), "AssertionError"));
+        let (place, _) = SourcePlace::in_front("vet: ./main.go:9:14: cannot use").expect("a place");
+        assert_eq!(place, SourcePlace::new("./main.go", 9, Some(14)));
+        let (place, _) =
+            SourcePlace::in_front("#9 2026-01-01T00:00:00Z src/a b.c:5:7: error: x").expect("a place");
+        assert_eq!(place, SourcePlace::new("src/a b.c", 5, Some(7)));
         for none in ["  a.go:3: x", "no place: here", "a:b:c", ""] {
-            assert_eq!(Place::in_front(none), None, "{none}");
+            assert_eq!(SourcePlace::in_front(none), None, "{none}");
         }
     }
 }

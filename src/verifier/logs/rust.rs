@@ -1,9 +1,9 @@
 //! rustc and clippy; panics of tests and programs.
 
 use crate::domain::proof::run::Kind;
-use crate::verifier::logs::log::{Line, Lines};
-use crate::verifier::logs::place::Place;
-use crate::verifier::logs::{Found, LINES, Sign};
+use crate::verifier::logs::log::{LogLine, LogLines};
+use crate::verifier::logs::place::SourcePlace;
+use crate::verifier::logs::{FoundError, LINES, Reading, Sign};
 use std::collections::HashMap;
 
 /// The most panics that are kept until it is told whose they were.
@@ -11,7 +11,7 @@ const PANICS: usize = 1000;
 
 /// Which part of the output of tests it is.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct RustMemory {
     running: bool,
     /// What libtest shows of tests that passed.
     successes: bool,
@@ -20,31 +20,34 @@ pub(super) struct Memory {
     /// What nextest shows of a test that passed.
     passed: bool,
     /// By the name of the thread, which is that of the test.
-    panics: HashMap<String, (Vec<String>, Place, u32)>,
+    panics: HashMap<String, (Vec<String>, SourcePlace, u32)>,
 }
 
-pub(super) fn read(line: &Line, rest: &Lines<'_>, memory: &mut Memory) -> Option<Found> {
+pub(super) fn read_line(line: &LogLine, rest: &LogLines<'_>, memory: &mut RustMemory) -> Option<FoundError> {
     if memory.names
         && let Some(name) = line.text.strip_prefix("    ")
         && let Some((text, place, number)) = memory.panics.remove(name)
     {
         let from = Some(number);
-        return Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: Some(place), from });
+        return Some(FoundError { sign: Sign::Sure, kind: Kind::Libtest, text, place: Some(place), from });
     }
-    diagnostic(line, rest).or_else(|| section(line, rest)).or_else(|| unlinked(line, rest)).or_else(|| {
-        let (text, place) = panic(&line.text, rest)?;
-        if memory.panics.len() < PANICS
-            && let Some(name) = thread(&text[0])
-        {
-            let seen = || (text.clone(), place.clone(), line.number);
-            memory.panics.entry(name.to_owned()).or_insert_with(seen);
-        }
-        Some(Found { sign: Sign::Likely, kind: Kind::Libtest, text, place: Some(place), from: None })
-    })
+    find_diagnostic(line, rest)
+        .or_else(|| find_failed_test(line, rest))
+        .or_else(|| find_link_error(line, rest))
+        .or_else(|| {
+            let (text, place) = read_panic(&line.text, rest)?;
+            if memory.panics.len() < PANICS
+                && let Some(name) = thread_name(&text[0])
+            {
+                let seen = || (text.clone(), place.clone(), line.number);
+                memory.panics.entry(name.to_owned()).or_insert_with(seen);
+            }
+            Some(FoundError { sign: Sign::Likely, kind: Kind::Libtest, text, place: Some(place), from: None })
+        })
 }
 
-/// Whether a test that passed wrote the line: nothing in that is an error.
-pub(super) fn is_of_a_passed_test(line: &Line, memory: &mut Memory) -> bool {
+/// Takes the lines that a passed test wrote: nothing in them is an error.
+pub(super) fn pass_over_passed_test(line: &LogLine, memory: &mut RustMemory) -> Reading {
     let text = line.text.as_str();
     match text {
         "successes:" => memory.successes = memory.running,
@@ -54,39 +57,39 @@ pub(super) fn is_of_a_passed_test(line: &Line, memory: &mut Memory) -> bool {
         _ => {}
     }
     memory.names = text == "failures:" || (memory.names && text.starts_with("    "));
-    match status(text) {
+    match nextest_status(text) {
         Some(word) => memory.passed = word.ends_with("PASS") || word == "LEAK",
         None => memory.passed &= text.starts_with("  "),
     }
-    memory.successes || memory.passed
+    if memory.successes || memory.passed { Reading::Content } else { Reading::Nothing }
 }
 
 /// `        PASS [   0.008s] (1/3) crate test` of nextest.
-fn status(text: &str) -> Option<&str> {
+fn nextest_status(text: &str) -> Option<&str> {
     let (word, rest) = text.strip_prefix("  ")?.trim_start().split_once(" [")?;
     let time = rest.split_once("s]")?.0.trim_start_matches([' ', '>']);
     (time.parse::<f64>().is_ok() && !word.bytes().any(|b| b.is_ascii_lowercase())).then_some(word)
 }
 
 /// `error…: …`, and the arrow to its place right below. Errors of cargo itself have none.
-fn diagnostic(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_diagnostic(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     if !line.text.starts_with("error: ") && !line.text.starts_with("error[") {
         return None;
     }
     rest.mention(3, "--> ").then_some(())?;
-    let arrow = rest.ahead(3).find_map(|next| arrow(&next.text))?;
+    let place = rest.ahead(3).find_map(|next| place_of_arrow(&next.text))?;
     let mut text = vec![line.text.clone()];
     text.extend(rest.ahead_while(LINES, |next| !next.trim().is_empty()));
-    Some(Found { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(arrow), from: None })
+    Some(FoundError { sign: Sign::Sure, kind: Kind::Rustc, text, place: Some(place), from: None })
 }
 
 /// ` --> path:row:column`
-pub(super) fn arrow(text: &str) -> Option<Place> {
-    Place::whole(text.trim_start().strip_prefix("--> ")?)
+pub(super) fn place_of_arrow(text: &str) -> Option<SourcePlace> {
+    SourcePlace::whole(text.trim_start().strip_prefix("--> ")?)
 }
 
 /// The linker's words stand behind those with which it was called.
-fn unlinked(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_link_error(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     line.text.starts_with("error: linking with ").then_some(())?;
     let block = rest.ahead_while(40, |next| !next.is_empty());
     let called = |text: &str| {
@@ -100,14 +103,14 @@ fn unlinked(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     // `>>> referenced by main.rs:2 (src/main.rs:2)`
     let place = said.iter().filter(|text| text.contains(">>> referenced by")).find_map(|text| {
         let within = text.trim_end_matches(')').rsplit([' ', '(']).next()?;
-        Place::whole(within)
+        SourcePlace::whole(within)
     });
     let text = std::iter::once(line.text.clone()).chain(said).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Linker, text, place, from: None })
+    Some(FoundError { sign: Sign::Sure, kind: Kind::Linker, text, place, from: None })
 }
 
 /// What an error without a place has below it: why it is one.
-pub(super) fn why(rest: &Lines<'_>) -> Vec<String> {
+pub(super) fn read_causes(rest: &LogLines<'_>) -> Vec<String> {
     let (mut said, mut gap) = (Vec::new(), false);
     for next in rest.ahead(LINES * 2) {
         let text = next.text;
@@ -129,7 +132,7 @@ pub(super) fn why(rest: &Lines<'_>) -> Vec<String> {
 }
 
 /// What libtest shows of a failed test: `---- name stdout ----`, then what it printed, its panic among that.
-fn section(line: &Line, rest: &Lines<'_>) -> Option<Found> {
+fn find_failed_test(line: &LogLine, rest: &LogLines<'_>) -> Option<FoundError> {
     let name = line.text.strip_prefix("---- ")?;
     let name = name.strip_suffix(" stdout ----").or_else(|| name.strip_suffix(" stderr ----"))?;
     let ends = |text: &str| text.starts_with("---- ") || text == "failures:";
@@ -137,17 +140,23 @@ fn section(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     let mut printed = Vec::new();
     for _ in 0..1000 {
         let Some(next) = body.next().filter(|next| !ends(&next.text)) else { break };
-        if let Some((mut text, place)) = panic(&next.text, &body) {
+        if let Some((mut text, place)) = read_panic(&next.text, &body) {
             let mut from = Some(next.number);
             // A thread that the test started has another name.
             if !text[0].contains(name) {
                 text.insert(0, line.text.clone());
                 from = None;
             }
-            return Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: Some(place), from });
+            return Some(FoundError {
+                sign: Sign::Sure,
+                kind: Kind::Libtest,
+                text,
+                place: Some(place),
+                from,
+            });
         }
         // An example in the documentation that does not compile.
-        if let Some(mut found) = diagnostic(&next, &body).filter(|_| name.contains(" (line ")) {
+        if let Some(mut found) = find_diagnostic(&next, &body).filter(|_| name.contains(" (line ")) {
             found.text.insert(0, line.text.clone());
             return Some(found);
         }
@@ -157,21 +166,21 @@ fn section(line: &Line, rest: &Lines<'_>) -> Option<Found> {
     }
     // A test can fail by what it returns; then there is no place.
     let text = std::iter::once(line.text.clone()).chain(printed).collect();
-    Some(Found { sign: Sign::Sure, kind: Kind::Libtest, text, place: None, from: None })
+    Some(FoundError { sign: Sign::Sure, kind: Kind::Libtest, text, place: None, from: None })
 }
 
 /// The name of the thread in `thread 'name' (1) panicked at …`.
-fn thread(text: &str) -> Option<&str> {
+fn thread_name(text: &str) -> Option<&str> {
     text.strip_prefix("thread '")?.split_once('\'').map(|(name, _)| name)
 }
 
 /// `thread '…' panicked at path:row:column:`, and the message below it.
-fn panic(text: &str, rest: &Lines<'_>) -> Option<(Vec<String>, Place)> {
+fn read_panic(text: &str, rest: &LogLines<'_>) -> Option<(Vec<String>, SourcePlace)> {
     let text = text.trim_start();
     let (_, at) = text.strip_prefix("thread '")?.split_once(" panicked at ")?;
     // Before Rust 1.73 the message stood in front of the place.
     let at = if at.starts_with('\'') { at.rsplit_once(", ")?.1 } else { at };
-    let place = Place::whole(at)?;
+    let place = SourcePlace::whole(at)?;
     let ends = |next: &str| {
         let next = next.trim_start();
         next.is_empty()

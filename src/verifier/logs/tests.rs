@@ -21,7 +21,7 @@ fn at(log: &[u8], kind: Kind, place: &str, words: &[&str]) -> FirstError {
         assert!(found.text.contains(word), "{word} is missing: {}", found.text);
     }
     assert!(found.text.lines().count() <= LINES && !found.text.contains('\u{1b}'), "{}", found.text);
-    let line = Lines::new(log).nth(found.line as usize - 1).expect("the line is there");
+    let line = LogLines::new(log).nth(found.line as usize - 1).expect("the line is there");
     assert!(
         line.text.starts_with(['{', '[']) || found.text.contains(line.text.trim()),
         "{} is not at {line:?}",
