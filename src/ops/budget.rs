@@ -18,7 +18,7 @@ use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
 use crate::store::lock::{LockGuard, PATIENCE};
-use crate::verifier::Halt;
+use crate::verifier::RunHalt;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
@@ -274,12 +274,12 @@ impl Meter<'_> {
     }
 
     /// Asked many times a second while the run goes on: whether it has to end.
-    pub fn watch(&self, printed: u64) -> Option<Halt> {
+    pub fn watch(&self, printed: u64) -> Option<RunHalt> {
         self.printed.set(self.printed.get().max(printed));
         if self.asked.get().elapsed() >= ASK_AGAIN {
             self.asked.set(Instant::now());
             if let Err(failure) = self.task.require_wanted() {
-                return Some(Halt::Unwanted(failure));
+                return Some(RunHalt::Unwanted(failure));
             }
         }
         let elapsed = milliseconds(self.started.elapsed());
@@ -290,9 +290,9 @@ impl Meter<'_> {
         }
         match self.extend(used) {
             Ok(Answer::Granted(_)) => None,
-            Ok(Answer::Spent(why)) => Some(Halt::Spent(why)),
-            Ok(Answer::Reserved(why, holders)) => Some(Halt::Spent(self.with_others(why, holders))),
-            Err(failure) => Some(Halt::Unwanted(failure)),
+            Ok(Answer::Spent(why)) => Some(RunHalt::Spent(why)),
+            Ok(Answer::Reserved(why, holders)) => Some(RunHalt::Spent(self.with_others(why, holders))),
+            Err(failure) => Some(RunHalt::Unwanted(failure)),
         }
     }
 

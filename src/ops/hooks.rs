@@ -15,7 +15,9 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::FolderCursor;
 use crate::git::{tree, worktree};
-use crate::process::{self, Command, End, Finished, PrivateHome, base_environment, find_program};
+use crate::process::{
+    self, FinishedRun, Invocation, PrivateHome, ProgramEnd, base_environment, find_program,
+};
 use crate::store::layout::create_private_dir;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -65,7 +67,7 @@ pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
     let wanted = || task.require_wanted().is_ok();
     each(task.session, opened, Moment::BeforeAction, &wanted, |hook, run| match hook.kind {
         Kind::Guard => match run(&asked) {
-            Ok(finished) if finished.end == End::Stopped => {
+            Ok(finished) if finished.end == ProgramEnd::Stopped => {
                 task.require_wanted().and_then(|()| verdict(hook, &finished))
             }
             Ok(finished) => verdict(hook, &finished),
@@ -122,7 +124,7 @@ fn tell(session: &Session, opened: &Opened, moment: Moment, told: &Value) {
 }
 
 /// What starts a hook with something to read.
-type Run<'a> = &'a dyn Fn(&Value) -> Result<Finished>;
+type Run<'a> = &'a dyn Fn(&Value) -> Result<FinishedRun>;
 
 /// Goes through the hooks of a moment in their order. Nothing is prepared where there is none.
 fn each(
@@ -168,14 +170,14 @@ impl<'a> Stage<'a> {
         Ok(Self { session, worktree, home, folder })
     }
 
-    fn run(&self, hook: &Hook, input: &Value, wanted: &dyn Fn() -> bool) -> Result<Finished> {
+    fn run(&self, hook: &Hook, input: &Value, wanted: &dyn Fn() -> bool) -> Result<FinishedRun> {
         let (cwd, argv) = match hook.layer {
             Layer::Committed => (self.folder.path().to_path_buf(), hook.command.clone()),
             Layer::Private => (self.session.layout.local(), in_the_private_layer(&hook.command)),
         };
         let env = self.environment();
         self.require_outside(&argv, &cwd, &env)?;
-        let mut command = Command::new(argv.iter().map(OsString::from), cwd);
+        let mut command = Invocation::new(argv.iter().map(OsString::from), cwd);
         command.env = env;
         command.stdin = format!("{input}\n").into_bytes();
         command.timeout = Duration::from_millis(hook.timeout_ms);
@@ -242,15 +244,15 @@ fn fill(session: &Session, opened: &Opened, folder: &Path) -> Result<()> {
 }
 
 /// What a guard's end says.
-fn verdict(hook: &Hook, finished: &Finished) -> Result<()> {
+fn verdict(hook: &Hook, finished: &FinishedRun) -> Result<()> {
     let why = match &finished.end {
-        End::Exited(0) => return Ok(()),
-        End::Exited(code) => format!("it exited with {code}"),
-        End::Signalled(signal) => format!("it was ended by signal {signal}"),
-        End::TimedOut => format!("it did not answer within {} ms", hook.timeout_ms),
-        End::Stopped => "the call was stopped while it was asked".to_owned(),
-        End::NotStarted { message, .. } => format!("it could not be started: {message}"),
-        End::SupervisorLost => "it was lost while it ran".to_owned(),
+        ProgramEnd::Exited(0) => return Ok(()),
+        ProgramEnd::Exited(code) => format!("it exited with {code}"),
+        ProgramEnd::Signalled(signal) => format!("it was ended by signal {signal}"),
+        ProgramEnd::TimedOut => format!("it did not answer within {} ms", hook.timeout_ms),
+        ProgramEnd::Stopped => "the call was stopped while it was asked".to_owned(),
+        ProgramEnd::NotStarted { message, .. } => format!("it could not be started: {message}"),
+        ProgramEnd::SupervisorLost => "it was lost while it ran".to_owned(),
     };
     let stderr = String::from_utf8_lossy(&finished.stderr.bytes);
     let said: Vec<String> = stderr
@@ -261,9 +263,9 @@ fn verdict(hook: &Hook, finished: &Finished) -> Result<()> {
         .collect();
     let failure = blocked(hook, &why).detail("stderr", said);
     Err(match finished.end {
-        End::Exited(code) => failure.detail("exitCode", code),
-        End::Signalled(signal) => failure.detail("signal", signal),
-        End::TimedOut => failure.detail("timeoutMs", hook.timeout_ms),
+        ProgramEnd::Exited(code) => failure.detail("exitCode", code),
+        ProgramEnd::Signalled(signal) => failure.detail("signal", signal),
+        ProgramEnd::TimedOut => failure.detail("timeoutMs", hook.timeout_ms),
         _ => failure,
     })
 }

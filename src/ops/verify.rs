@@ -17,7 +17,7 @@ use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree;
-use crate::verifier::{self, Host, Subject, Verifiers};
+use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
 
 /// What to verify and how.
@@ -243,7 +243,7 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
 
 /// Takes the digests of tree and tools.
 pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
-    let watch = |_| task.require_wanted().err().map(verifier::Halt::Unwanted);
+    let watch = |_| task.require_wanted().err().map(verifier::RunHalt::Unwanted);
     with_subject(task, candidate, (&watch, None), verifier::observe)
 }
 
@@ -251,7 +251,7 @@ fn with_subject<T>(
     task: &TaskWrite<'_>,
     candidate: &Candidate,
     (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
-    work: impl FnOnce(&Subject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
+    work: impl FnOnce(&VerificationSubject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
 ) -> Result<T> {
     let session = task.session;
     let opened = task.view.opened()?;
@@ -259,7 +259,7 @@ fn with_subject<T>(
     let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
     let slots = worktree::worktree_root(&session.repository)?.join(".slots");
     let blobs = session.blobs();
-    let subject = Subject {
+    let subject = VerificationSubject {
         repository: &session.repository,
         quarantine: Some(&quarantine),
         base_commit_tree: opened.base.commit_tree(),

@@ -10,13 +10,13 @@ use std::time::Duration;
 /// Which confinement a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Sandbox {
+pub enum SandboxLayer {
     /// None: what the user may do, the program may do.
     #[default]
     None,
 }
 
-impl Sandbox {
+impl SandboxLayer {
     /// The stable name, as it stands in evidence and reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Sandbox {
 /// Limits of the system for each process of the run; none where not given. Core dumps are always off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Largest file that may be written, in bytes.
     pub file_size: Option<u64>,
     pub open_files: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Limits {
 }
 
 #[derive(Clone)]
-pub struct Command {
+pub struct Invocation {
     /// The program and its arguments. A name without a slash is looked for in the `PATH` of `env`; one with a
     /// slash is relative to `cwd`.
     pub argv: Vec<OsString>,
@@ -55,11 +55,11 @@ pub struct Command {
     pub output_cap: u64,
     /// Values that must not be seen in what is kept.
     pub secrets: Vec<Vec<u8>>,
-    pub limits: Limits,
-    pub sandbox: Sandbox,
+    pub limits: ProcessLimits,
+    pub sandbox: SandboxLayer,
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for Invocation {
     /// Shows neither the values of the environment nor input nor secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&OsString> = self.env.iter().map(|(name, _)| name).collect();
@@ -72,7 +72,7 @@ impl fmt::Debug for Command {
     }
 }
 
-impl Command {
+impl Invocation {
     /// A command with an empty environment and input, ten minutes, two seconds of grace and 1 MiB of output.
     pub fn new<I, S>(argv: I, cwd: impl Into<PathBuf>) -> Self
     where
@@ -88,8 +88,8 @@ impl Command {
             grace: Duration::from_secs(2),
             output_cap: 1024 * 1024,
             secrets: Vec::new(),
-            limits: Limits::default(),
-            sandbox: Sandbox::None,
+            limits: ProcessLimits::default(),
+            sandbox: SandboxLayer::None,
         }
     }
 }
@@ -110,7 +110,7 @@ pub enum NotStarted {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum End {
+pub enum ProgramEnd {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal, which was not ours.
@@ -130,8 +130,8 @@ pub enum End {
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    pub end: End,
+pub struct FinishedRun {
+    pub end: ProgramEnd,
     /// What it wrote to standard output.
     pub stdout: Captured,
     /// What it wrote to standard error.

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus};
 
-use super::command::{End, Limits, NotStarted};
+use super::command::{NotStarted, ProcessLimits, ProgramEnd};
 use super::launch::{self, HELPER_ARGUMENT};
 use super::supervise::{Children, Tree, ask_to_end};
-use super::wire::{Answer, Order};
+use super::wire::{SupervisorAnswer, SupervisorOrder};
 
 /// While nothing happens, orphans that ended are taken notice of this often.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ fn supervise() -> std::io::Result<()> {
     let mut reader = BufReader::new(socket.try_clone()?);
     let mut line = String::new();
     reader.read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line)?;
+    let order: SupervisorOrder = serde_json::from_str(&line)?;
     let mut stdin = Vec::new();
     reader.take(order.stdin_len).read_to_end(&mut stdin)?;
     if stdin.len() as u64 != order.stdin_len {
@@ -51,8 +51,8 @@ fn supervise() -> std::io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     apply(&order.limits)?;
     let answer = match start(&order, !stdin.is_empty()) {
-        Ok((main, input)) => Run::new(&order, main, input, &stdin, &socket).finish(),
-        Err(end) => Some(Answer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
+        Ok((main, input)) => SupervisedRun::new(&order, main, input, &stdin, &socket).finish(),
+        Err(end) => Some(SupervisorAnswer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
     };
     // No answer where the launcher is gone.
     if let Some(answer) = answer {
@@ -64,7 +64,7 @@ fn supervise() -> std::io::Result<()> {
 }
 
 /// Sets the limits on this process, which hands them on; it has no need that they could touch.
-fn apply(limits: &Limits) -> std::io::Result<()> {
+fn apply(limits: &ProcessLimits) -> std::io::Result<()> {
     let wanted = [
         (Resource::Core, Some(0)),
         (Resource::Fsize, limits.file_size),
@@ -82,9 +82,9 @@ fn apply(limits: &Limits) -> std::io::Result<()> {
 }
 
 /// Starts the program. Its output descriptors are those of this process.
-fn start(order: &Order, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), End> {
+fn start(order: &SupervisorOrder, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), ProgramEnd> {
     let cwd = Path::new(&order.cwd.0);
-    let not_started = |kind, message: String| End::NotStarted { kind, message };
+    let not_started = |kind, message: String| ProgramEnd::NotStarted { kind, message };
     let Some((program, rest)) = order.argv.split_first() else {
         return Err(not_started(NotStarted::Other, "the command is empty".to_owned()));
     };
@@ -119,7 +119,7 @@ fn start(order: &Order, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), E
 }
 
 /// What the system said when it did not start the file.
-fn could_not(file: &Path, error: &std::io::Error) -> End {
+fn could_not(file: &Path, error: &std::io::Error) -> ProgramEnd {
     const NO_FORMAT: Option<i32> = Some(rustix::io::Errno::NOEXEC.raw_os_error());
     let kind = match error.kind() {
         std::io::ErrorKind::NotFound => NotStarted::NotFound,
@@ -131,7 +131,10 @@ fn could_not(file: &Path, error: &std::io::Error) -> End {
         _ if error.raw_os_error() == NO_FORMAT => "; a script needs a first line such as `#!/bin/sh`",
         _ => "",
     };
-    End::NotStarted { kind, message: format!("{} could not be started: {error}{hint}", file.display()) }
+    ProgramEnd::NotStarted {
+        kind,
+        message: format!("{} could not be started: {error}{hint}", file.display()),
+    }
 }
 
 /// The file that a program name stands for: below `cwd` if it has a slash, else in the directories of `path`.
@@ -165,14 +168,14 @@ pub fn find_program(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Result
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum EndCause {
     MainEnded,
     TimeUp,
     Unwanted,
     LauncherGone,
 }
 
-struct Run<'a> {
+struct SupervisedRun<'a> {
     tree: Tree,
     main: Pid,
     main_descriptor: Option<OwnedFd>,
@@ -184,9 +187,9 @@ struct Run<'a> {
     grace: Duration,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SupervisedRun<'a> {
     fn new(
-        order: &Order,
+        order: &SupervisorOrder,
         main: Pid,
         input: Option<ChildStdin>,
         stdin: &'a [u8],
@@ -209,41 +212,41 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(mut self) -> Option<Answer> {
+    fn finish(mut self) -> Option<SupervisorAnswer> {
         let cause = self.watch();
         let mut duration = self.started.elapsed();
         self.input = None;
         let survivors = match cause {
-            Cause::MainEnded => self.tree.settle(),
-            Cause::TimeUp | Cause::Unwanted => {
+            EndCause::MainEnded => self.tree.settle(),
+            EndCause::TimeUp | EndCause::Unwanted => {
                 ask_to_end(self.main);
                 let children = self.tree.wait_for_all(self.grace);
                 duration = self.started.elapsed();
                 let alive = if children == Children::None { 0 } else { super::supervise::alive_below_us() };
                 alive.saturating_sub(u32::from(self.tree.main_status().is_none()))
             }
-            Cause::LauncherGone => 0,
+            EndCause::LauncherGone => 0,
         };
         let unkillable = self.tree.kill_all();
         let end = match cause {
-            Cause::LauncherGone => return None,
-            Cause::TimeUp => End::TimedOut,
-            Cause::Unwanted => End::Stopped,
-            Cause::MainEnded => self.tree.main_status().map_or(End::SupervisorLost, end_of),
+            EndCause::LauncherGone => return None,
+            EndCause::TimeUp => ProgramEnd::TimedOut,
+            EndCause::Unwanted => ProgramEnd::Stopped,
+            EndCause::MainEnded => self.tree.main_status().map_or(ProgramEnd::SupervisorLost, end_of),
         };
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Some(Answer { end, duration_us, survivors_killed: survivors, unkillable })
+        Some(SupervisorAnswer { end, duration_us, survivors_killed: survivors, unkillable })
     }
 
-    fn watch(&mut self) -> Cause {
+    fn watch(&mut self) -> EndCause {
         loop {
             let children = self.tree.reap();
             if self.tree.main_status().is_some() || children == Children::None {
-                return Cause::MainEnded;
+                return EndCause::MainEnded;
             }
             let left = self.timeout.saturating_sub(self.started.elapsed());
             if left.is_zero() {
-                return Cause::TimeUp;
+                return EndCause::TimeUp;
             }
             let (socket, input) = self.wait(left);
             if let Some(cause) = socket {
@@ -256,7 +259,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for something to do; returns what the socket says, and whether the program's input is ready.
-    fn wait(&self, left: Duration) -> (Option<Cause>, bool) {
+    fn wait(&self, left: Duration) -> (Option<EndCause>, bool) {
         let mut descriptors = vec![PollFd::new(self.socket, PollFlags::IN)];
         if let Some(main) = &self.main_descriptor {
             descriptors.push(PollFd::new(main, PollFlags::IN));
@@ -275,8 +278,9 @@ impl<'a> Run<'a> {
         // Nothing follows the order, so what is readable is an end of file. Of a launcher that is dead both
         // directions are closed.
         let gone = |one: &PollFd<'_>| one.revents().intersects(PollFlags::HUP | PollFlags::ERR);
-        let cause =
-            || if descriptors.first().is_some_and(gone) { Cause::LauncherGone } else { Cause::Unwanted };
+        let cause = || {
+            if descriptors.first().is_some_and(gone) { EndCause::LauncherGone } else { EndCause::Unwanted }
+        };
         (ready(0).then(cause), input.is_some() && ready(descriptors.len() - 1))
     }
 
@@ -294,10 +298,10 @@ impl<'a> Run<'a> {
     }
 }
 
-fn end_of(status: WaitStatus) -> End {
+fn end_of(status: WaitStatus) -> ProgramEnd {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => End::Exited(code),
-        (None, Some(signal)) => End::Signalled(signal),
-        (None, None) => End::SupervisorLost,
+        (Some(code), _) => ProgramEnd::Exited(code),
+        (None, Some(signal)) => ProgramEnd::Signalled(signal),
+        (None, None) => ProgramEnd::SupervisorLost,
     }
 }

@@ -136,11 +136,11 @@ fn make_removable(directory: &Path) {
 mod tests {
     use super::*;
 
-    struct Place {
+    struct HomeFixture {
         dir: tempfile::TempDir,
     }
 
-    impl Place {
+    impl HomeFixture {
         fn new() -> Self {
             let dir = tempfile::tempdir().expect("tempdir");
             for sub in ["real/.cargo/bin", "real/.config/tool", "under"] {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_named_is_linked_at_its_place_and_nothing_else_is_there() {
-        let place = Place::new();
+        let place = HomeFixture::new();
         let home = place
             .create(&["~/.config/tool/", "~/./.cargo/bin", "~/.cargo", "~/.none", "/usr"])
             .expect("made");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn dropping_removes_the_links_and_keeps_what_they_lead_to() {
-        let place = Place::new();
+        let place = HomeFixture::new();
         let home = place.create(&["~/.cargo"]).expect("made");
         fs::create_dir_all(home.tmp().join("cache/deep")).expect("directory");
         fs::set_permissions(home.tmp().join("cache"), fs::Permissions::from_mode(0o500)).expect("mode");
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_would_open_the_whole_home_is_refused() {
-        let place = Place::new();
+        let place = HomeFixture::new();
         for entry in ["~", "~/", "~/.", "~/..", "~/a/../..", "~root/x", "x", "", "/a/../b"] {
             let failure = place.create(&[entry]).expect_err(entry);
             assert_eq!(failure.code(), Code::ConfigInvalid, "{entry}");

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Pid;
 
-use super::command::{Command, End, Finished};
+use super::command::{FinishedRun, Invocation, ProgramEnd};
 use super::output::{Captured, Collector};
 use super::redact::Secrets;
 use super::supervise::{KILL_LIMIT, kill_session};
-use super::wire::{Answer, Order, Text};
+use super::wire::{OsText, SupervisorAnswer, SupervisorOrder};
 use crate::error::{Failure, Result};
 
 /// The hidden first argument that makes the binary a supervisor.
@@ -45,11 +45,11 @@ pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
 /// Runs a program to its end, or until `watch` says that it may not go on: then all of it is asked to end,
 /// given its grace, and killed. `helper_exe` is the absolute path of this binary.
 ///
-/// That the program failed, was killed or could not be started is no error here: see [`End`].
+/// That the program failed, was killed or could not be started is no error here: see [`ProgramEnd`].
 ///
 /// # Errors
 /// `io` if the supervisor cannot be started or spoken to.
-pub fn run(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Finished> {
+pub fn run(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<FinishedRun> {
     let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
     let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
     let mut starter = program(helper_exe);
@@ -80,18 +80,20 @@ pub fn run(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Fin
             give_up(&mut supervisor);
             return Err(failed("send the order to the supervisor")(error));
         }
-        (None, Ok(())) => Answer {
+        (None, Ok(())) => SupervisorAnswer {
             survivors_killed: give_up(&mut supervisor),
-            end: End::SupervisorLost,
+            end: ProgramEnd::SupervisorLost,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
             unkillable: 0,
         },
     };
     let end = match answer.end {
-        End::NotStarted { kind, message } => End::NotStarted { kind, message: secrets.redact_text(&message) },
+        ProgramEnd::NotStarted { kind, message } => {
+            ProgramEnd::NotStarted { kind, message: secrets.redact_text(&message) }
+        }
         end => end,
     };
-    Ok(Finished {
+    Ok(FinishedRun {
         end,
         stdout,
         stderr,
@@ -102,18 +104,18 @@ pub fn run(helper_exe: &Path, command: &Command, watch: Watch<'_>) -> Result<Fin
 }
 
 /// The time after which a supervisor that works has answered, where the program may run for `time`.
-fn longest(time: Duration, command: &Command) -> Duration {
+fn longest(time: Duration, command: &Invocation) -> Duration {
     let limit = time.saturating_add(command.grace);
     // A bound, so that adding it to a point in time cannot overflow.
     limit.saturating_add(KILL_LIMIT).saturating_add(MARGIN).min(Duration::from_secs(10 * 365 * 24 * 3600))
 }
 
-fn send_order(mut socket: &UnixStream, command: &Command) -> std::io::Result<()> {
+fn send_order(mut socket: &UnixStream, command: &Invocation) -> std::io::Result<()> {
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let order = Order {
-        argv: command.argv.iter().map(Text::of).collect(),
-        cwd: Text::of(&command.cwd),
-        env: command.env.iter().map(|(name, value)| (Text::of(name), Text::of(value))).collect(),
+    let order = SupervisorOrder {
+        argv: command.argv.iter().map(OsText::of).collect(),
+        cwd: OsText::of(&command.cwd),
+        env: command.env.iter().map(|(name, value)| (OsText::of(name), OsText::of(value))).collect(),
         stdin_len: command.stdin.len() as u64,
         timeout_ms: milliseconds(command.timeout),
         grace_ms: milliseconds(command.grace),
@@ -180,7 +182,7 @@ impl<'a> Listener<'a> {
         socket: &'a UnixStream,
         supervisor: &mut Child,
         secrets: &Secrets,
-        command: &Command,
+        command: &Invocation,
         started: Instant,
     ) -> Self {
         let cap = command.output_cap;
@@ -196,7 +198,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn listen(mut self) -> (Option<Answer>, Captured, Captured) {
+    fn listen(mut self) -> (Option<SupervisorAnswer>, Captured, Captured) {
         let mut buffer = vec![0; PIECE];
         while self.socket_open || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let left = self.deadline.saturating_duration_since(Instant::now());

@@ -10,7 +10,7 @@
 //! - What a program prints goes through `redact`, then through the cap of `output`; the raw bytes are stored
 //!   nowhere, and a flood costs no more memory than the cap.
 //!
-//! Which layer of confinement is used is `Sandbox`; so far there is only `none`.
+//! Which layer of confinement is used is `SandboxLayer`; so far there is only `none`.
 
 pub mod command;
 pub mod environment;
@@ -26,7 +26,7 @@ pub(crate) mod testing;
 mod tests;
 mod wire;
 
-pub use command::{Command, End, Finished, Sandbox};
+pub use command::{FinishedRun, Invocation, ProgramEnd, SandboxLayer};
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;

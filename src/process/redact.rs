@@ -29,9 +29,9 @@ const MIN_BASE64: usize = 8;
 
 /// A compiled set of secret values; cheap to clone.
 #[derive(Clone)]
-pub struct Secrets(Option<Arc<Compiled>>);
+pub struct Secrets(Option<Arc<SecretAutomaton>>);
 
-struct Compiled {
+struct SecretAutomaton {
     /// None where the set is beyond what an automaton can number (gigabytes of patterns): then nothing of the
     /// output is let through.
     automaton: Option<AhoCorasick>,
@@ -55,7 +55,7 @@ impl Secrets {
             return Self(None);
         }
         let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(&patterns).ok();
-        Self(Some(Arc::new(Compiled { automaton, longest })))
+        Self(Some(Arc::new(SecretAutomaton { automaton, longest })))
     }
 
     /// A redactor for one stream.
@@ -103,7 +103,7 @@ impl Redactor {
     }
 
     /// Gives out the first `decided` bytes: every match that begins there lies wholly in `carry`.
-    fn release(&mut self, compiled: &Compiled, decided: usize) -> Vec<u8> {
+    fn release(&mut self, compiled: &SecretAutomaton, decided: usize) -> Vec<u8> {
         if decided == 0 {
             return Vec::new();
         }

@@ -8,9 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::command::{Limits, NotStarted};
+use super::command::{NotStarted, ProcessLimits};
 use super::output::Captured;
-use super::{Command, End, Finished, run};
+use super::{FinishedRun, Invocation, ProgramEnd, run};
 
 const ROLE: &str = "TENDER_TEST_HARNESS_DIR";
 
@@ -27,7 +27,7 @@ impl Place {
         self.dir.path()
     }
 
-    fn shell(&self, script: &str) -> Command {
+    fn shell(&self, script: &str) -> Invocation {
         shell(self.path(), script)
     }
 
@@ -46,15 +46,15 @@ impl Place {
     }
 }
 
-fn shell(cwd: &Path, script: &str) -> Command {
-    let mut command = Command::new(["sh", "-c", script], cwd);
+fn shell(cwd: &Path, script: &str) -> Invocation {
+    let mut command = Invocation::new(["sh", "-c", script], cwd);
     command.env = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     command.timeout = Duration::from_secs(30);
     command.grace = Duration::from_millis(300);
     command
 }
 
-fn go(command: &Command) -> Finished {
+fn go(command: &Invocation) -> FinishedRun {
     let finished = run(crate::process::testing::program(), command, &|_| true).expect("the launcher works");
     assert_eq!(finished.unkillable, 0);
     finished
@@ -79,7 +79,7 @@ fn an_exit_code_and_both_outputs_come_back() {
     let place = Place::new();
     for code in [0, 1, 77, 255] {
         let got = go(&place.shell(&format!("echo out; echo err >&2; exit {code}")));
-        assert_eq!(got.end, End::Exited(code));
+        assert_eq!(got.end, ProgramEnd::Exited(code));
         assert_eq!((text(&got.stdout), text(&got.stderr)), ("out\n".into(), "err\n".into()));
         assert_eq!((got.stdout.total, got.stdout.truncated, got.survivors_killed), (4, false, 0));
         assert!(got.duration > Duration::ZERO);
@@ -89,8 +89,8 @@ fn an_exit_code_and_both_outputs_come_back() {
 #[test]
 fn a_signal_is_not_an_exit_code() {
     let place = Place::new();
-    assert_eq!(go(&place.shell("kill -SEGV $$")).end, End::Signalled(11));
-    assert_eq!(go(&place.shell("kill -KILL $$")).end, End::Signalled(9));
+    assert_eq!(go(&place.shell("kill -SEGV $$")).end, ProgramEnd::Signalled(11));
+    assert_eq!(go(&place.shell("kill -KILL $$")).end, ProgramEnd::Signalled(9));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_time_out_ends_a_grandchild_that_holds_the_pipe() {
     command.timeout = Duration::from_millis(500);
     let before = Instant::now();
     let got = go(&command);
-    assert_eq!(got.end, End::TimedOut);
+    assert_eq!(got.end, ProgramEnd::TimedOut);
     assert!(before.elapsed() < Duration::from_secs(60), "{:?}", before.elapsed());
     assert!(got.duration >= Duration::from_millis(500));
     assert_gone(&place.pids(1));
@@ -113,7 +113,7 @@ fn a_background_child_with_the_pipe_does_not_hold_up_the_end() {
     let got =
         go(&place
             .shell("sh -c 'echo $$ >> pids; exec sleep 300' & while [ ! -s pids ]; do :; done; echo hi"));
-    assert_eq!((got.end, text(&got.stdout)), (End::Exited(0), "hi\n".into()));
+    assert_eq!((got.end, text(&got.stdout)), (ProgramEnd::Exited(0), "hi\n".into()));
     assert_eq!(got.survivors_killed, 1);
     assert!(!got.stdout.truncated);
     assert!(before.elapsed() < Duration::from_secs(60), "{:?}", before.elapsed());
@@ -124,7 +124,7 @@ fn a_background_child_with_the_pipe_does_not_hold_up_the_end() {
 fn a_child_that_ends_a_moment_later_is_no_survivor() {
     let place = Place::new();
     let got = go(&place.shell("sleep 0.02 & exit 0"));
-    assert_eq!((got.end, got.survivors_killed), (End::Exited(0), 0));
+    assert_eq!((got.end, got.survivors_killed), (ProgramEnd::Exited(0), 0));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn who_ignores_the_request_to_end_is_killed() {
     command.timeout = Duration::from_millis(400);
     let before = Instant::now();
     let got = go(&command);
-    assert_eq!(got.end, End::TimedOut);
+    assert_eq!(got.end, ProgramEnd::TimedOut);
     assert!(got.survivors_killed >= 1, "{}", got.survivors_killed);
     let took = before.elapsed();
     assert!(took >= Duration::from_millis(700) && took < Duration::from_secs(60), "{took:?}");
@@ -152,7 +152,7 @@ fn who_hears_the_request_to_end_may_clean_up() {
     command.grace = Duration::from_secs(200);
     let before = Instant::now();
     let got = go(&command);
-    assert_eq!((got.end, text(&got.stdout)), (End::TimedOut, "cleaned\n".into()));
+    assert_eq!((got.end, text(&got.stdout)), (ProgramEnd::TimedOut, "cleaned\n".into()));
     assert!(before.elapsed() < Duration::from_secs(60), "{:?}", before.elapsed());
 }
 
@@ -165,7 +165,7 @@ const DAEMONS: &str = "trap '' TERM HUP INT; for i in 1 2 3; do \
 fn daemons_with_their_own_session_do_not_survive() {
     let place = Place::new();
     let got = go(&place.shell(DAEMONS));
-    assert_eq!((got.end, got.survivors_killed), (End::Exited(0), 6));
+    assert_eq!((got.end, got.survivors_killed), (ProgramEnd::Exited(0), 6));
     assert_gone(&place.pids(6));
 }
 
@@ -175,7 +175,7 @@ fn a_process_that_forks_without_end_does_not_survive() {
     let comet = "cat > comet <<'E'\necho $$ >> pids\n(setsid sh ./comet > /dev/null 2>&1 &)\nE\n\
         sh ./comet; while [ \"$(wc -l < pids)\" -lt 5 ]; do :; done";
     let got = go(&place.shell(comet));
-    assert_eq!(got.end, End::Exited(0));
+    assert_eq!(got.end, ProgramEnd::Exited(0));
     let after = place.pids(5).len();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(place.pids(5).len(), after, "it forks on");
@@ -189,7 +189,7 @@ fn a_flood_costs_the_cap_and_no_more() {
     command.output_cap = 10_000;
     command.secrets = vec![b"not there".to_vec()];
     let got = go(&command);
-    assert_eq!(got.end, End::Exited(3));
+    assert_eq!(got.end, ProgramEnd::Exited(3));
     assert_eq!(got.stdout.total, 200_000_011);
     for stream in [&got.stdout, &got.stderr] {
         assert!(stream.truncated && stream.bytes.len() < 10_100, "{}", stream.bytes.len());
@@ -211,7 +211,7 @@ fn an_endless_flood_ends_with_the_time_out() {
     command.timeout = Duration::from_millis(500);
     command.output_cap = 1000;
     let got = go(&command);
-    assert_eq!(got.end, End::TimedOut);
+    assert_eq!(got.end, ProgramEnd::TimedOut);
     assert!(got.stdout.truncated && got.stdout.total > 1000);
 }
 
@@ -242,15 +242,15 @@ fn what_cannot_be_started_says_why() {
         // A relative entry of PATH must not make a file of the tree a command.
         command.env = vec![("PATH".into(), ".::/usr/bin:/bin".into())];
         match go(&command).end {
-            End::NotStarted { kind, message } => {
+            ProgramEnd::NotStarted { kind, message } => {
                 assert_eq!(kind, wanted, "{argv:?}: {message}");
                 assert!(!message.is_empty());
             }
             other => panic!("{argv:?} ended as {other:?}"),
         }
     }
-    let gone = Command { cwd: place.path().join("gone"), ..place.shell("true") };
-    assert!(matches!(go(&gone).end, End::NotStarted { kind: NotStarted::NoDirectory, .. }));
+    let gone = Invocation { cwd: place.path().join("gone"), ..place.shell("true") };
+    assert!(matches!(go(&gone).end, ProgramEnd::NotStarted { kind: NotStarted::NoDirectory, .. }));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn odd_names_and_arguments_arrive_as_they_are() {
     let mut command = place.shell("");
     command.argv = vec![name, "x  y".into(), "$(id)".into()];
     let got = go(&command);
-    assert_eq!((got.end, text(&got.stdout)), (End::Exited(0), "x  y|$(id)\n".into()));
+    assert_eq!((got.end, text(&got.stdout)), (ProgramEnd::Exited(0), "x  y|$(id)\n".into()));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn secrets_that_are_split_over_writes_are_not_kept() {
 #[test]
 fn the_environment_is_exactly_what_was_given() {
     let place = Place::new();
-    let mut command = Command::new(["/usr/bin/env"], place.path());
+    let mut command = Invocation::new(["/usr/bin/env"], place.path());
     command.env = vec![("B".into(), "2 x".into()), ("A".into(), "1".into())];
     let got = go(&command);
     let mut lines: Vec<String> = text(&got.stdout).lines().map(str::to_owned).collect();
@@ -325,13 +325,13 @@ fn large_input_to_who_does_not_read_blocks_nothing() {
         let mut command = place.shell(script);
         command.stdin = vec![b'x'; 3_000_000];
         let before = Instant::now();
-        assert_eq!(go(&command).end, End::Exited(4), "{script}");
+        assert_eq!(go(&command).end, ProgramEnd::Exited(4), "{script}");
         assert!(before.elapsed() < Duration::from_secs(60), "{script}");
     }
     let mut command = place.shell("sleep 300");
     command.stdin = vec![b'x'; 3_000_000];
     command.timeout = Duration::from_millis(300);
-    assert_eq!(go(&command).end, End::TimedOut);
+    assert_eq!(go(&command).end, ProgramEnd::TimedOut);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_program_that_kills_its_supervisor_is_found_out() {
         "sh -c 'echo $$ >> pids; exec sleep 300' & \
         while [ ! -s pids ]; do :; done; kill -9 $PPID; sleep 300",
     ));
-    assert_eq!(got.end, End::SupervisorLost);
+    assert_eq!(got.end, ProgramEnd::SupervisorLost);
     assert!(got.survivors_killed >= 2, "{}", got.survivors_killed);
     assert!(before.elapsed() < Duration::from_secs(60), "{:?}", before.elapsed());
     assert_gone(&place.pids(1));
@@ -352,7 +352,8 @@ fn a_program_that_kills_its_supervisor_is_found_out() {
 fn limits_of_the_system_hold() {
     let place = Place::new();
     let mut command = place.shell("ulimit -n; ulimit -c; head -c 100000 /dev/zero > big; stat -c %s big");
-    command.limits = Limits { file_size: Some(4096), open_files: Some(50), ..Limits::default() };
+    command.limits =
+        ProcessLimits { file_size: Some(4096), open_files: Some(50), ..ProcessLimits::default() };
     assert_eq!(text(&go(&command).stdout), "50\n0\n4096\n");
 }
 
@@ -369,7 +370,7 @@ fn many_at_once_do_not_disturb_each_other() {
             .collect();
         for (number, thread) in (0..).zip(runs) {
             let got = thread.join().expect("joined");
-            assert_eq!((got.end, text(&got.stdout)), (End::Exited(number), format!("{number}\n")));
+            assert_eq!((got.end, text(&got.stdout)), (ProgramEnd::Exited(number), format!("{number}\n")));
         }
     });
 }

@@ -8,9 +8,9 @@ use super::foreign::{RunPlace, find_foreign_code};
 use super::formats::{Counted, MOST_BYTES, WrittenTo};
 use super::load::Verifier;
 use super::manifest::{DeclaredOutput, OUT, Pass, Setup};
-use super::outcome::{Facts, Judged, Made, Said, conclude};
-use super::protocol::{self, Answer, Call, expand};
-use super::{Halt, Host, Subject, Ticket, tools, view};
+use super::outcome::{AttemptFacts, RowOutcome, RunOutcome, Said, conclude};
+use super::protocol::{self, ProtocolAnswer, ProtocolCall, expand};
+use super::{Host, RunHalt, Ticket, VerificationSubject, tools, view};
 use crate::domain::proof::evidence::{Attempt, Observed, Produced};
 use crate::domain::proof::judge::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
@@ -22,7 +22,7 @@ use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
 use crate::git::slot::{Filling, Slot, SlotPlaces};
 use crate::git::tree;
-use crate::process::{self, Command, End, Finished, PrivateHome, Secrets};
+use crate::process::{self, FinishedRun, Invocation, PrivateHome, ProgramEnd, Secrets};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A verifier that is ready to run.
 pub(super) struct Runner<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a VerificationSubject<'a>,
     verifier: &'a Verifier,
     host: &'a Host<'a>,
     rows: &'a [&'a Observed],
@@ -67,7 +67,7 @@ pub(super) struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// Takes a slot and brings it to what the verifier may see.
     pub(super) fn prepare(
-        subject: &'a Subject<'a>,
+        subject: &'a VerificationSubject<'a>,
         verifier: &'a Verifier,
         host: &'a Host<'a>,
         rows: &'a [&'a Observed],
@@ -134,7 +134,7 @@ impl<'a> Runner<'a> {
 
     /// Runs the setup where what it depends on is not what it was made from. Gives the run's outcome where it
     /// fails.
-    pub(super) fn set_up(&mut self) -> Result<Option<Made>> {
+    pub(super) fn set_up(&mut self) -> Result<Option<RunOutcome>> {
         let Some(setup) = &self.verifier.manifest.setup else { return Ok(None) };
         let made_from = self.setup_digest(setup);
         if self.slot.setup() == Some(made_from) {
@@ -156,15 +156,15 @@ impl<'a> Runner<'a> {
         let said: Said = (Verdict::Error, Some(self.redacted(&reason)));
         let attempts = vec![self.logged(&finished, &said, None)?];
         let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
-        Ok(Some(Made { rows, attempts, ..Made::default() }))
+        Ok(Some(RunOutcome { rows, attempts, ..RunOutcome::default() }))
     }
 
     /// The outcome of a run that would load the user's files in place of the slot's; it is not made.
-    pub(super) fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<Made>> {
+    pub(super) fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<RunOutcome>> {
         let Some(reason) = self.foreign_code(argv)? else { return Ok(None) };
         let said: Said = (Verdict::Error, Some(reason));
         let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
-        Ok(Some(Made { rows, ..Made::default() }))
+        Ok(Some(RunOutcome { rows, ..RunOutcome::default() }))
     }
 
     fn foreign_code(&self, argv: &[String]) -> Result<Option<String>> {
@@ -182,13 +182,13 @@ impl<'a> Runner<'a> {
         Sha256::of_json(&json!({"command": setup.command, "files": files, "judges": judges}))
     }
 
-    pub(super) fn attempt(&mut self) -> Result<Made> {
+    pub(super) fn attempt(&mut self) -> Result<RunOutcome> {
         let manifest = &self.verifier.manifest;
         (self.host.progress)(&format!("running {}", manifest.id), 0, 0);
         let out = self.out_directory()?;
         self.remove_old_outputs()?;
         let root = self.slot.tree();
-        let call = Call {
+        let call = ProtocolCall {
             run: &self.ticket.run,
             nonce: &self.ticket.nonce,
             clauses: self.rows.iter().map(|row| &row.clause).collect(),
@@ -206,7 +206,7 @@ impl<'a> Runner<'a> {
         };
         // What the run itself installed was not there before it.
         let foreign = self.foreign_code(&manifest.command)?;
-        let mut made = Made { outputs, ..Made::default() };
+        let mut made = RunOutcome { outputs, ..RunOutcome::default() };
         made.findings = self.findings(&counted, answer.as_ref());
         for row in self.rows {
             let id = &row.clause.id;
@@ -222,7 +222,7 @@ impl<'a> Runner<'a> {
                 None => (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT))),
             };
             let flaky = checks.is_some_and(|checks| checks.flaky > 0);
-            made.rows.insert(id.clone(), Judged { said, checks, flaky });
+            made.rows.insert(id.clone(), RowOutcome { said, checks, flaky });
         }
         let claimed = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.claimed());
         made.attempts = vec![self.logged(&finished, worst(&made), checks_of(&counted).or(claimed))?];
@@ -232,18 +232,18 @@ impl<'a> Runner<'a> {
     /// The verdict, after a look at the slot.
     fn conclude(
         &mut self,
-        finished: &Finished,
+        finished: &FinishedRun,
         counted: &std::result::Result<Option<Counted>, String>,
         answered: Option<&std::result::Result<Said, String>>,
         min_checks: Option<u64>,
     ) -> Result<Said> {
         let altered = self.slot.altered(&self.verifier.manifest.scratch)?;
         let survivors = finished.survivors_killed.saturating_add(finished.unkillable);
-        self.clean &= altered.is_empty() && survivors == 0 && matches!(finished.end, End::Exited(_));
+        self.clean &= altered.is_empty() && survivors == 0 && matches!(finished.end, ProgramEnd::Exited(_));
         let (end, timeout) = (&finished.end, self.verifier.manifest.timeout);
         let stopped = self.stopped.borrow();
         let stopped = stopped.as_deref();
-        Ok(conclude(&Facts {
+        Ok(conclude(&AttemptFacts {
             end,
             timeout,
             stopped,
@@ -255,8 +255,9 @@ impl<'a> Runner<'a> {
         }))
     }
 
-    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<Finished> {
-        let mut command = Command::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree());
+    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<FinishedRun> {
+        let mut command =
+            Invocation::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree());
         command.env = tools::environment(self.host, self.verifier, &self.home);
         command.env.push(("TENDER_OUT".into(), OsString::from(out)));
         command.stdin = stdin;
@@ -274,14 +275,14 @@ impl<'a> Runner<'a> {
         };
         let finished = process::run(self.host.program, &command, &watch)?;
         self.printed.set(before + finished.stdout.total + finished.stderr.total);
-        match halt.into_inner().filter(|_| finished.end == End::Stopped) {
-            Some(Halt::Unwanted(failure)) => return Err(failure),
-            Some(Halt::Spent(why)) => drop(self.stopped.replace(Some(why))),
+        match halt.into_inner().filter(|_| finished.end == ProgramEnd::Stopped) {
+            Some(RunHalt::Unwanted(failure)) => return Err(failure),
+            Some(RunHalt::Spent(why)) => drop(self.stopped.replace(Some(why))),
             None => {}
         }
         // The last bytes are charged too, and who passed over the budget with them has ended too late, not in
         // time.
-        if let Some(Halt::Spent(why)) = (self.host.watch)(self.printed.get()) {
+        if let Some(RunHalt::Spent(why)) = (self.host.watch)(self.printed.get()) {
             self.stopped.borrow_mut().get_or_insert(why);
         }
         Ok(finished)
@@ -324,7 +325,7 @@ impl<'a> Runner<'a> {
     )]
     fn read_outputs(
         &self,
-        finished: &Finished,
+        finished: &FinishedRun,
         out: &Path,
     ) -> Result<(std::result::Result<Option<Counted>, String>, Vec<Produced>)> {
         let manifest = &self.verifier.manifest;
@@ -370,7 +371,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn read_answer(&self, call: &Call<'_>) -> Result<std::result::Result<Answer, String>> {
+    fn read_answer(&self, call: &ProtocolCall<'_>) -> Result<std::result::Result<ProtocolAnswer, String>> {
         Ok(match read_beneath(call.out, protocol::RESULT, protocol::LARGEST)? {
             Err(why) => Err(why),
             Ok(None) => Err(format!("{} was not written", protocol::RESULT)),
@@ -381,7 +382,7 @@ impl<'a> Runner<'a> {
     fn findings(
         &self,
         counted: &std::result::Result<Option<Counted>, String>,
-        answer: Option<&std::result::Result<Answer, String>>,
+        answer: Option<&std::result::Result<ProtocolAnswer, String>>,
     ) -> Vec<crate::domain::proof::evidence::Finding> {
         let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
         let answered = answer.into_iter().flatten().flat_map(|answer| answer.findings.clone());
@@ -407,7 +408,7 @@ impl<'a> Runner<'a> {
     /// Stores the logs, which are redacted and capped already.
     fn logged(
         &self,
-        finished: &Finished,
+        finished: &FinishedRun,
         (outcome, reason): &Said,
         checks: Option<Checks>,
     ) -> Result<Attempt> {
@@ -415,8 +416,8 @@ impl<'a> Runner<'a> {
             if bytes.is_empty() { Ok(None) } else { self.host.blobs.put(bytes).map(Some) }
         };
         let (exit_code, signal) = match finished.end {
-            End::Exited(code) => (Some(code), None),
-            End::Signalled(signal) => (None, Some(signal)),
+            ProgramEnd::Exited(code) => (Some(code), None),
+            ProgramEnd::Signalled(signal) => (None, Some(signal)),
             _ => (None, None),
         };
         Ok(Attempt {
@@ -435,7 +436,10 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn said_of(answer: &std::result::Result<Answer, String>, row: &str) -> std::result::Result<Said, String> {
+fn said_of(
+    answer: &std::result::Result<ProtocolAnswer, String>,
+    row: &str,
+) -> std::result::Result<Said, String> {
     match answer {
         Err(why) => Err(why.clone()),
         Ok(answer) => answer.said.get(row).cloned().ok_or_else(|| format!("nothing was said of {row:?}")),
@@ -443,7 +447,7 @@ fn said_of(answer: &std::result::Result<Answer, String>, row: &str) -> std::resu
 }
 
 /// Of what was said of the rows, what stands for the attempt: the first that is no pass.
-fn worst(made: &Made) -> &Said {
+fn worst(made: &RunOutcome) -> &Said {
     const PASSED: &Said = &(Verdict::Passed, None);
     made.rows.values().map(|row| &row.said).find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
 }
@@ -474,7 +478,7 @@ fn read_beneath(
 }
 
 /// Closure files of the private layer are in no tree; the slot is filled from objects, so they become some.
-fn store_private_closure(subject: &Subject<'_>, verifier: &Verifier) -> Result<()> {
+fn store_private_closure(subject: &VerificationSubject<'_>, verifier: &Verifier) -> Result<()> {
     for file in verifier.closure.iter().filter_map(|file| file.bytes.as_ref()) {
         let git = subject.repository.git();
         let git = match subject.quarantine {

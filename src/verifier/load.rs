@@ -2,7 +2,7 @@
 //! the live tree: a manifest that is only there is named as such, and does not count.
 
 use super::builtin;
-use super::manifest::{Kind, Manifest};
+use super::manifest::{Manifest, VerifierKind};
 use crate::domain::proof::evidence::InputFile;
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
@@ -55,13 +55,13 @@ pub struct Verifiers {
 }
 
 /// The base commit's tree, opened as far as it is needed.
-struct Base<'a> {
+struct BaseTree<'a> {
     objects: &'a Objects,
     tree: &'a ObjectId,
     all: OnceCell<Vec<TreeFile>>,
 }
 
-impl Base<'_> {
+impl BaseTree<'_> {
     fn files(&self) -> Result<&[TreeFile]> {
         if let Some(files) = self.all.get() {
             return Ok(files);
@@ -115,7 +115,7 @@ impl Verifiers {
     /// for `.tender`). A manifest that is wrong only fails for who asks for that verifier.
     pub fn load(repository: &Repository, base_commit_tree: &ObjectId, private: &Path) -> Result<Self> {
         let objects = repository.objects(None)?;
-        let base = Base { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
+        let base = BaseTree { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
         let mut all = Self { live: live_ids(repository), ..Self::default() };
         let committed = base.beneath(&RepoPath::new(FOLDER.as_bytes())?)?;
         for (id, files) in by_id(committed, |file| &file.path) {
@@ -202,7 +202,7 @@ impl Verifiers {
     /// True where nobody but a person can show it.
     pub fn is_manual(&self, id: &str) -> bool {
         match self.known.get(id) {
-            Some(verifier) => verifier.manifest.kind == Kind::Manual,
+            Some(verifier) => verifier.manifest.kind == VerifierKind::Manual,
             None => !builtin::NAMES.contains(&id) && !self.broken.contains_key(id) && !self.live.contains(id),
         }
     }
@@ -278,7 +278,7 @@ fn by_id<T>(files: Vec<T>, path: impl Fn(&T) -> &RepoPath) -> BTreeMap<String, V
 
 /// A private verifier's closure: what lies below `.tender` comes from the private layer, the rest from the
 /// base.
-fn matching_private(pattern: &str, local: &[ClosureFile], base: &Base<'_>) -> Result<Vec<ClosureFile>> {
+fn matching_private(pattern: &str, local: &[ClosureFile], base: &BaseTree<'_>) -> Result<Vec<ClosureFile>> {
     if !pattern.starts_with(".tender/") {
         return base.matching(pattern);
     }

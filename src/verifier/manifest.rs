@@ -22,7 +22,7 @@ pub const OUT: &str = "{out}";
 
 /// Who shows what the verifier stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum VerifierKind {
     Command,
     Manual,
     Builtin,
@@ -70,8 +70,8 @@ pub struct Manifest {
     /// The name of its directory.
     pub id: String,
     pub title: Option<String>,
-    pub kind: Kind,
-    /// The argument vector; empty unless the kind is [`Kind::Command`].
+    pub kind: VerifierKind,
+    /// The argument vector; empty unless the kind is [`VerifierKind::Command`].
     pub command: Vec<String>,
     pub setup: Option<Setup>,
     /// What may be read beside the tree and the system.
@@ -100,7 +100,7 @@ pub struct Manifest {
 impl Manifest {
     /// True where a run counts cases.
     pub fn counts(&self) -> bool {
-        self.kind == Kind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
+        self.kind == VerifierKind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
     }
 
     /// Reads a manifest. `file` names it in messages, `id` is the name of its directory. The failure is

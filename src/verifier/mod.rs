@@ -44,7 +44,7 @@ use std::time::Duration;
 
 /// Why a run ends before its time.
 #[derive(Debug, Clone)]
-pub enum Halt {
+pub enum RunHalt {
     /// Nobody wants it any more, and so there is no record of it.
     Unwanted(Failure),
     /// A budget is spent, in words. That is a record: an error.
@@ -53,11 +53,11 @@ pub enum Halt {
 
 /// Whoever watches a run: hears how many bytes its programs have printed so far, and says whether it has to
 /// end.
-pub type Watch<'a> = &'a dyn Fn(u64) -> Option<Halt>;
+pub type Watch<'a> = &'a dyn Fn(u64) -> Option<RunHalt>;
 
 /// What is judged, and by which rules.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct VerificationSubject<'a> {
     pub repository: &'a Repository,
     /// Where the candidate's objects lie.
     pub quarantine: Option<&'a Quarantine>,

@@ -4,8 +4,8 @@
 
 use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
-use super::manifest::{Kind, Pass};
-use super::{Host, Subject, builtin, protocol, tools, view};
+use super::manifest::{Pass, VerifierKind};
+use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::PROTECTED;
 use crate::domain::contract::clause::{Clause, Permission, clauses};
 use crate::domain::proof::evidence::{
@@ -21,7 +21,7 @@ use crate::git::attributes::outside_attributes;
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::drivers::configured_drivers;
 use crate::git::tree::{self, TreeFile};
-use crate::process::Sandbox;
+use crate::process::SandboxLayer;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -84,14 +84,18 @@ impl Judge {
 }
 
 /// The trees of the candidate and its base, listed once.
-struct Trees {
+struct ListedTrees {
     candidate: Vec<TreeFile>,
     base: Vec<TreeFile>,
 }
 
 /// Looks at everything that decides about a candidate's rows. Runs the tools' version probes, and nothing
 /// else.
-pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) -> Result<Observation> {
+pub fn observe(
+    subject: &VerificationSubject<'_>,
+    verifiers: &Verifiers,
+    host: &Host<'_>,
+) -> Result<Observation> {
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
     let protected: Vec<RepoPath> = changes
@@ -133,18 +137,22 @@ pub fn observe(subject: &Subject<'_>, verifiers: &Verifiers, host: &Host<'_>) ->
 }
 
 struct Observer<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a VerificationSubject<'a>,
     verifiers: &'a Verifiers,
     host: &'a Host<'a>,
     objects: Objects,
     blobs: BlobDigests,
     programs: FileDigests,
-    trees: Option<Trees>,
+    trees: Option<ListedTrees>,
     checkout: Option<Vec<String>>,
 }
 
 impl<'a> Observer<'a> {
-    fn new(subject: &'a Subject<'a>, verifiers: &'a Verifiers, host: &'a Host<'a>) -> Result<Self> {
+    fn new(
+        subject: &'a VerificationSubject<'a>,
+        verifiers: &'a Verifiers,
+        host: &'a Host<'a>,
+    ) -> Result<Self> {
         let folder = host.layout.root().join("cache");
         Ok(Self {
             subject,
@@ -164,8 +172,8 @@ impl<'a> Observer<'a> {
         }
         let verifier = self.verifiers.get(id)?;
         match verifier.map(|verifier| (verifier, verifier.manifest.kind)) {
-            Some((verifier, Kind::Command)) => self.command(verifier),
-            Some((verifier, Kind::Manual)) => {
+            Some((verifier, VerifierKind::Command)) => self.command(verifier),
+            Some((verifier, VerifierKind::Manual)) => {
                 let mut judge = self.by_hand(Source::Manual, verifier.manifest_sha256);
                 judge.judge_changed = view::judge_changed(&self.subject.candidate.changes, verifier);
                 Ok(judge)
@@ -259,13 +267,13 @@ impl<'a> Observer<'a> {
             tools,
             env: tools::env_digests(self.host, verifier),
             checkout: self.checkout(verifier)?,
-            sandbox: Sandbox::None.as_str().to_owned(),
+            sandbox: SandboxLayer::None.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
         })
     }
 
     /// Both trees, listed at the first use; given back by whoever took them.
-    fn trees(&mut self) -> Result<Trees> {
+    fn trees(&mut self) -> Result<ListedTrees> {
         if let Some(trees) = self.trees.take() {
             return Ok(trees);
         }
@@ -276,7 +284,7 @@ impl<'a> Observer<'a> {
         let candidate = tree::files(&self.objects, &self.subject.candidate.tree)?;
         let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reversed).collect();
         let base = view::with_changes(&candidate, back.iter());
-        Ok(Trees { candidate, base })
+        Ok(ListedTrees { candidate, base })
     }
 
     fn files(&mut self, files: &[&TreeFile]) -> Result<Vec<InputFile>> {
@@ -354,7 +362,7 @@ fn bare_identity(manifest: Sha256) -> Identity {
         tools: Vec::new(),
         env: BTreeMap::new(),
         checkout: Vec::new(),
-        sandbox: Sandbox::None.as_str().to_owned(),
+        sandbox: SandboxLayer::None.as_str().to_owned(),
         tender_version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

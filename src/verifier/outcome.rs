@@ -8,16 +8,16 @@ use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::repo_path::display;
 use crate::git::materialise::Alteration;
-use crate::process::End;
+use crate::process::ProgramEnd;
 use std::collections::BTreeMap;
 
 /// A verdict with its reason; none for a pass.
 pub(super) type Said = (Verdict, Option<String>);
 
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct RunOutcome {
     /// What it says of each row, by the row's id.
-    pub(super) rows: BTreeMap<String, Judged>,
+    pub(super) rows: BTreeMap<String, RowOutcome>,
     pub(super) warm: bool,
     pub(super) attempts: Vec<Attempt>,
     pub(super) outputs: Vec<Produced>,
@@ -26,22 +26,22 @@ pub(super) struct Made {
 
 /// What a run says of one of its rows.
 #[derive(Debug, Clone)]
-pub(super) struct Judged {
+pub(super) struct RowOutcome {
     pub(super) said: Said,
     pub(super) checks: Option<Checks>,
     /// It failed and passed within the run.
     pub(super) flaky: bool,
 }
 
-impl From<Said> for Judged {
+impl From<Said> for RowOutcome {
     fn from(said: Said) -> Self {
         Self { said, checks: None, flaky: false }
     }
 }
 
 /// What is known of one attempt.
-pub(super) struct Facts<'a> {
-    pub end: &'a End,
+pub(super) struct AttemptFacts<'a> {
+    pub end: &'a ProgramEnd,
     /// How long it was given, as the manifest says.
     pub timeout: std::time::Duration,
     /// Why it was ended before its time, where it was.
@@ -58,7 +58,7 @@ pub(super) struct Facts<'a> {
     pub min_checks: Option<u64>,
 }
 
-pub(super) fn conclude(facts: &Facts<'_>) -> Said {
+pub(super) fn conclude(facts: &AttemptFacts<'_>) -> Said {
     meaningless(facts)
         .or_else(|| refuted(facts))
         .or_else(|| unbelievable(facts))
@@ -79,17 +79,17 @@ fn not_run(reason: impl Into<String>) -> Option<Said> {
 }
 
 /// It did not end by itself or passed over the budget, or it changed what it was to judge.
-fn meaningless(facts: &Facts<'_>) -> Option<Said> {
+fn meaningless(facts: &AttemptFacts<'_>) -> Option<Said> {
     if let Some(why) = facts.stopped {
         return error(why);
     }
     match facts.end {
-        End::TimedOut => return error(format!("timed out after {:?}", facts.timeout)),
-        End::Stopped => return error("ended before its time"),
-        End::Signalled(signal) => return error(format!("ended by signal {signal}")),
-        End::NotStarted { message, .. } => return error(message.clone()),
-        End::SupervisorLost => return error("its supervisor was lost"),
-        End::Exited(_) => {}
+        ProgramEnd::TimedOut => return error(format!("timed out after {:?}", facts.timeout)),
+        ProgramEnd::Stopped => return error("ended before its time"),
+        ProgramEnd::Signalled(signal) => return error(format!("ended by signal {signal}")),
+        ProgramEnd::NotStarted { message, .. } => return error(message.clone()),
+        ProgramEnd::SupervisorLost => return error("its supervisor was lost"),
+        ProgramEnd::Exited(_) => {}
     }
     let (path, what) = facts.altered.first()?;
     let path = display(path);
@@ -104,7 +104,7 @@ fn meaningless(facts: &Facts<'_>) -> Option<Said> {
     }
 }
 
-fn refuted(facts: &Facts<'_>) -> Option<Said> {
+fn refuted(facts: &AttemptFacts<'_>) -> Option<Said> {
     let counted = facts.counted.as_ref().ok().and_then(Option::as_ref);
     let cases = counted.map_or(0, |counted| counted.checks.failed);
     let names = || {
@@ -113,11 +113,11 @@ fn refuted(facts: &Facts<'_>) -> Option<Said> {
         if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
     };
     match (facts.end, cases) {
-        (End::Exited(0), 0) => {}
-        (End::Exited(0), n) => {
+        (ProgramEnd::Exited(0), 0) => {}
+        (ProgramEnd::Exited(0), n) => {
             return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
         }
-        (End::Exited(code), 0) => return failed(format!("exit code {code}")),
+        (ProgramEnd::Exited(code), 0) => return failed(format!("exit code {code}")),
         (_, n) => return failed(format!("{n} failed{}", names())),
     }
     match facts.answered {
@@ -127,7 +127,7 @@ fn refuted(facts: &Facts<'_>) -> Option<Said> {
 }
 
 /// It says yes in a way that cannot be believed.
-fn unbelievable(facts: &Facts<'_>) -> Option<Said> {
+fn unbelievable(facts: &AttemptFacts<'_>) -> Option<Said> {
     if facts.survivors > 0 {
         return error(format!("left {} processes running", facts.survivors));
     }
@@ -141,7 +141,7 @@ fn unbelievable(facts: &Facts<'_>) -> Option<Said> {
     }
 }
 
-fn insufficient(facts: &Facts<'_>) -> Option<Said> {
+fn insufficient(facts: &AttemptFacts<'_>) -> Option<Said> {
     if let Some(Ok((verdict @ Verdict::NotRun, reason))) = facts.answered {
         return Some((*verdict, reason.clone()));
     }
@@ -176,10 +176,10 @@ mod tests {
     }
 
     /// A run that passes, with something changed.
-    fn say<'a>(change: impl FnOnce(&mut Facts<'a>)) -> (Verdict, String) {
+    fn say<'a>(change: impl FnOnce(&mut AttemptFacts<'a>)) -> (Verdict, String) {
         let counted: &'static _ = Box::leak(Box::new(Ok(Some(counted(2, 0, 0)))));
-        let mut facts: Facts<'a> = Facts {
-            end: &End::Exited(0),
+        let mut facts: AttemptFacts<'a> = AttemptFacts {
+            end: &ProgramEnd::Exited(0),
             timeout: Duration::from_secs(2),
             stopped: None,
             survivors: 0,
@@ -199,10 +199,10 @@ mod tests {
         let bare = Ok(None);
         assert_eq!(say(|f| (f.counted, f.min_checks) = (&bare, None)).0, Verdict::Passed);
         // exit code and cases
-        assert_eq!(say(|f| f.end = &End::Exited(1)), (Verdict::Failed, "exit code 1".to_owned()));
+        assert_eq!(say(|f| f.end = &ProgramEnd::Exited(1)), (Verdict::Failed, "exit code 1".to_owned()));
         let one = Ok(Some(counted(5, 1, 0)));
         assert_eq!(say(|f| f.counted = &one).0, Verdict::Failed);
-        let both = say(|f| (f.counted, f.end) = (&one, &End::Exited(101)));
+        let both = say(|f| (f.counted, f.end) = (&one, &ProgramEnd::Exited(101)));
         assert_eq!(both, (Verdict::Failed, "1 failed: a::b".to_owned()));
         // too little
         let none = Ok(Some(counted(0, 0, 0)));
@@ -211,11 +211,11 @@ mod tests {
         assert_eq!(say(|f| f.counted = &skipped), (Verdict::NotRun, "all skipped".to_owned()));
         assert_eq!(say(|f| f.min_checks = Some(3)).0, Verdict::Failed);
         // errors
-        assert_eq!(say(|f| f.end = &End::TimedOut), (Verdict::Error, "timed out after 2s".to_owned()));
-        let spent = say(|f| (f.end, f.stopped) = (&End::Stopped, Some("no time is left")));
+        assert_eq!(say(|f| f.end = &ProgramEnd::TimedOut), (Verdict::Error, "timed out after 2s".to_owned()));
+        let spent = say(|f| (f.end, f.stopped) = (&ProgramEnd::Stopped, Some("no time is left")));
         assert_eq!(spent, (Verdict::Error, "no time is left".to_owned()));
-        assert_eq!(say(|f| f.end = &End::Signalled(9)).1, "ended by signal 9");
-        let lost = End::NotStarted { kind: NotStarted::NotFound, message: "no such thing".to_owned() };
+        assert_eq!(say(|f| f.end = &ProgramEnd::Signalled(9)).1, "ended by signal 9");
+        let lost = ProgramEnd::NotStarted { kind: NotStarted::NotFound, message: "no such thing".to_owned() };
         assert_eq!(say(|f| f.end = &lost), (Verdict::Error, "no such thing".to_owned()));
         assert_eq!(say(|f| f.survivors = 2), (Verdict::Error, "left 2 processes running".to_owned()));
         let bad = Err("x.xml is not XML".to_owned());
@@ -248,13 +248,13 @@ mod tests {
         ) {
             let result = if broken { Err("broken".to_owned()) } else { Ok(Some(counted(passed, failed, skipped))) };
             let altered = vec![(path(), Alteration::Added); altered];
-            let end = End::Exited(code);
+            let end = ProgramEnd::Exited(code);
             let answers = [Verdict::Passed, Verdict::Failed, Verdict::NotRun, Verdict::Error];
             let answered: Result<Said, String> = match answers.get(usize::from(answer)) {
                 Some(verdict) => Ok((*verdict, None)),
                 None => Err("bad".to_owned()),
             };
-            let facts = Facts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
+            let facts = AttemptFacts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
             let all = code == 0 && failed == 0 && survivors == 0 && altered.is_empty() && !broken && passed >= min && answer == 0;
             prop_assert_eq!(conclude(&facts).0 == Verdict::Passed, all);
         }

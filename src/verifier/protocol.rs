@@ -7,7 +7,7 @@
 use super::formats::Counted;
 use super::manifest::OUT;
 use super::outcome::Said;
-use super::{Subject, view};
+use super::{VerificationSubject, view};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::clause::Clause;
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
@@ -27,7 +27,7 @@ pub(super) const LARGEST: u64 = 16 << 20;
 const MOST_CHECKS: u64 = 1 << 40;
 
 /// One run as the verifier hears of it.
-pub(super) struct Call<'a> {
+pub(super) struct ProtocolCall<'a> {
     pub(super) run: &'a str,
     pub(super) nonce: &'a str,
     pub(super) clauses: Vec<&'a Clause>,
@@ -41,7 +41,7 @@ pub(super) struct Call<'a> {
 ///
 /// On the base `changed` is the case of a repair and nothing else of the candidate; there is no tree of the
 /// base with the case on top, so `gitTree` is null where there is a case.
-pub(super) fn told(subject: &Subject<'_>, on: On) -> Value {
+pub(super) fn told(subject: &VerificationSubject<'_>, on: On) -> Value {
     let candidate = subject.candidate;
     let changes: Vec<&Change> = match on {
         On::Candidate => candidate.changes.iter().collect(),
@@ -56,7 +56,7 @@ pub(super) fn told(subject: &Subject<'_>, on: On) -> Value {
 }
 
 /// The line for standard input.
-pub(super) fn request(subject: &Subject<'_>, on: On, call: &Call<'_>) -> Vec<u8> {
+pub(super) fn request(subject: &VerificationSubject<'_>, on: On, call: &ProtocolCall<'_>) -> Vec<u8> {
     let told = told(subject, on);
     let requirements: Vec<_> = call.clauses.iter().map(|c| json!({"id": c.id, "text": c.text})).collect();
     let message = json!({
@@ -83,7 +83,7 @@ pub(super) fn request(subject: &Subject<'_>, on: On, call: &Call<'_>) -> Vec<u8>
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ProtocolAnswer {
     /// What it says of each requirement.
     pub(super) said: BTreeMap<String, Said>,
     /// The cases that it claims, by requirement; those that it counts nothing for are missing.
@@ -92,7 +92,7 @@ pub(super) struct Answer {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Answer {
+impl ProtocolAnswer {
     /// The cases that it claims for all requirements; `None` where it claims nothing.
     pub(super) fn claimed(&self) -> Option<Checks> {
         let sum = |total: Checks, more: &Checks| Checks {
@@ -145,23 +145,23 @@ impl Answer {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct RawAnswer {
     nonce: String,
-    results: Vec<WireResult>,
+    results: Vec<RawResult>,
     #[serde(default)]
-    findings: Vec<WireFinding>,
+    findings: Vec<RawFinding>,
 }
 
 #[derive(Deserialize)]
-struct WireResult {
+struct RawResult {
     requirement: String,
     status: String,
-    checks: Option<WireChecks>,
+    checks: Option<RawChecks>,
     message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WireChecks {
+struct RawChecks {
     ran: u64,
     passed: u64,
     failed: u64,
@@ -172,7 +172,7 @@ struct WireChecks {
 }
 
 #[derive(Deserialize)]
-struct WireFinding {
+struct RawFinding {
     path: Option<String>,
     line: Option<u64>,
     column: Option<u64>,
@@ -183,7 +183,7 @@ struct WireFinding {
 }
 
 /// Reads an answer, or says what is wrong with it. Fields that are not known are passed over.
-pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
+pub(super) fn answer(bytes: &[u8], call: &ProtocolCall<'_>) -> Result<ProtocolAnswer, String> {
     let version: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|e| format!("{RESULT} is not JSON: {e}"))?;
     match version.get("protocol").and_then(serde_json::Value::as_u64) {
@@ -191,12 +191,12 @@ pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
         Some(other) => return Err(format!("{RESULT} speaks protocol {other}, this git-tender speaks 1")),
         None => return Err(format!("{RESULT} does not name its protocol")),
     }
-    let wire: Wire =
+    let wire: RawAnswer =
         serde_json::from_value(version).map_err(|e| format!("{RESULT} does not fit protocol 1: {e}"))?;
     if wire.nonce != call.nonce {
         return Err(format!("the nonce in {RESULT} is not this run's"));
     }
-    let mut answer = Answer::default();
+    let mut answer = ProtocolAnswer::default();
     for result in wire.results {
         let Some(clause) = call.clauses.iter().find(|clause| clause.id == result.requirement) else {
             return Err(format!("{RESULT} speaks of {:?}, which was not asked", result.requirement));
@@ -218,7 +218,7 @@ pub(super) fn answer(bytes: &[u8], call: &Call<'_>) -> Result<Answer, String> {
     Ok(answer)
 }
 
-fn said(result: &WireResult) -> Result<Said, String> {
+fn said(result: &RawResult) -> Result<Said, String> {
     let mut failing = 0;
     if let Some(c) = &result.checks {
         let huge = [c.ran, c.skipped].into_iter().any(|n| n > MOST_CHECKS);
@@ -245,9 +245,9 @@ fn said(result: &WireResult) -> Result<Said, String> {
     }
 }
 
-fn finding(wire: WireFinding) -> Finding {
+fn finding(wire: RawFinding) -> Finding {
     let level = wire.level.unwrap_or_else(|| "error".to_owned());
-    let WireFinding { path, line, column, rule, message, .. } = wire;
+    let RawFinding { path, line, column, rule, message, .. } = wire;
     Finding { path, line, column, level, rule, message }
 }
 
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::domain::contract::clause::{Origin, Permission};
 
-    fn read(text: &str) -> Result<Answer, String> {
+    fn read(text: &str) -> Result<ProtocolAnswer, String> {
         let clause = Clause {
             id: "unit".to_owned(),
             text: "x".to_owned(),
@@ -277,7 +277,7 @@ mod tests {
             origin: Origin::Requirement,
             permission: Permission::Allowed,
         };
-        let call = Call {
+        let call = ProtocolCall {
             run: "r",
             nonce: "n1",
             clauses: vec![&clause],
@@ -305,7 +305,7 @@ mod tests {
     /// What stands for `a`, of these claims and outputs.
     fn counted(claims: &[(&str, Checks)], outputs: Option<Checks>) -> Result<Option<Checks>, String> {
         let passed = || (Verdict::Passed, None);
-        let answer = Answer {
+        let answer = ProtocolAnswer {
             said: ["a", "b"].map(|id| (id.to_owned(), passed())).into(),
             claims: claims.iter().map(|(id, checks)| ((*id).to_owned(), *checks)).collect(),
             findings: Vec::new(),

@@ -2,8 +2,8 @@
 //! surrounds it: who runs, on which files, how often, and how it is written down.
 
 use super::load::{Verifier, Verifiers};
-use super::outcome::{Judged, Made};
-use super::{Host, Subject, Ticket, attempt, builtin};
+use super::outcome::{RowOutcome, RunOutcome};
+use super::{Host, Ticket, VerificationSubject, attempt, builtin};
 use crate::domain::contract::ARTIFACTS;
 use crate::domain::proof::evidence::{
     Attempt, Evidence, EvidenceKind, MOST_FINDINGS, Observation, Observed, SCHEMA, Source, Subject as Spoken,
@@ -11,7 +11,7 @@ use crate::domain::proof::evidence::{
 use crate::domain::proof::judge::{Job, On};
 use crate::domain::proof::verdict::Verdict;
 use crate::error::{Failure, Result};
-use crate::process::Sandbox;
+use crate::process::SandboxLayer;
 use crate::store::ledger::now;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// `io`, `store.busy` and the like, where the run could not even be prepared; `config.invalid` where a
 /// manifest cannot be used.
 pub fn run(
-    subject: &Subject<'_>,
+    subject: &VerificationSubject<'_>,
     verifiers: &Verifiers,
     host: &Host<'_>,
     observation: &Observation,
@@ -43,13 +43,13 @@ pub fn run(
 }
 
 fn command(
-    subject: &Subject<'_>,
+    subject: &VerificationSubject<'_>,
     verifier: &Verifier,
     host: &Host<'_>,
     rows: &[&Observed],
     on: On,
     ticket: &Ticket,
-) -> Result<Made> {
+) -> Result<RunOutcome> {
     let mut runner = attempt::Runner::prepare(subject, verifier, host, rows, on, ticket)?;
     let mut made = match runner.set_up()? {
         Some(failed) => failed,
@@ -66,9 +66,9 @@ fn command(
 
 /// Tries until nothing failed, or the attempts are used up. Only a failure is tried again. The last attempt
 /// speaks; a row that was judged otherwise before is flaky, whatever became of the others.
-fn tried(most: u64, mut attempt: impl FnMut() -> Result<Made>) -> Result<Made> {
+fn tried(most: u64, mut attempt: impl FnMut() -> Result<RunOutcome>) -> Result<RunOutcome> {
     let mut attempts: Vec<Attempt> = Vec::new();
-    let mut earlier: BTreeMap<String, History> = BTreeMap::new();
+    let mut earlier: BTreeMap<String, RowHistory> = BTreeMap::new();
     for number in 1.. {
         let mut made = attempt()?;
         attempts.append(&mut made.attempts);
@@ -89,14 +89,14 @@ fn tried(most: u64, mut attempt: impl FnMut() -> Result<Made>) -> Result<Made> {
 
 /// What the attempts of one run said of a row.
 #[derive(Debug, Default)]
-struct History {
+struct RowHistory {
     passed: bool,
     failed: bool,
     flaky: bool,
 }
 
-impl History {
-    fn add(&mut self, row: &Judged) {
+impl RowHistory {
+    fn add(&mut self, row: &RowOutcome) {
         self.passed |= row.said.0 == Verdict::Passed;
         self.failed |= row.said.0 == Verdict::Failed;
         self.flaky |= row.flaky;
@@ -107,7 +107,7 @@ impl History {
     }
 }
 
-fn built_in(subject: &Subject<'_>, id: &str, rows: &[&Observed]) -> Result<Made> {
+fn built_in(subject: &VerificationSubject<'_>, id: &str, rows: &[&Observed]) -> Result<RunOutcome> {
     let candidate = subject.candidate;
     let (base, tree) = (&candidate.base_tree, &candidate.tree);
     let judged = match id {
@@ -118,17 +118,17 @@ fn built_in(subject: &Subject<'_>, id: &str, rows: &[&Observed]) -> Result<Made>
         "scope" => builtin::scope::judge(&candidate.changes, subject.effective),
         _ => builtin::whitespace::judge(subject.repository, subject.quarantine, base, tree)?,
     };
-    let said = || Judged::from((judged.outcome, judged.reason.clone()));
+    let said = || RowOutcome::from((judged.outcome, judged.reason.clone()));
     let rows = rows.iter().map(|row| (row.clause.id.clone(), said())).collect();
-    Ok(Made { rows, findings: judged.findings, ..Made::default() })
+    Ok(RunOutcome { rows, findings: judged.findings, ..RunOutcome::default() })
 }
 
 fn record(
-    subject: &Subject<'_>,
+    subject: &VerificationSubject<'_>,
     row: &Observed,
     on: On,
     ticket: &Ticket,
-    made: &Made,
+    made: &RunOutcome,
     (started_at, finished_at): (&str, &str),
 ) -> Result<Evidence> {
     let key = match on {
@@ -167,7 +167,7 @@ fn record(
         findings: made.findings.clone(),
         started_at: started_at.to_owned(),
         finished_at: finished_at.to_owned(),
-        sandbox: Sandbox::None.as_str().to_owned(),
+        sandbox: SandboxLayer::None.as_str().to_owned(),
         attestation: None,
     })
 }
@@ -183,7 +183,7 @@ mod tests {
         let made = tried(most, || {
             let said = left.next().expect("no more attempts than that");
             let rows = ["a", "b"].into_iter().zip(said).map(|(id, v)| (id.to_owned(), (*v, None).into()));
-            Ok(Made { rows: rows.collect(), ..Made::default() })
+            Ok(RunOutcome { rows: rows.collect(), ..RunOutcome::default() })
         });
         assert_eq!(left.len(), 0, "all attempts were made");
         let made = made.expect("is tried");

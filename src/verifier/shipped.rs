@@ -5,7 +5,7 @@
 //! `verifiers/`, each with a project that it passes and one that it fails.
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shipped {
+pub struct ShippedVerifier {
     /// Its id and the name of its directory.
     pub id: &'static str,
     /// For people, as in its manifest.
@@ -26,15 +26,20 @@ macro_rules! files {
 }
 
 /// Every one, in the order in which `init` names them.
-pub const ALL: &[Shipped] = &[
-    Shipped { id: "cargo-test", title: "Cargo tests", files: files!("cargo-test"), marks: &["Cargo.toml"] },
-    Shipped {
+pub const ALL: &[ShippedVerifier] = &[
+    ShippedVerifier {
+        id: "cargo-test",
+        title: "Cargo tests",
+        files: files!("cargo-test"),
+        marks: &["Cargo.toml"],
+    },
+    ShippedVerifier {
         id: "clippy",
         title: "Clippy has nothing to say",
         files: files!("clippy"),
         marks: &["Cargo.toml"],
     },
-    Shipped {
+    ShippedVerifier {
         id: "pytest",
         title: "Python tests",
         files: files!("pytest"),
@@ -53,17 +58,17 @@ pub const ALL: &[Shipped] = &[
 ];
 
 /// Those that fit a tree, in the order of [`ALL`]. `has` says whether a path, relative to the top, is in it.
-pub fn fitting(has: &dyn Fn(&str) -> bool) -> Vec<&'static Shipped> {
+pub fn fitting(has: &dyn Fn(&str) -> bool) -> Vec<&'static ShippedVerifier> {
     ALL.iter().filter(|shipped| shipped.marks.iter().any(|mark| has(mark))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verifier::manifest::{Kind, Manifest};
+    use crate::verifier::manifest::{Manifest, VerifierKind};
     use std::path::Path;
 
-    fn manifest(shipped: &Shipped) -> Manifest {
+    fn manifest(shipped: &ShippedVerifier) -> Manifest {
         let (name, text) = shipped.files[0];
         assert_eq!(name, "verifier.toml");
         Manifest::parse(name, shipped.id, text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
@@ -74,7 +79,7 @@ mod tests {
         for shipped in ALL {
             let manifest = manifest(shipped);
             assert_eq!((manifest.id.as_str(), manifest.title.as_deref()), (shipped.id, Some(shipped.title)));
-            assert_eq!((manifest.kind, manifest.attempts, manifest.inputs), (Kind::Command, 1, None));
+            assert_eq!((manifest.kind, manifest.attempts, manifest.inputs), (VerifierKind::Command, 1, None));
             let formats: Vec<&str> = manifest.outputs.iter().map(|output| output.format.name).collect();
             let (expected, least): (&[&str], _) = match shipped.id {
                 "cargo-test" => (&["libtest"], Some(1)),

@@ -14,7 +14,7 @@ use crate::domain::value::digest::ObjectId;
 use crate::git::testing::TestRepository;
 use crate::git::tree;
 use crate::store::{Blobs, Layout};
-use crate::verifier::{self, Host, Subject, Ticket, Verifiers};
+use crate::verifier::{self, Host, Ticket, VerificationSubject, Verifiers};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -128,7 +128,7 @@ impl Bench {
         let vars = self.vars.borrow().clone();
         let home = self.home.borrow().clone();
         let filters = self.filters.borrow().clone();
-        let subject = Subject {
+        let subject = VerificationSubject {
             repository: &repository,
             quarantine: None,
             base_commit_tree: &base,

@@ -4,12 +4,12 @@
 use super::cache::FileDigests;
 use super::load::Verifier;
 use super::manifest::ToolSpec;
-use super::{Halt, Host};
+use super::{Host, RunHalt};
 use crate::domain::proof::evidence::Tool;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use crate::process::helper::find_program;
-use crate::process::{self, Command, End, PrivateHome, base_environment, secret_values};
+use crate::process::{self, Invocation, PrivateHome, ProgramEnd, base_environment, secret_values};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -128,7 +128,7 @@ fn probe(
     env: &[(OsString, OsString)],
     cwd: &Path,
 ) -> Result<std::result::Result<Sha256, String>> {
-    let mut command = Command::new(argv.iter().map(OsString::from), cwd);
+    let mut command = Invocation::new(argv.iter().map(OsString::from), cwd);
     command.env = env.to_vec();
     command.timeout = PROBE_TIME;
     command.output_cap = 64 * 1024;
@@ -140,12 +140,12 @@ fn probe(
         unwanted.replace(halt);
         may_go_on
     })?;
-    if let (End::Stopped, Some(Halt::Unwanted(failure))) = (&finished.end, unwanted.into_inner()) {
+    if let (ProgramEnd::Stopped, Some(RunHalt::Unwanted(failure))) = (&finished.end, unwanted.into_inner()) {
         return Err(failure);
     }
     Ok(match finished.end {
-        End::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
-        End::NotStarted { message, .. } => {
+        ProgramEnd::Exited(0) => Ok(Sha256::of(&finished.stdout.bytes)),
+        ProgramEnd::NotStarted { message, .. } => {
             Err(format!("`{}` could not be asked for its version: {message}", argv.join(" ")))
         }
         _ => Err(format!("`{}` did not tell its version: {}", argv.join(" "), said(&finished.stderr.bytes))),

@@ -10,7 +10,7 @@ use crate::git::command::GitCall;
 use crate::git::push::{self, PushAnswer, PushTarget};
 use crate::ops::Session;
 use crate::process::redact::Secrets;
-use crate::process::{self, Command, End};
+use crate::process::{self, Invocation, ProgramEnd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -68,18 +68,20 @@ fn run(
     let top = Path::new(&opened.home.top);
     // An address may be a relative path: git reads it from the top of the working tree.
     let cwd = if top.is_dir() { top } else { session.repository.common_dir() };
-    let mut command = Command::new(call.argv, cwd);
+    let mut command = Invocation::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
     let finished = process::run(&session.machine.program, &command, &|_| wanted())?;
-    let unwanted = matches!(finished.end, End::Stopped);
+    let unwanted = matches!(finished.end, ProgramEnd::Stopped);
     let (code, cut) = match finished.end {
-        End::Exited(code) => (Some(code), None),
-        End::Signalled(signal) => (None, Some(format!("git was ended by signal {signal}"))),
-        End::TimedOut => (None, Some(format!("there was no answer within {} seconds", limit.as_secs()))),
-        End::Stopped => (None, Some("it was ended, since the task was cancelled".to_owned())),
-        End::SupervisorLost => (None, Some("git was lost while it ran".to_owned())),
-        End::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
+        ProgramEnd::Exited(code) => (Some(code), None),
+        ProgramEnd::Signalled(signal) => (None, Some(format!("git was ended by signal {signal}"))),
+        ProgramEnd::TimedOut => {
+            (None, Some(format!("there was no answer within {} seconds", limit.as_secs())))
+        }
+        ProgramEnd::Stopped => (None, Some("it was ended, since the task was cancelled".to_owned())),
+        ProgramEnd::SupervisorLost => (None, Some("git was lost while it ran".to_owned())),
+        ProgramEnd::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
     };
     // Only what people read: a password that happens to be a part of an id would make the answer unreadable.
     let secrets = Secrets::new(&target.secrets());

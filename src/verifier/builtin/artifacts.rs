@@ -4,7 +4,7 @@
 //! The bytes are those of the blob. A link is not the file that it leads to, and neither a directory nor a
 //! submodule is a file: where one stands in its place, the claim is broken.
 
-use super::{Judged, finding};
+use super::{BuiltinOutcome, finding};
 use crate::domain::contract::Artifact;
 use crate::domain::proof::evidence::Finding;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
@@ -20,13 +20,13 @@ pub fn judge(
     objects: &Objects,
     base_tree: &ObjectId,
     tree: &ObjectId,
-) -> Result<Judged> {
+) -> Result<BuiltinOutcome> {
     let mut findings = Vec::new();
     for artifact in artifacts {
         let path = RepoPath::new(artifact.path.as_bytes())?;
         claim(artifact, &path, objects, (base_tree, tree), &mut findings)?;
     }
-    Ok(Judged::by(findings))
+    Ok(BuiltinOutcome::by(findings))
 }
 
 fn claim(
@@ -108,13 +108,13 @@ mod tests {
         }
     }
 
-    struct Trees {
+    struct TreesFixture {
         home: TestRepository,
         base: ObjectId,
         candidate: ObjectId,
     }
 
-    impl Trees {
+    impl TreesFixture {
         fn new() -> Self {
             let home = TestRepository::new();
             home.write("same", b"old\n");
@@ -129,7 +129,7 @@ mod tests {
             Self { home, base, candidate }
         }
 
-        fn judge(&self, artifact: Artifact) -> Judged {
+        fn judge(&self, artifact: Artifact) -> BuiltinOutcome {
             let objects = self.home.repository().objects(None).expect("objects");
             judge(&[artifact], &objects, &self.base, &self.candidate).expect("judged")
         }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_file_has_to_be_there_as_a_file() {
-        let trees = Trees::new();
+        let trees = TreesFixture::new();
         assert_eq!(trees.rules(artifact("same")), NONE);
         assert_eq!(trees.rules(artifact("gone")), ["mustExist"]);
         assert_eq!(trees.rules(artifact("same/below")), ["mustExist"]);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_change_is_one_of_the_tree() {
-        let trees = Trees::new();
+        let trees = TreesFixture::new();
         let changed = |path: &str| Artifact { must_change: true, ..artifact(path) };
         assert_eq!(trees.rules(changed("same")), ["mustChange"]);
         assert_eq!(trees.rules(changed("other")), NONE);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn bytes_are_measured_and_searched() {
-        let trees = Trees::new();
+        let trees = TreesFixture::new();
         assert_eq!(trees.rules(Artifact { max_bytes: Some(13), ..artifact("other") }), NONE);
         let judged = trees.judge(Artifact {
             max_bytes: Some(12),

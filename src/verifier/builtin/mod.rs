@@ -1,7 +1,8 @@
 //! The verifiers that git-tender has itself: they need no manifest, start no program of the repository and
 //! look at objects only, so that they say the same of the same trees everywhere.
 //!
-//! Each gives a [`Judged`]. All that is wrong is a finding; nothing that is wrong is left out of the count.
+//! Each gives a [`BuiltinOutcome`]. All that is wrong is a finding; nothing that is wrong is left out of the
+//! count.
 
 pub mod artifacts;
 pub mod scope;
@@ -20,7 +21,7 @@ pub const LATER: [&str; 1] = ["secrets"];
 
 /// What one of them says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct BuiltinOutcome {
     /// `passed`, `failed`, or `error` where it could not look.
     pub outcome: Verdict,
     /// Why, where it is no pass.
@@ -29,7 +30,7 @@ pub struct Judged {
     pub findings: Vec<Finding>,
 }
 
-impl Judged {
+impl BuiltinOutcome {
     /// Failed where there is a finding; the reason is the first one and how many there are.
     fn by(mut findings: Vec<Finding>) -> Self {
         let Some(first) = findings.first() else {
@@ -70,11 +71,11 @@ mod tests {
     fn the_reason_names_the_first_and_counts_all() {
         let path = RepoPath::new("a b").expect("a path");
         let many: Vec<Finding> = (1..=500).map(|line| finding(&path, Some(line), "r", "is wrong")).collect();
-        let judged = Judged::by(many);
+        let judged = BuiltinOutcome::by(many);
         assert_eq!(judged.reason.as_deref(), Some("a b:1: is wrong (and 499 more)"));
         assert_eq!((judged.outcome, judged.findings.len()), (Verdict::Failed, MOST_FINDINGS));
-        let one = Judged::by(vec![finding(&path, None, "r", "is wrong")]);
+        let one = BuiltinOutcome::by(vec![finding(&path, None, "r", "is wrong")]);
         assert_eq!(one.reason.as_deref(), Some("a b: is wrong"));
-        assert_eq!(Judged::by(Vec::new()).outcome, Verdict::Passed);
+        assert_eq!(BuiltinOutcome::by(Vec::new()).outcome, Verdict::Passed);
     }
 }

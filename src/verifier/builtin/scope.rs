@@ -3,13 +3,13 @@
 //! Submit has refused what is out of scope already; this says it again of the frozen manifest under the
 //! contract and the policy of now, which an amendment may have narrowed since.
 
-use super::{Judged, finding};
+use super::{BuiltinOutcome, finding};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::policy::Effective;
 use crate::domain::value::digest::Mode;
 
 /// Judges the paths of a manifest. The manifest knows no renames, so that both ends of one are among them.
-pub fn judge(changes: &[Change], effective: &Effective) -> Judged {
+pub fn judge(changes: &[Change], effective: &Effective) -> BuiltinOutcome {
     let mut findings = Vec::new();
     for change in changes {
         let path = &change.path;
@@ -25,7 +25,7 @@ pub fn judge(changes: &[Change], effective: &Effective) -> Judged {
             findings.push(finding(path, None, "link", rule));
         }
     }
-    Judged::by(findings)
+    BuiltinOutcome::by(findings)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! - A text file that the attributes hide from diffs (`-diff`, `binary`, a driver) is searched for markers
 //!   too.
 
-use super::{Judged, finding};
+use super::{BuiltinOutcome, finding};
 use crate::domain::proof::evidence::Finding;
 use crate::domain::proof::verdict::Verdict;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
@@ -35,18 +35,18 @@ pub fn judge(
     quarantine: Option<&Quarantine>,
     base_tree: &ObjectId,
     tree: &ObjectId,
-) -> Result<Judged> {
+) -> Result<BuiltinOutcome> {
     let objects = repository.objects(quarantine)?;
     let changed: BTreeMap<RepoPath, TreeDifference> = tree::difference(&objects, base_tree, tree)?
         .into_iter()
         .filter(|difference| difference.new.is_some())
         .map(|difference| (difference.path.clone(), difference))
         .collect();
-    let look = Look { repository, quarantine, objects, base_tree, tree, changed };
+    let look = WhitespaceSearch { repository, quarantine, objects, base_tree, tree, changed };
     Ok(match look.blemishes() {
-        Ok(blemishes) => Judged::by(blemishes.into_iter().map(Blemish::finding).collect()),
+        Ok(blemishes) => BuiltinOutcome::by(blemishes.into_iter().map(Blemish::finding).collect()),
         Err(Trouble::Failed(failure)) => return Err(failure),
-        Err(Trouble::NotUnderstood(line)) => Judged {
+        Err(Trouble::NotUnderstood(line)) => BuiltinOutcome {
             outcome: Verdict::Error,
             reason: Some(format!("git diff-tree --check wrote what is not understood: {line}")),
             findings: Vec::new(),
@@ -84,7 +84,7 @@ impl Blemish {
     }
 }
 
-struct Look<'a> {
+struct WhitespaceSearch<'a> {
     repository: &'a Repository,
     quarantine: Option<&'a Quarantine>,
     objects: Objects,
@@ -93,7 +93,7 @@ struct Look<'a> {
     changed: BTreeMap<RepoPath, TreeDifference>,
 }
 
-impl Look<'_> {
+impl WhitespaceSearch<'_> {
     /// All blemishes, sorted by path and line.
     fn blemishes(&self) -> std::result::Result<BTreeSet<Blemish>, Trouble> {
         if self.changed.is_empty() {
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::git::testing::TestRepository;
 
-    fn judged(home: &TestRepository, base: &ObjectId, tree: &ObjectId) -> Judged {
+    fn judged(home: &TestRepository, base: &ObjectId, tree: &ObjectId) -> BuiltinOutcome {
         judge(&home.repository(), None, base, tree).expect("judged")
     }
 

@@ -5,7 +5,7 @@
 //! claims more failures and errors than it holds is refused, because something failed that is not in the
 //! document. A document that declares entities is refused as well, so that none can grow while it is read.
 
-use super::{Counted, Place, refuse_size};
+use super::{CasePlace, Counted, refuse_size};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -72,7 +72,7 @@ fn element(name: &str) -> Element {
 }
 
 /// A suite that is open: how many failures it claims, and how many were seen before it.
-struct Open {
+struct OpenSuite {
     claimed: u64,
     before: u64,
     file: Option<String>,
@@ -81,7 +81,7 @@ struct Open {
 #[derive(Default)]
 struct Case {
     name: String,
-    place: Place,
+    place: CasePlace,
     failed: bool,
     skipped: bool,
     flaky: bool,
@@ -92,7 +92,7 @@ struct Case {
 #[derive(Default)]
 struct Document {
     path: Vec<Element>,
-    suites: Vec<Open>,
+    suites: Vec<OpenSuite>,
     case: Option<Case>,
     /// Elements that say that something failed: of a case, or of a suite as a whole.
     marks: u64,
@@ -121,7 +121,7 @@ impl Document {
 
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), String> {
         let kind = element(tag.local_name().as_ref());
-        let attributes = Attributes::of(tag)?;
+        let attributes = ElementAttributes::of(tag)?;
         let parent = self.path.last().copied();
         if parent.is_none() {
             if self.rooted {
@@ -140,7 +140,7 @@ impl Document {
             return Err(format!("its elements nest more than {DEEPEST} deep"));
         }
         match kind {
-            Element::Suites | Element::Suite => self.suites.push(Open {
+            Element::Suites | Element::Suite => self.suites.push(OpenSuite {
                 claimed: attributes.number("failures").saturating_add(attributes.number("errors")),
                 before: self.marks,
                 file: attributes
@@ -158,7 +158,7 @@ impl Document {
         Ok(())
     }
 
-    fn begin(&self, attributes: &Attributes) -> Case {
+    fn begin(&self, attributes: &ElementAttributes) -> Case {
         let name = attributes.get("name").unwrap_or_default();
         let said = |words: &[&str]| {
             ["status", "result"]
@@ -171,7 +171,7 @@ impl Document {
                 Some(class) => format!("{class}::{name}"),
                 None => name,
             },
-            place: Place {
+            place: CasePlace {
                 path: attributes
                     .get("file")
                     .or_else(|| self.suites.last().and_then(|open| open.file.clone())),
@@ -188,7 +188,7 @@ impl Document {
         &mut self,
         kind: Element,
         parent: Option<Element>,
-        attributes: &Attributes,
+        attributes: &ElementAttributes,
     ) -> Result<(), String> {
         self.marks += u64::from(kind == Element::Failed);
         match (&mut self.case, parent) {
@@ -203,7 +203,7 @@ impl Document {
             // A suite can fail as a whole, outside of any case.
             (None, Some(Element::Suite | Element::Suites)) if kind == Element::Failed => {
                 let message = attributes.get("message").unwrap_or_default();
-                self.counted.fail("outside of the cases", Place::default(), &message);
+                self.counted.fail("outside of the cases", CasePlace::default(), &message);
             }
             _ if kind == Element::Failed => {
                 return Err("a failure stands in an element that is neither a case nor a suite".to_owned());
@@ -285,20 +285,20 @@ fn resolved(name: &BytesRef<'_>) -> Result<String, String> {
 }
 
 /// Where a Python traceback ends: `tests/test_a.py:3: AssertionError`
-fn placed(text: &str) -> Option<Place> {
+fn placed(text: &str) -> Option<CasePlace> {
     text.lines().rev().find_map(|line| {
         let (path, rest) = line.split_once(':')?;
         let (number, _) = rest.split_once(':')?;
         let fits = path.contains('.') && !path.contains(char::is_whitespace);
         let line = number.parse().ok().filter(|line| fits && *line > 0)?;
-        Some(Place { path: Some(path.to_owned()), line: Some(line), column: None })
+        Some(CasePlace { path: Some(path.to_owned()), line: Some(line), column: None })
     })
 }
 
 /// The attributes of an element, every one checked.
-struct Attributes(Vec<(String, String)>);
+struct ElementAttributes(Vec<(String, String)>);
 
-impl Attributes {
+impl ElementAttributes {
     fn of(tag: &BytesStart<'_>) -> Result<Self, String> {
         let mut found = Vec::new();
         for attribute in tag.attributes() {

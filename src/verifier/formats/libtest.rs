@@ -10,7 +10,7 @@
 //! test run (a test runner's own tests do that). There the summary counts only where the list of all failed
 //! cases stands right before it.
 
-use super::{Counted, Place, refuse_size};
+use super::{CasePlace, Counted, refuse_size};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -318,21 +318,21 @@ impl Section {
 
 /// `thread 'a' (7) panicked at src/lib.rs:3:5:`, and as it was before Rust 1.73: `panicked at 'text',
 /// src/lib.rs:3:5`
-fn panicked_at(line: &str) -> Option<Place> {
+fn panicked_at(line: &str) -> Option<CasePlace> {
     let (_, rest) = line.split_once("panicked at ")?;
     let rest = if rest.starts_with('\'') { rest.rsplit_once("', ")?.1 } else { rest };
     let mut parts = rest.trim_end_matches(':').rsplitn(3, ':');
     let column = parts.next()?.parse().ok()?;
     let line = parts.next()?.parse().ok()?;
     let path = parts.next().filter(|path| !path.starts_with("/rustc/"))?;
-    Some(Place { path: Some(path.to_owned()), line: Some(line), column: Some(column) })
+    Some(CasePlace { path: Some(path.to_owned()), line: Some(line), column: Some(column) })
 }
 
 /// A doc test's name says where it stands: `src/lib.rs - item (line 3)`.
-fn documented_at(name: &str) -> Option<Place> {
+fn documented_at(name: &str) -> Option<CasePlace> {
     let (path, rest) = name.split_once(" - ")?;
     let (_, line) = rest.strip_suffix(')')?.rsplit_once("(line ")?;
-    Some(Place { path: Some(path.to_owned()), line: Some(line.parse().ok()?), column: None })
+    Some(CasePlace { path: Some(path.to_owned()), line: Some(line.parse().ok()?), column: None })
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Counted {
         self.checks.passed += 1;
     }
 
-    fn fail(&mut self, name: &str, place: Place, message: &str) {
+    fn fail(&mut self, name: &str, place: CasePlace, message: &str) {
         self.checks.ran += 1;
         self.checks.failed += 1;
         if self.findings.len() < MOST_FINDINGS {
@@ -94,7 +94,7 @@ impl Counted {
 
 /// Where in the sources a case failed, as far as its output says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Place {
+struct CasePlace {
     path: Option<String>,
     line: Option<u64>,
     column: Option<u64>,

@@ -3,8 +3,8 @@
 //! Nothing stops at the first problem: whoever writes a manifest gets all that is wrong with it at once.
 
 use super::{
-    DEFAULT_TIMEOUT, DeclaredOutput, Kind, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Pass, Setup,
-    ToolSpec,
+    DEFAULT_TIMEOUT, DeclaredOutput, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Pass, Setup, ToolSpec,
+    VerifierKind,
 };
 use crate::domain::proof::evidence::Reuse;
 use crate::domain::value::document::{Node, Problems, clipped, duration, read_toml};
@@ -53,11 +53,11 @@ pub(super) fn named(file: &str, failure: &Failure) -> Failure {
 
 /// What has been read so far.
 #[derive(Default)]
-struct Draft {
+struct ManifestDraft {
     protocol: bool,
     id: Option<String>,
     title: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<VerifierKind>,
     command: Vec<String>,
     setup: Option<Setup>,
     read: Vec<String>,
@@ -78,7 +78,7 @@ struct Draft {
 pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
     let document = read_toml("the manifest", Code::ConfigInvalid, bytes)?;
     let mut problems = Problems::new("the manifest", Code::ConfigInvalid);
-    let mut draft = Draft::default();
+    let mut draft = ManifestDraft::default();
     problems.object("", &document, &FIELDS, |problems, key, field, node| {
         draft.present.push(key.to_owned());
         basic_field(problems, &mut draft, key, field, node);
@@ -89,14 +89,18 @@ pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
     Ok(fill(draft))
 }
 
-fn basic_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
+fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, field: &str, node: &Node) {
     match key {
         "protocol" => draft.protocol = protocol(problems, field, node),
         "id" => draft.id = problems.id(field, node),
         "title" => draft.title = problems.text(field, node),
         "command" => draft.command = argv(problems, field, node),
         "kind" => {
-            let words = [("command", Kind::Command), ("manual", Kind::Manual), ("builtin", Kind::Builtin)];
+            let words = [
+                ("command", VerifierKind::Command),
+                ("manual", VerifierKind::Manual),
+                ("builtin", VerifierKind::Builtin),
+            ];
             draft.kind = problems.choice(field, node, &words);
         }
         "inputs" => draft.inputs = problems.scope(field, node),
@@ -110,7 +114,7 @@ fn basic_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &st
     }
 }
 
-fn running_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
+fn running_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, field: &str, node: &Node) {
     match key {
         "setup" => draft.setup = setup(problems, field, node),
         "read" => draft.read = readable(problems, field, node),
@@ -292,7 +296,7 @@ fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
 }
 
 /// What only shows when all keys are known.
-fn check(problems: &mut Problems, draft: &Draft, id: &str) {
+fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
     let has = |key: &str| draft.present.iter().any(|name| name == key);
     if !has("protocol") {
         problems.missing("protocol", "1");
@@ -304,18 +308,18 @@ fn check(problems: &mut Problems, draft: &Draft, id: &str) {
         None if !has("id") => problems.missing("id", "the name of its directory"),
         _ => {}
     }
-    let kind = draft.kind.unwrap_or(Kind::Command);
-    if kind == Kind::Command && !has("command") && !has("uses") {
+    let kind = draft.kind.unwrap_or(VerifierKind::Command);
+    if kind == VerifierKind::Command && !has("command") && !has("uses") {
         problems.missing("command", "an argument vector, unless `kind` is manual or builtin");
     }
     let builtin = builtin::NAMES.contains(&id);
-    if kind == Kind::Builtin && !builtin {
+    if kind == VerifierKind::Builtin && !builtin {
         problems.unknown_value("id", id, &builtin::NAMES);
-    } else if kind != Kind::Builtin && (builtin || id == crate::domain::contract::PROTECTED) {
+    } else if kind != VerifierKind::Builtin && (builtin || id == crate::domain::contract::PROTECTED) {
         let why = "is the name of what git-tender judges itself";
         problems.fault("id", why, "another name", id);
     }
-    if kind != Kind::Command {
+    if kind != VerifierKind::Command {
         for key in
             ["command", "setup", "outputs", "pass", "min_checks", "attempts", "tools", "env", "timeout"]
         {
@@ -327,7 +331,7 @@ fn check(problems: &mut Problems, draft: &Draft, id: &str) {
     check_outputs(problems, draft, has("min_checks"));
 }
 
-fn check_outputs(problems: &mut Problems, draft: &Draft, min_checks: bool) {
+fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: bool) {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
     if pass == Pass::Outputs && draft.outputs.is_empty() {
         problems.fault(
@@ -357,13 +361,13 @@ fn check_outputs(problems: &mut Problems, draft: &Draft, min_checks: bool) {
     }
 }
 
-fn fill(draft: Draft) -> Manifest {
+fn fill(draft: ManifestDraft) -> Manifest {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
     let counts = pass == Pass::Protocol || !draft.outputs.is_empty();
     Manifest {
         id: draft.id.unwrap_or_default(),
         title: draft.title,
-        kind: draft.kind.unwrap_or(Kind::Command),
+        kind: draft.kind.unwrap_or(VerifierKind::Command),
         command: draft.command,
         setup: draft.setup,
         read: draft.read,
