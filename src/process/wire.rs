@@ -1,6 +1,7 @@
 //! What the launcher and the supervisor say to each other over their socket.
 //!
-//! - Launcher to supervisor: one line of JSON ([`SupervisorOrder`]), then `stdin_len` bytes of standard input.
+//! - Launcher to supervisor: one line of JSON ([`SupervisorOrder`]), then `stdin_len` bytes of standard
+//!   input.
 //! - Supervisor to launcher: one line of JSON ([`SupervisorAnswer`]) at the end.
 //!
 //! The launcher keeps its end open until then: the end of file tells the supervisor that the launcher is
