@@ -16,7 +16,7 @@ const DEEPEST: usize = 64;
 const LONGEST_TEXT: usize = 64 << 10;
 
 /// The cases of a document, or why it cannot be read, in words.
-pub(super) fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
+pub fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
     refuse_size(bytes)?;
     let text = std::str::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

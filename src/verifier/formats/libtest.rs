@@ -18,7 +18,7 @@ use std::collections::HashMap;
 const MOST_LINES: usize = 20;
 
 /// The cases of all test binaries, or what does not fit together, in words.
-pub(super) fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
+pub fn count_cases(bytes: &[u8]) -> Result<Counted, String> {
     refuse_size(bytes)?;
     let text = String::from_utf8_lossy(bytes);
     let mut total = Counted::default();

@@ -4,8 +4,8 @@
 //! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the
 //! run, and it is an error, whatever else the output may hold.
 
-mod junit;
-mod libtest;
+pub mod junit;
+pub mod libtest;
 
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
 use crate::domain::proof::verdict::Checks;
