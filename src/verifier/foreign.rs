@@ -23,7 +23,7 @@ mod site;
 mod trees;
 
 use super::load::Verifier;
-use super::{Host, Subject, tools};
+use super::{Host, VerificationSubject, tools};
 use crate::error::Result;
 use crate::git::tree::TreeFile;
 use crate::process::PrivateHome;
@@ -44,7 +44,7 @@ pub(super) struct RunPlace<'a> {
 
 /// What a verifier's run of these arguments would load from the user's trees, as the reason of its error.
 pub(super) fn find_foreign_code(
-    subject: &Subject<'_>,
+    subject: &VerificationSubject<'_>,
     verifier: &Verifier,
     host: &Host<'_>,
     place: RunPlace<'_>,

@@ -8,8 +8,8 @@ use super::planned::{Lead, LeadUse, ModulePlace, PlannedRun, entries, joined, mo
 use super::site::{Pointer, deciding_files, pointers, site_folders};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
-use crate::process::{self, Command, End};
-use crate::verifier::{Halt, Host, tools};
+use crate::process::{self, Invocation, ProgramEnd};
+use crate::verifier::{Host, RunHalt, tools};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -332,7 +332,7 @@ impl Asker<'_> {
         }
         let mut argv: Vec<OsString> = interpreter.argv.iter().map(OsString::from).collect();
         argv.extend(["-B".into(), "-c".into(), QUESTION.into()]);
-        let mut command = Command::new(argv, folder.path());
+        let mut command = Invocation::new(argv, folder.path());
         command.env = run.env.to_vec();
         command.timeout = ASK_TIME;
         command.output_cap = 4 << 20;
@@ -344,7 +344,9 @@ impl Asker<'_> {
             unwanted.replace(halt);
             may_go_on
         })?;
-        if let (End::Stopped, Some(Halt::Unwanted(failure))) = (&finished.end, unwanted.into_inner()) {
+        if let (ProgramEnd::Stopped, Some(RunHalt::Unwanted(failure))) =
+            (&finished.end, unwanted.into_inner())
+        {
             return Err(failure);
         }
         let text = String::from_utf8_lossy(&finished.stdout.bytes);
