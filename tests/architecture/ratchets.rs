@@ -9,22 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Knots of files that name each other in a circle, by one file of each, with the number of files in it.
-const KNOTS: &[(&str, usize)] = &[
-    ("git/apply/back.rs", 2),
-    ("git/command.rs", 4),
-    ("ops/budget.rs", 19),
-    ("process/launch.rs", 2),
-    ("store/layout.rs", 2),
-    ("verifier/attempt.rs", 2),
-    ("verifier/logs/json.rs", 4),
-];
+const KNOTS: &[(&str, usize)] = &[("git/apply/back.rs", 2), ("git/command.rs", 4), ("ops/budget.rs", 19)];
 
 /// Names that more than one type has. The aim is 25.
-const REPEATED_TYPE_NAMES: usize = 37;
+const REPEATED_TYPE_NAMES: usize = 22;
 
 /// Functions whose name is one word, of all functions that a file is free to name, in percent; `new` is a
 /// word that everybody knows. The aim is 30.
-const ONE_WORD_FUNCTIONS: usize = 50;
+const ONE_WORD_FUNCTIONS: usize = 48;
 
 /// Lines of documentation that are wider than the formatter lets code be.
 const WIDE_DOCUMENTATION: usize = 0;
