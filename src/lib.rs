@@ -88,6 +88,7 @@ mod ops;
 mod process;
 mod render;
 mod store;
+mod task;
 mod tools;
 mod verifier;
 

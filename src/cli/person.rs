@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::git::Repository;
-use crate::ops::session::Person;
+use crate::ops::Person;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 

@@ -4,8 +4,7 @@
 //! The new version is held to everything that `open` holds a contract to: the policy of the base commit and
 //! the parent's limits. The base, the worktree and the live tree stay what they are.
 
-use super::session::{TaskWrite, load, redacted};
-use super::{budget, open, publish, verify};
+use super::open;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::contract::budget::Limits as Budget;
@@ -15,6 +14,12 @@ use crate::domain::ledger::record::{Amended, Opened, Record, Seal};
 use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::{CandidateLimits, violations};
+use crate::task::effect::refs;
+use crate::task::family::{attach, children};
+use crate::task::held::TaskWrite;
+use crate::task::session::redacted;
+use crate::task::view::load;
+use crate::task::{budget, observation};
 use serde_json::{Map, Value};
 
 /// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
@@ -63,7 +68,7 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let old = task.view.opened()?.clone();
     let (document, contract) = proposal.merged(&document(task)?)?;
     let terms = open::terms(session, &contract, &old.base)?;
-    let author = publish::before_opening(&session.repository, &contract)?;
+    let author = refs::before_opening(&session.repository, &contract)?;
     parts_stay_within(task, &contract, &terms.effective.limits)?;
     let opened = Opened {
         seal: Seal { version: old.seal.version + 1, sha256: Contract::seal(&document) },
@@ -81,7 +86,7 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
 /// A part of the task may do nothing that the task itself may not do any more.
 fn parts_stay_within(task: &TaskWrite<'_>, contract: &Contract, limits: &Budget) -> Result<()> {
     let mut found = Vec::new();
-    for id in budget::children(&task.ledger, &task.view.id)? {
+    for id in children(&task.ledger, &task.view.id)? {
         let Some(part) = load(&task.ledger, &id)?.filter(|part| !part.has_ended()) else { continue };
         let beyond = family::beyond(&part.opened()?.contract, contract, limits);
         found.extend(beyond.into_iter().map(|failure| {
@@ -112,7 +117,7 @@ pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Vers
     if let Some(known) = &mut task.view.opened {
         known.value = opened.clone();
     }
-    budget::attach(&task.ledger, &mut task.view)?;
+    attach(&task.ledger, &mut task.view)?;
     let mut notes = opened.narrowed.clone();
     let captured = match before {
         None => None,
@@ -156,6 +161,6 @@ fn carry_over(
         contract_version: version,
         ..candidate
     };
-    let observation = verify::take_observation(task, &candidate)?;
+    let observation = observation::take_observation(task, &candidate)?;
     Ok((candidate, observation))
 }

@@ -2,8 +2,7 @@
 //! contract is agreed to or refused; and where an effect can be looked at by nobody any more, a person says
 //! whether it took place. The ledger keeps that it was said, and by whom.
 
-use super::session::{TaskWrite, redacted, unconfirmed};
-use super::{Session, amend, hooks, recover};
+use super::{Session, amend};
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::delivery::decision::Word;
 use crate::domain::ledger::entry::Recorded;
@@ -13,6 +12,9 @@ use crate::domain::ledger::task::Unfinished;
 use crate::domain::value::outside::{accept, plain};
 use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};
+use crate::task::held::TaskWrite;
+use crate::task::session::{redacted, unconfirmed};
+use crate::task::{evidence, hooks, recover};
 use serde_json::{Value, json};
 
 /// Something that waits for a person.
@@ -38,8 +40,8 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
     };
     let id = task.view.id.clone();
     let (ledger, view) = session.view(Some(&id))?;
-    let evidence = super::report::evidence(&ledger, &view)?;
-    let rows = super::report::rows(&session.blobs(), &view, &evidence)?;
+    let evidence = evidence::counting_for(&ledger, &view)?;
+    let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
     Ok(Answered {
         schema: "git-tender/answer/v1",
         task_id: id,
@@ -142,7 +144,7 @@ fn word(what: &str, text: &str, task: &str) -> Result<Word> {
 /// Asks the person at the terminal; records that nobody was there, or did not mean it.
 fn confirm(
     task: &mut TaskWrite<'_>,
-    action: &mut super::session::RunningAction,
+    action: &mut crate::task::action::RunningAction,
     (what, to, text): (&str, &str, &str),
     question: &str,
 ) -> Result<()> {

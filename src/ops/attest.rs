@@ -1,13 +1,16 @@
 //! `attest`: a person's own verdict on a manual requirement or on `protected`, bound to the candidate.
 
-use super::session::{RunningAction, unconfirmed};
-use super::{Session, report, runs, verify};
+use super::{Session, verify};
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::VerificationObject;
-use crate::domain::proof::evidence;
-use crate::domain::proof::evidence::{Evidence, Observation, Observed, Source};
+use crate::domain::proof::evidence::{
+    Attestation, Evidence, EvidenceKind, Observation, Observed, SCHEMA, Source, Subject,
+};
 use crate::domain::proof::verdict::Verdict;
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
+use crate::task::session::unconfirmed;
+use crate::task::{evidence, observation, runs};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub fn attest(
         )
         .subject("-m"));
     }
-    let observation = verify::observe(&mut task)?;
+    let observation = observation::observe(&mut task)?;
     let observed = manual_row(&task.view.id, &observation, requirement)?.clone();
     let params = json!({"requirement": requirement, "pass": word == Word::Pass, "message": message, "manifestSha256": observation.manifest_sha256});
     let mut action = task.action("attest", &params);
@@ -50,8 +53,8 @@ pub fn attest(
     let record = record(session, &task.view, &observation, &observed, action.id(), word, message)?;
     session.blobs().put(&crate::domain::value::digest::canonical_json(&record))?;
     task.finish(action, &Record::Evidence(Box::new(record)))?;
-    let evidence = report::evidence(&task.ledger, &task.view)?;
-    let rows = report::judge(&session.blobs(), &observation, &evidence);
+    let evidence = evidence::counting_for(&task.ledger, &task.view)?;
+    let rows = evidence::judge(&session.blobs(), &observation, &evidence);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
     Ok(verify::object(&task.view.id, observation.candidate, rows, runs))
 }
@@ -105,16 +108,16 @@ fn record(
     let missing = || Failure::internal(format!("the row {} has no key to attest", observed.clause.id));
     let now = crate::store::ledger::now();
     Ok(Evidence {
-        schema: evidence::SCHEMA.to_owned(),
-        kind: evidence::EvidenceKind::Attestation,
+        schema: SCHEMA.to_owned(),
+        kind: EvidenceKind::Attestation,
         run: run.to_owned(),
-        nonce: super::session::random_hex(16),
+        nonce: crate::task::action::random_hex(16),
         task: view.id.clone(),
         candidate: observation.candidate,
         contract_version: observation.contract_version,
         requirement: observed.clause.id.clone(),
         verifier: observed.clause.verifier.clone(),
-        subject: evidence::Subject {
+        subject: Subject {
             tree: candidate.tree.clone(),
             base_tree: candidate.base_tree.clone(),
             manifest_sha256: candidate.patch.manifest_sha256,
@@ -133,7 +136,7 @@ fn record(
         started_at: now.clone(),
         finished_at: now,
         sandbox: "none".to_owned(),
-        attestation: Some(evidence::Attestation { person: person(session)?, message: message.to_owned() }),
+        attestation: Some(Attestation { person: person(session)?, message: message.to_owned() }),
     })
 }
 

@@ -4,12 +4,13 @@
 //! lets the task go; then it is cancelled. What is a part of the task ends with it. Two tasks' locks are
 //! never held at once here: the parent's is given back first.
 
-use super::session::TaskWrite;
-use super::{Session, budget, hooks};
+use super::Session;
 use crate::domain::ledger::objects::Cancelled;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Result};
+use crate::task::held::TaskWrite;
+use crate::task::{family, hooks};
 use serde_json::json;
 
 /// Ends a task. Cancelling it again changes nothing; a completed one is `state.invalid`.
@@ -45,7 +46,7 @@ fn end(task: &mut TaskWrite<'_>) -> Result<()> {
 /// Ends what is a part of the task. One that was delivered or cancelled before stays what it is.
 fn end_parts(session: &Session, id: &str, parts: &mut Vec<String>, effects: &mut Vec<String>) -> Result<()> {
     let Some(ledger) = session.ledger()? else { return Ok(()) };
-    for part in budget::children(&ledger, id)? {
+    for part in family::children(&ledger, id)? {
         let mut task = session.write_stopping(Some(&part))?;
         let ended_before = task.view.has_ended();
         match end(&mut task) {

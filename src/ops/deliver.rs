@@ -1,10 +1,7 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
-use super::journal::{Facts, LedgerJournal};
-use super::live::{self, Written, explained, home};
-use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, explore, hooks, publish, recover, report, runs, tripwire, verify};
+use super::{Session, explore, verify};
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::ledger::record::Record;
@@ -12,26 +9,18 @@ use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::verdict::Row;
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
+use crate::task::effect::tree::{Written, explained};
+use crate::task::effect::{Write, refs, tree};
+use crate::task::held::TaskWrite;
+use crate::task::journal::{Facts, LedgerJournal};
+use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     pub write: Write,
     pub place: Place,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Write {
-    #[default]
-    Yes,
-    /// Only say what would be written.
-    DryRun,
-}
-
-impl From<bool> for Write {
-    fn from(yes: bool) -> Self {
-        if yes { Self::Yes } else { Self::DryRun }
-    }
 }
 
 /// Which branch may be checked out.
@@ -56,7 +45,7 @@ pub fn merge(
     session: &Session,
     named: Option<&str>,
     options: &Options,
-    progress: super::session::Progress<'_>,
+    progress: crate::task::session::Progress<'_>,
 ) -> Result<DeliveryObject> {
     let refused = match deliver(session, named, options) {
         Err(failure) if failure.code() == Code::DeliveryConflict && is_mergeable(&failure) => failure,
@@ -97,9 +86,9 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     }
     budget::require_left(&task)?;
     tripwire::look(&mut task)?;
-    let observation = verify::observe(&mut task)?;
-    let evidence = report::evidence(&task.ledger, &task.view)?;
-    let rows = report::judge(&session.blobs(), &observation, &evidence);
+    let observation = observation::observe(&mut task)?;
+    let evidence = evidence::counting_for(&task.ledger, &task.view)?;
+    let rows = evidence::judge(&session.blobs(), &observation, &evidence);
     let params = json!({ "manifestSha256": observation.manifest_sha256, "dryRun": options.write == Write::DryRun, "here": options.place == Place::Here });
     let mut action = task.action("deliver", &params);
     let clearance = match gate(&task, &rows, options) {
@@ -115,7 +104,7 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
         return explore::deliver(&mut task, action, &clearance, evidence, options);
     }
     let delivered = match task.view.publishes() {
-        true => publish::deliver(&mut task, action, &clearance, evidence, options),
+        true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
         false => write(&mut task, action, &clearance, evidence, options),
     }?;
     if delivered.state == TaskState::Completed {
@@ -170,7 +159,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
 
 fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     let opened = task.view.opened()?;
-    let now = home(task.session, opened)?.branch()?;
+    let now = task.session.live_repository(opened)?.branch()?;
     if now == opened.home.branch {
         return Ok(());
     }
@@ -213,7 +202,7 @@ fn write(
 ) -> Result<DeliveryObject> {
     let opened = task.view.opened()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
-    let write = live::Write {
+    let write = tree::Write {
         session: task.session,
         opened: &opened,
         candidate: &candidate,
@@ -227,12 +216,12 @@ fn write(
     let facts = Facts { head: None, evidence, undoes: false };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(task.session, &opened).and_then(|home| {
+    let written = task.session.live_repository(&opened).and_then(|home| {
         journal.facts.head = home.resolve("HEAD", "commit")?;
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
     let (id, mode) = (&task.view.id, opened.effective.delivery);
-    let next = if mode.index_follows() { live::Next::Stage } else { live::Next::Rebase };
+    let next = if mode.index_follows() { tree::Next::Stage } else { tree::Next::Rebase };
     match written {
         Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
         Ok(Written::Preview(paths)) => {

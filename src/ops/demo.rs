@@ -1,7 +1,6 @@
 //! `demo`: the whole pipeline on a throw-away repository, with one delivery and one refusal. Nothing is
 //! staged: each step is the operation that the command of that name runs.
 
-use super::session::{Machine, Nobody};
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::objects::{Demo, DemoStep};
@@ -10,6 +9,7 @@ use crate::git::{Caller, Environment, Git, Repository};
 use crate::render::{candidate_text, delivery_text, failure_text, report_text, task_text, verification_text};
 use crate::store::Layout;
 use crate::store::layout::write_shared;
+use crate::task::session::{Machine, Nobody};
 use std::path::{Path, PathBuf};
 
 const README: &str = "# Greeting\n\nSay hello.\n\nThat is all.\n";

@@ -5,11 +5,9 @@
 //! an action or a stored file of this task's own. One that is not is refused, so that nothing in a report
 //! refers to nothing.
 
-use super::deliver::{Options, Write};
+use super::deliver::Options;
 use super::gate::reach::worktree_of;
 use super::gate::reference::require_own;
-use super::session::{RunningAction, TaskWrite, fresh_id, redacted};
-use super::{hooks, live};
 use crate::domain::contract::Kind;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
@@ -24,6 +22,11 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
 use crate::error::{Code, Failure, Result};
 use crate::git::tree;
+use crate::task::action::{RunningAction, fresh_id};
+use crate::task::effect::Write;
+use crate::task::held::TaskWrite;
+use crate::task::hooks;
+use crate::task::session::redacted;
 use crate::tools::place::{Place, refuse_too_large};
 
 /// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
@@ -163,7 +166,8 @@ pub fn deliver(
     let manifest = task.view.last_candidate()?.value.patch.manifest_sha256;
     let receipt = Receipt::of_changes(&fresh_id("d"), manifest, &[], Outcome::Applied);
     // Whether the live tree has moved on is worth knowing, and nothing hangs on it.
-    let head = live::home(task.session, task.view.opened()?).and_then(|home| home.resolve("HEAD", "commit"));
+    let head =
+        task.session.live_repository(task.view.opened()?).and_then(|home| home.resolve("HEAD", "commit"));
     let head = head.ok().flatten();
     let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };
     task.finish(action, &Record::Delivered(Box::new(delivered)))?;

@@ -14,8 +14,7 @@ mod outcome;
 pub(super) mod reach;
 pub(super) mod reference;
 
-use super::session::{RunningAction, Session, Stop, TaskWrite, catch_up, fresh_id, milliseconds, redacted};
-use super::{budget, hooks, inquiry};
+use super::inquiry;
 use crate::domain::contract::budget::{Cost, Key};
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::charges::{Spent, Standing};
@@ -28,6 +27,11 @@ use crate::domain::worker::call::{Arrived, Called};
 use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
+use crate::task::action::{RunningAction, fresh_id, milliseconds};
+use crate::task::held::TaskWrite;
+use crate::task::session::{Session, Stop, redacted};
+use crate::task::view::catch_up;
+use crate::task::{budget, family, hooks};
 use crate::tools::{ToolCall, ToolDescription, tool_descriptions};
 use calls::{authorize_call, run_call};
 use outcome::CallFailure;
@@ -134,8 +138,7 @@ impl<'s> Door<'s> {
             catch_up(&ledger, &mut view)?;
             view.require_active()?;
             let (session, basis) = (self.session, view.basis());
-            let mut action =
-                RunningAction::new(session.actor, Some(&self.task), tool, arguments, basis).by(session);
+            let mut action = session.action(session.actor, &self.task, tool, arguments, basis);
             let (id, worker) = (action.id().to_owned(), self.worker.clone());
             let denied = failure.clone();
             if self.unpaid >= MOST_UNPAID && without_call(&ledger, &mut view)?.is_some() {
@@ -316,7 +319,7 @@ fn require_tool(view: &TaskView, name: &str) -> Result<WorkerTool> {
 
 fn without_call(ledger: &Ledger, view: &mut TaskView) -> Result<Option<Spent>> {
     catch_up(ledger, view)?;
-    budget::attach(ledger, view)?;
+    family::attach(ledger, view)?;
     Ok(view.standing.as_ref().and_then(Standing::without_call))
 }
 

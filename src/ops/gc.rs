@@ -1,14 +1,16 @@
 //! `gc`: removes what ended tasks left, where the ledger proves that it is ours and that nothing would be
 //! lost. Whatever is in doubt stays, with the reason.
 
-use super::session::{TaskWrite, load};
-use super::{Session, submit};
+use super::Session;
 use crate::domain::ledger::objects::{Collection, KeptTask};
 use crate::domain::ledger::record::Record;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::CandidateLimits;
 use crate::git::{capture, keep, materialise, worktree};
 use crate::store::lock::LockGuard;
+use crate::task::candidate;
+use crate::task::held::TaskWrite;
+use crate::task::view::load;
 use serde_json::json;
 use std::path::Path;
 
@@ -56,7 +58,7 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let opened = task.view.opened()?;
     let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
-    let now = submit::worktree(task, limits)?;
+    let now = candidate::worktree(task, limits)?;
     let lost = |what: String| {
         Failure::new(Code::StateInvalid, what)
             .subject(opened.worktree.clone())

@@ -2,12 +2,13 @@
 //! is `answer`'s; what comes back through the worker's own client is kept beside the question, and ends
 //! nothing.
 
-use super::session::{TaskWrite, redacted};
 use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
 use crate::domain::value::outside::accept;
 use crate::domain::worker::inquiry::{Hint, LONGEST_ANSWER, Question};
 use crate::error::Result;
+use crate::task::held::TaskWrite;
+use crate::task::session::redacted;
 use serde_json::json;
 
 /// The question as it is recorded. Changes nothing yet.

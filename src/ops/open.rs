@@ -1,7 +1,6 @@
 //! `open` and `start`: seal the contract, fix the base, make the worktree.
 
-use super::session::{Progress, RunningAction, load};
-use super::{Session, doctor, recover, tripwire};
+use super::{Session, doctor};
 use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective};
 use crate::domain::contract::tool::WorkerTool;
@@ -15,6 +14,9 @@ use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
+use crate::task::session::Progress;
+use crate::task::view::load;
+use crate::task::{evidence, recover, tripwire};
 use crate::verifier::Verifiers;
 use serde_json::json;
 
@@ -79,8 +81,7 @@ fn open_named(
     session.blobs().put(document)?;
     let basis = json!({ "contract": seal, "policySha256": prepared.opened.effective.policy_sha256 });
     let params = json!({ "contract": seal.sha256 });
-    let mut action =
-        RunningAction::new(session.actor, Some(&contract.task_id), "open", &params, basis).by(session);
+    let mut action = session.action(session.actor, &contract.task_id, "open", &params, basis);
     action.dispatch(&mut ledger)?;
     drop(naming);
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
@@ -163,8 +164,8 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
 pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
     let (ledger, view) = session.view(Some(task))?;
     let opened = view.opened()?;
-    let evidence = super::report::evidence(&ledger, &view)?;
-    let rows = super::report::rows(&session.blobs(), &view, &evidence)?;
+    let evidence = evidence::counting_for(&ledger, &view)?;
+    let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
     let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
     let manual = manual(&opened.contract, &verifiers);
     Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
@@ -217,7 +218,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         lacks: Default::default(),
         worktree: String::new(),
         index: Sha256::of(b""),
-        author: super::publish::before_opening(repository, contract)?,
+        author: crate::task::effect::refs::before_opening(repository, contract)?,
         sight: None,
         hooks,
         base,

@@ -5,28 +5,25 @@
 //! moves, which can be cut off anywhere and is completed by recovery. Evidence is made anew, since it was
 //! made for other bytes.
 
-use super::journal::Moving;
-use super::session::{RunningAction, TaskWrite};
-use super::{Session, budget, live, open, submit, tripwire, verify};
+use super::{Session, open};
 use crate::domain::change::patch::Candidate;
-use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Conflict, Reason, plan};
-use crate::domain::ledger::record::{BaseState, Opened, Rebased, Record};
+use crate::domain::ledger::record::{BaseState, Opened, Rebased};
 use crate::domain::ledger::report::CandidateObject;
 use crate::domain::value::digest::{FileState, Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::advance::Move;
-use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
-use crate::git::apply::{self, Delivery};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
-use crate::git::keep::{self, KeptRef};
 use crate::git::limits::{CandidateLimits, violations};
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
-use crate::store::Ledger;
+use crate::task::candidate::SET_ASIDE;
+use crate::task::effect::advance;
+use crate::task::effect::tree::{IndexAtBase, index_rule};
+use crate::task::held::TaskWrite;
+use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
@@ -40,37 +37,14 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     tripwire::look(&mut task)?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
-    let home = live::home(session, task.view.opened()?)?;
+    let home = session.live_repository(task.view.opened()?)?;
     let base = new_base(&task, &home, &candidate)?;
     let planned = merged(&mut task, &home, &candidate, base, from)?;
     let params = json!({ "candidate": candidate.candidate, "onto": planned.rebased.opened.base });
-    let rebased = planned.rebased.clone();
-    let quarantine = session.quarantine(&task.view.id);
-    let movement = movement(session, &rebased, &quarantine);
     // Everything that can fail without a trace does so here: nothing was touched yet.
-    let changes = movement.changes()?;
-    let ready = movement.prepare(&changes)?;
-    let mut action = task.begin("rebase", &params)?;
-    action.note(&mut task.ledger, &Record::Rebasing(Box::new(rebased.clone())))?;
-    let mut journal = Moving { ledger: &mut task.ledger, action: &action, open: false, done: MOVED };
-    let moved = keep_states(session, &rebased).and_then(|()| {
-        let delivery = Delivery {
-            id: &rebased.opened.contract.task_id,
-            top: movement.worktree,
-            outcome: Outcome::Applied,
-            repository: &session.repository,
-        };
-        session.with_keeper(|keeper| apply::execute(ready.0, ready.1, delivery, &mut journal, keeper))
-    });
-    if let Err(failure) = moved {
-        let open = journal.open;
-        return Err(match open {
-            true => action.lose(&mut task.ledger, failure),
-            false => action.fail(&mut task.ledger, failure),
-        });
-    }
-    settle_in(session, &rebased)?;
-    task.finish(action, &Record::Rebased(Box::new(rebased)))?;
+    let ready = advance::plan(session, &planned.rebased)?;
+    let action = task.begin("rebase", &params)?;
+    advance::carry_out(&mut task, action, planned.rebased.clone(), ready)?;
     match planned.rebased.captured {
         Some((candidate, _)) => {
             let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
@@ -79,38 +53,6 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
         None => Err(unresolved(&task.view.id, &candidate, &planned)),
     }
 }
-
-/// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot.
-/// True: to its end.
-pub fn resume(
-    session: &Session,
-    ledger: &mut Ledger,
-    action: &mut RunningAction,
-    rebased: Rebased,
-    unfinished: Option<&UnfinishedDelivery>,
-) -> Result<bool> {
-    let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
-        None => false,
-        Some(unfinished) => {
-            let mut journal = Moving { ledger, action, open: true, done: MOVED };
-            let environment = session.repository.environment();
-            let recovered = session
-                .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
-            matches!(recovered, Recovered::Completed { .. })
-        }
-    };
-    if !moved {
-        let text = "it was cut off; the worktree is as it was before".to_owned();
-        action.safe_to_retry(ledger, &Record::Done { text })?;
-        return Ok(false);
-    }
-    settle_in(session, &rebased)?;
-    action.succeed(ledger, &Record::Rebased(Box::new(rebased)))?;
-    Ok(true)
-}
-
-/// What the ledger says at the end of a move.
-const MOVED: &str = "the worktree was moved";
 
 struct Planned {
     rebased: Rebased,
@@ -121,7 +63,7 @@ struct Planned {
 fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
     let opened = task.view.opened()?;
     let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
-    let now = submit::worktree(task, limits)?;
+    let now = candidate::worktree(task, limits)?;
     if task.view.is_known(&now.tree) {
         return Ok(now.tree);
     }
@@ -189,9 +131,8 @@ fn live_entries(
         settings: crate::git::live::Settings::read(home)?,
     };
     let survey = crate::git::live::survey(&terms)?;
-    let index = live::IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
-    let conflicts =
-        plan(&candidate.changes, &survey.facts, live::index_rule(opened), &|path| index.of(path)).err();
+    let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
+    let conflicts = plan(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
     refuse_what_no_merge_solves(conflicts.unwrap_or_default())?;
     let objects = home.objects(Some(&quarantine))?;
     let mut wanted = HashSet::new();
@@ -273,10 +214,6 @@ fn merged(
     Ok(Planned { rebased, conflicts: outcome.conflicts })
 }
 
-/// Where the candidate's versions lie that no conflict markers could show: a worker decides, then removes the
-/// folder.
-pub const SET_ASIDE: &str = ".tender-conflicts";
-
 /// Adds what markers cannot show: the candidate's version, under its path in a folder of its own; for a
 /// deletion, a sentence.
 fn set_aside(
@@ -320,56 +257,12 @@ fn capture(
         return Err(failure);
     }
     let changes = tree::changes(&objects, &opened.base.tree, tree)?;
-    let candidate = submit::bind(task, opened, Capture { tree: tree.clone(), changes })?;
+    let candidate = candidate::bind(task, opened, Capture { tree: tree.clone(), changes })?;
     if let Some(known) = &mut task.view.opened {
         known.value = opened.clone();
     }
-    let observation = verify::take_observation(task, &candidate)?;
+    let observation = observation::take_observation(task, &candidate)?;
     Ok((candidate, observation))
-}
-
-fn movement<'a>(session: &'a Session, rebased: &'a Rebased, quarantine: &'a Quarantine) -> Move<'a> {
-    Move {
-        repository: &session.repository,
-        quarantine,
-        worktree: Path::new(&rebased.opened.worktree),
-        from: &rebased.from,
-        to: &rebased.to,
-    }
-}
-
-/// The new base and the new state, in the repository's own objects.
-fn keep_states(session: &Session, rebased: &Rebased) -> Result<()> {
-    let opened = &rebased.opened;
-    let id = &opened.contract.task_id;
-    let quarantine = session.quarantine(id);
-    if opened.base.tree != opened.base.commit_tree {
-        let commit = Some(&opened.base.commit);
-        keep::copy_into_repository(
-            &session.repository,
-            &quarantine,
-            id,
-            KeptRef::Base,
-            &opened.base.tree,
-            commit,
-        )?;
-    }
-    submit::keep_last(session, id, opened, &quarantine, &rebased.to)
-}
-
-/// After the move: git's view from inside, and what is known of the files that we wrote.
-fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
-    let opened = &rebased.opened;
-    let id = &opened.contract.task_id;
-    let quarantine = session.quarantine(id);
-    let movement = movement(session, rebased, &quarantine);
-    movement.tell_git(&opened.base.commit, &opened.base.tree);
-    let Some(mut held) = session.held(id) else { return Ok(()) };
-    for path in movement.paths()? {
-        // The next capture reads it.
-        held.0.remove(&path);
-    }
-    session.keep_held(id, &held)
 }
 
 /// What the failure of a rebase with conflicts says. The worktree has them; nothing else was touched.

@@ -5,24 +5,18 @@ mod brief;
 
 pub use brief::{brief, brief_of_view};
 
-use super::session::load;
-use super::{Session, runs};
-use crate::domain::contract::clause::{Permission, clauses};
-use crate::domain::ledger::entry::Recorded;
+use super::Session;
 use crate::domain::ledger::objects::{
     CandidateDiff, EvidenceWithLogs, Referenced, TaskList, TaskListRow, UnfinishedRow,
 };
-use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::Report;
 use crate::domain::ledger::risk::Known;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::proof::evidence::{Evidence, InputFile, Listing, Observation};
-use crate::domain::proof::judge;
-use crate::domain::proof::judge::FORBIDDEN;
-use crate::domain::proof::verdict::{Row, Strength, Verdict};
-use crate::domain::value::digest::Sha256;
+use crate::domain::proof::evidence::Evidence;
 use crate::error::{Code, Failure, Result};
-use crate::store::{Blobs, Ledger};
+use crate::store::Ledger;
+use crate::task::view::load;
+use crate::task::{budget, evidence, family, runs};
 
 /// The report of a task.
 pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
@@ -32,80 +26,11 @@ pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
 
 /// The report of a task that is known already.
 pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Report> {
-    let evidence = evidence(ledger, view)?;
-    let mut rows = rows(&session.blobs(), view, &evidence)?;
-    super::budget::explain(view, &mut rows);
+    let evidence = evidence::counting_for(ledger, view)?;
+    let mut rows = evidence::current_rows(&session.blobs(), view, &evidence)?;
+    budget::explain(view, &mut rows);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
     Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence, runs: &runs }))
-}
-
-/// The evidence that may count for a task: its own, and what other tasks made under the same keys.
-pub fn evidence(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidence>>> {
-    let mut found = view.evidence.clone();
-    let Some(observation) = &view.observation else { return Ok(found) };
-    for key in observation.value.rows.iter().flat_map(|row| row.key.iter().chain(&row.base_key)) {
-        for entry in ledger.entries_with_key(&key.digest())? {
-            // By its place in the ledger: one action has a record for each row that its run shows.
-            let known =
-                entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.seq == entry.seq);
-            if let (false, Ok(Record::Evidence(record))) =
-                (known, serde_json::from_value(entry.result.clone()))
-            {
-                found.push(Recorded::new(&entry, *record));
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// The rows of the last candidate; of the contract alone where there is none yet.
-pub fn rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> Result<Vec<Row>> {
-    match &view.observation {
-        Some(observation) => Ok(judge(blobs, &observation.value, evidence)),
-        None => Ok(unproven(view.opened()?)),
-    }
-}
-
-/// The rows that an observation and the evidence give.
-pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
-    judge::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
-}
-
-/// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
-pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<judge::Record> {
-    let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
-    ordered.sort_by_key(|e| e.seq);
-    ordered.into_iter().map(|e| (e.value.digest(), e.value.clone())).collect()
-}
-
-/// The files of a stored listing.
-pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
-    let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
-    let other = match &stored.differs_from {
-        Some(other) => listing(blobs, other)?,
-        None => Vec::new(),
-    };
-    Some(stored.resolve(other))
-}
-
-fn unproven(opened: &Opened) -> Vec<Row> {
-    let row = |clause: crate::domain::contract::clause::Clause| Row {
-        reason: Some(match clause.permission {
-            Permission::Forbidden => FORBIDDEN.to_owned(),
-            _ => "no candidate yet".to_owned(),
-        }),
-        id: clause.id,
-        verifier: clause.verifier,
-        title: None,
-        required: clause.required,
-        verdict: Verdict::NotRun,
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: false,
-        evidence: None,
-        checks: None,
-    };
-    clauses(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }
 
 /// Lists the tasks. Writes nothing, and makes no store where there is none.
@@ -114,8 +39,8 @@ pub fn status(session: &Session) -> Result<TaskList> {
     let Some(ledger) = session.ledger()? else { return Ok(status) };
     for id in ledger.tasks()? {
         let Some(mut view) = load(&ledger, &id)? else { continue };
-        super::budget::attach(&ledger, &mut view)?;
-        let rows = rows(&session.blobs(), &view, &evidence(&ledger, &view)?)?;
+        family::attach(&ledger, &mut view)?;
+        let rows = evidence::current_rows(&session.blobs(), &view, &evidence::counting_for(&ledger, &view)?)?;
         let worktree = view.opened()?.worktree.clone();
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
         status.tasks.push(TaskListRow { state: view.state(&rows), task_id: id, worktree, bytes });

@@ -1,12 +1,13 @@
 //! `resume`: a person adds to a task's budget, and it goes on. Within the policy: what the repository's
 //! owners have limited, nobody adds to.
 
-use super::session::{TaskWrite, unconfirmed};
 use super::{Session, open};
 use crate::domain::contract::budget::{Addition, Amounts, Key};
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::TaskObject;
 use crate::error::{Code, Failure, Result};
+use crate::task::held::TaskWrite;
+use crate::task::session::unconfirmed;
 use serde_json::json;
 
 /// Asks the person, then adds. Refused (`permission.denied`) where no person can be reached, or where the

@@ -1,10 +1,11 @@
 //! `ship`: (open,) submit, verify and deliver in one go, until a step fails. Once something was verified the
 //! result is the report, whether or not it was delivered.
 
-use super::session::Progress;
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::ledger::report::Report;
 use crate::error::{Failure, Result};
+use crate::task::effect::Write;
+use crate::task::session::Progress;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
@@ -50,7 +51,7 @@ pub fn ship(
             return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
         }
     }
-    let options = deliver::Options { write: deliver::Write::Yes, place: deliver::Place::AsOpened };
+    let options = deliver::Options { write: Write::Yes, place: deliver::Place::AsOpened };
     deliver::deliver(session, Some(&task), &options)?;
     Ok(Shipped { report: report::report(session, Some(&task))?, refused: None })
 }

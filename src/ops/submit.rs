@@ -1,20 +1,19 @@
 //! `submit`: a candidate, from the worktree or from a patch. What was captured is bound to the blobs it was
 //! made against and kept.
 
-use super::rebase::SET_ASIDE;
-use super::session::TaskWrite;
-use super::{Session, budget, tripwire, verify};
-use crate::domain::change::patch::{BoundPatch, Candidate, manifest_sha256};
+use super::Session;
+use crate::domain::change::patch::Candidate;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::CandidateObject;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
-use crate::git::capture::{self, Capture};
-use crate::git::keep::{self, KeptRef};
+use crate::git::capture::Capture;
 use crate::git::limits::CandidateLimits;
-use crate::git::private_index::PrivateIndexEntry;
-use crate::git::{Quarantine, bound, patch_intake};
+use crate::git::{Quarantine, patch_intake};
+use crate::task::candidate::{SET_ASIDE, bind, keep_last};
+use crate::task::held::TaskWrite;
+use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -33,7 +32,7 @@ pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candid
     tripwire::look(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = take(task, patch)?;
-        let observation = verify::take_observation(task, &candidate)?;
+        let observation = observation::take_observation(task, &candidate)?;
         task.require_wanted()?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
@@ -121,36 +120,6 @@ fn resolved(task: &TaskWrite<'_>, quarantine: &Quarantine, captured: &Capture) -
     ))
 }
 
-/// Binds what was captured to the blobs that it was made against.
-pub fn bind(task: &TaskWrite<'_>, opened: &Opened, captured: Capture) -> Result<Candidate> {
-    let session = task.session;
-    let quarantine = session.quarantine(&task.view.id);
-    let base = &opened.base.tree;
-    let text = bound::text(&session.repository, &quarantine, base, &captured.tree)?;
-    bound::verify(&session.repository, &quarantine, base, &text, &captured.tree)?;
-    let sha256 = session.blobs().put(&text)?;
-    let artifact_bytes = artifact_bytes(session, &quarantine, &captured)?;
-    Ok(Candidate {
-        candidate: task.view.candidate_number(&captured.tree, base, opened.seal.version),
-        contract_version: opened.seal.version,
-        base_tree: base.clone(),
-        tree: captured.tree,
-        artifact_bytes,
-        patch: BoundPatch {
-            manifest_sha256: manifest_sha256(&captured.changes),
-            sha256,
-            bytes: text.len() as u64,
-        },
-        changes: captured.changes,
-    })
-}
-
-fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture) -> Result<u64> {
-    let objects = session.repository.objects(Some(quarantine))?;
-    let new = captured.changes.iter().filter_map(|change| change.new.as_ref());
-    new.map(|state| objects.blob(&state.git_blob).map(|bytes| bytes.len() as u64)).sum()
-}
-
 /// The content of a candidate, within what the contract and the policy allow.
 fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u64) -> Result<Capture> {
     let (session, id) = (task.session, task.view.id.as_str());
@@ -164,7 +133,7 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
         Some(patch) => {
             patch_intake::take(&session.repository, &quarantine, &opened.base.tree, patch, &limits)
         }
-        None => worktree(task, limits),
+        None => candidate::worktree(task, limits),
     };
     captured.map_err(|failure| match failure.code() {
         // Where the scope is looked at, the task's name is not known.
@@ -174,56 +143,4 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
         }
         _ => failure,
     })
-}
-
-/// The worktree as it is now; refused with everything in it that is not allowed.
-pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Capture> {
-    let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened()?);
-    let quarantine = session.quarantine(id);
-    let worktree = Path::new(&opened.worktree);
-    if !worktree.is_dir() {
-        return Err(Failure::new(
-            Code::NotFound,
-            format!("the worktree {} of task {id} is gone", worktree.display()),
-        )
-        .subject(opened.worktree.clone())
-        .remedy(
-            "Cancel the task, or submit a patch instead. A candidate that was captured is kept.",
-            ["git", "tender", "cancel", id],
-        ));
-    }
-    let last = task.view.candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
-    let new = last.iter().filter(|change| change.old.is_none());
-    let added: Vec<PrivateIndexEntry> =
-        new.filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.object())))).collect();
-    capture::capture(&capture::CaptureRequest {
-        repository: &session.repository,
-        quarantine: &quarantine,
-        worktree,
-        base_tree: &opened.base.tree,
-        held: &session.held(id).unwrap_or_default(),
-        added: &added,
-        scratch: &opened.contract.scratch,
-        limits,
-    })
-}
-
-/// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens
-/// to its private files.
-pub fn keep_last(
-    session: &Session,
-    task: &str,
-    opened: &Opened,
-    quarantine: &Quarantine,
-    tree: &ObjectId,
-) -> Result<()> {
-    keep::copy_into_repository(
-        &session.repository,
-        quarantine,
-        task,
-        KeptRef::Last,
-        tree,
-        Some(&opened.base.commit),
-    )
-    .map(|_| ())
 }

@@ -1,16 +1,18 @@
 //! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing
 //! is written.
 
-use super::journal::{Facts, LedgerJournal};
-use super::live::{self, Written, explained, home};
-use super::session::TaskWrite;
-use super::{Session, explore, hooks};
+use super::{Session, explore};
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::error::{Code, Failure, Result};
 use crate::git;
+use crate::task::effect::tree;
+use crate::task::effect::tree::{Written, explained};
+use crate::task::held::TaskWrite;
+use crate::task::hooks;
+use crate::task::journal::{Facts, LedgerJournal};
 use serde_json::json;
 
 /// Reverses the delivery of a completed task.
@@ -21,7 +23,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
     let mut action = task.begin("undo", &params)?;
     if receipt.publication.is_some() {
-        let undone = super::publish::undo(&mut task, action, &receipt)?;
+        let undone = crate::task::effect::refs::undo(&mut task, action, &receipt)?;
         hooks::after_task(session, &task.view.id);
         return Ok(undone);
     }
@@ -31,11 +33,11 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = home(session, &opened).and_then(|home| {
+    let written = session.live_repository(&opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
         let former = git::live::FormerFiles::of(&receipt, &|digest| blobs.get(digest))?;
-        let write = live::Write {
+        let write = tree::Write {
             session,
             opened: &opened,
             candidate: &candidate,
@@ -54,7 +56,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
         }
         Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
-        Err(failure) => Err(journal.failed(explained(&id, failure, live::Next::Look))),
+        Err(failure) => Err(journal.failed(explained(&id, failure, tree::Next::Look))),
     }
 }
 

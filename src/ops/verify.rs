@@ -1,12 +1,11 @@
 //! `verify`: run what lacks evidence, reuse what is fresh, and say of each requirement what is known for
 //! exactly these bytes.
 
-use super::budget::{self, Bound};
-use super::session::{Progress, RunningAction, TaskWrite};
-use super::{Session, report, runs, tripwire};
+use super::Session;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::SandboxWish;
 use crate::domain::delivery::Clearance;
+use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::{Explanation, VerificationObject};
 use crate::domain::proof::evidence::Observation;
@@ -16,8 +15,12 @@ use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
-use crate::git::worktree;
-use crate::verifier::{self, Host, VerificationSubject, Verifiers};
+use crate::task::held::TaskWrite;
+use crate::task::meter::Bound;
+use crate::task::observation::{take_observation, with_subject};
+use crate::task::session::Progress;
+use crate::task::{budget, evidence, meter, runs, tripwire};
+use crate::verifier;
 use serde_json::json;
 
 /// What to verify and how.
@@ -112,7 +115,7 @@ fn complete(
 ) -> Result<VerificationObject> {
     let session = task.session;
     let mut made = Vec::new();
-    let before = report::in_order(&report::evidence(&task.ledger, &task.view)?);
+    let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
     let jobs: Vec<Job> = judge::missing(observation, &before)
         .into_iter()
         .filter(|job| wanted(observation, job, options.only))
@@ -126,8 +129,8 @@ fn complete(
             None => break,
         }
     }
-    let evidence = report::evidence(&task.ledger, &task.view)?;
-    let mut rows = report::judge(&session.blobs(), observation, &evidence);
+    let evidence = evidence::counting_for(&task.ledger, &task.view)?;
+    let mut rows = evidence::judge(&session.blobs(), observation, &evidence);
     budget::explain(&task.view, &mut rows);
     judge::mark_reused(&mut rows, &made);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
@@ -229,61 +232,6 @@ fn wanted(observation: &Observation, job: &Job, only: &[String]) -> bool {
     only.is_empty() || job.rows.iter().any(named)
 }
 
-/// Takes the digests of tree and tools anew and records them.
-pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
-    let candidate = task.view.last_candidate()?.value.clone();
-    let params = json!({ "candidate": candidate.candidate });
-    let known = task.view.observation.as_ref().map(|known| known.value.clone());
-    let fresh = take_observation(task, &candidate)?;
-    if known.as_ref() != Some(&fresh) {
-        task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
-    }
-    Ok(fresh)
-}
-
-/// Takes the digests of tree and tools.
-pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
-    let watch = |_| task.require_wanted().err().map(verifier::RunHalt::Unwanted);
-    with_subject(task, candidate, (&watch, None), verifier::observe)
-}
-
-fn with_subject<T>(
-    task: &TaskWrite<'_>,
-    candidate: &Candidate,
-    (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
-    work: impl FnOnce(&VerificationSubject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
-) -> Result<T> {
-    let session = task.session;
-    let opened = task.view.opened()?;
-    let quarantine = session.quarantine(&task.view.id);
-    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
-    let slots = worktree::worktree_root(&session.repository)?.join(".slots");
-    let blobs = session.blobs();
-    let subject = VerificationSubject {
-        repository: &session.repository,
-        quarantine: Some(&quarantine),
-        base_commit_tree: opened.base.commit_tree(),
-        task: &task.view.id,
-        candidate,
-        contract: &opened.contract,
-        contract_sha256: opened.seal.sha256,
-        effective: &opened.effective,
-        filters: &opened.filters,
-    };
-    let host = Host {
-        program: &session.machine.program,
-        vars: &session.machine.vars,
-        home: session.machine.home.as_deref(),
-        layout: &session.layout,
-        blobs: &blobs,
-        slots: &slots,
-        progress: &|_, _, _| {},
-        watch,
-        most,
-    };
-    work(&subject, &verifiers, &host)
-}
-
 /// One run of one verifier, as an action of the harness. Gives the digests of the records that it made;
 /// `None` where the budget leaves nothing for it.
 fn run(
@@ -296,16 +244,10 @@ fn run(
     let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
-    let mut action = RunningAction::new(
-        crate::domain::ledger::action::Actor::Harness,
-        Some(&task.view.id),
-        "verifier",
-        &params,
-        task.view.basis(),
-    )
-    .by(task.session);
-    let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: super::session::random_hex(16) };
-    let Some(meter) = budget::begin(task, &mut action, bound)? else { return Ok(None) };
+    let mut action =
+        task.session.action(Actor::Harness, &task.view.id, "verifier", &params, task.view.basis());
+    let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: crate::task::action::random_hex(16) };
+    let Some(meter) = meter::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);
     let ran = with_subject(task, candidate, (&watch, meter.most()), |subject, verifiers, host| {
         verifier::run(subject, verifiers, host, observation, job, &ticket)

@@ -5,8 +5,7 @@
 //! by descriptors, when they use it. [`AuthorizedCall`] holds what was read and checked, so that nothing runs
 //! which was not.
 
-use super::super::session::{RunningAction, TaskWrite};
-use super::super::{amend, edit, explore, inquiry, report};
+use super::super::{amend, explore, inquiry, report};
 use super::outcome::{CallFailure, CallOutcome};
 use super::reach::{with_reach, worktree_of};
 use super::reference::require_own;
@@ -17,6 +16,9 @@ use crate::domain::worker::call::{Effect, Seen};
 use crate::domain::worker::finding::Finding;
 use crate::domain::worker::inquiry::Question;
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
+use crate::task::effect::patch;
+use crate::task::held::TaskWrite;
 use crate::tools::apply_patch::{self, ApplyPatchArguments};
 use crate::tools::place::Place;
 use crate::tools::read_file::{self, ReadFileArguments, ReadTarget};
@@ -168,14 +170,14 @@ fn run_apply_patch(
     let TaskWrite { session, ledger, view, .. } = task;
     let worktree = Path::new(&view.opened()?.worktree);
     let applied = match with_reach(view, worker, |allowed| {
-        edit::apply(session, (ledger, action), worktree, arguments, allowed)
+        patch::apply(session, (ledger, action), worktree, arguments, allowed)
     })? {
         Ok(applied) => applied,
-        Err(edit::Unapplied::Unchanged(failure)) => return Err(CallFailure::WithoutEffect(failure)),
-        Err(edit::Unapplied::Unknown(failure)) => return Err(CallFailure::Unknown(failure)),
+        Err(patch::Unapplied::Unchanged(failure)) => return Err(CallFailure::WithoutEffect(failure)),
+        Err(patch::Unapplied::Unknown(failure)) => return Err(CallFailure::Unknown(failure)),
     };
     let outcome = CallOutcome::of_answer(&applied)?;
-    let seen = edit::seen(&applied.changes);
+    let seen = patch::seen(&applied.changes);
     Ok(CallOutcome { seen, effect: Some(Effect::Patched { changes: applied.changes }), ..outcome })
 }
 

@@ -1,9 +1,7 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
-use super::super::runs::{self, object};
-use super::super::session::TaskWrite;
 use super::super::verify::{self, Explain, Options, Sandbox};
-use super::super::{explore, report, submit};
+use super::super::{explore, submit};
 use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
@@ -12,6 +10,9 @@ use crate::domain::ledger::report::{VerificationObject, word};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::Origin;
 use crate::error::Result;
+use crate::task::evidence;
+use crate::task::held::TaskWrite;
+use crate::task::runs::{self, object};
 use crate::tools::table::{FinishAnswer, RunCheckAnswer};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &CallControl<'_>) -> Result<CallOutcome> {
     let (candidate, verification) = capture_and_verify(task, std::slice::from_ref(&id.to_owned()), line)?;
     let rows: Vec<&Row> = verification.requirements.iter().filter(|row| row.verifier == id).collect();
-    let evidence = report::evidence(&task.ledger, &task.view)?;
+    let evidence = evidence::counting_for(&task.ledger, &task.view)?;
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
     let answer = RunCheckAnswer {
         candidate: candidate.candidate,

@@ -1,12 +1,12 @@
 //! How far the tools of a task reach: which of them its worker may call, and what they may read and write.
 
-use super::super::edit;
-use super::super::session::TaskWrite;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::limits::CandidateLimits;
+use crate::task::effect::patch;
+use crate::task::held::TaskWrite;
 use crate::tools::place::{Place, require_readable};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub fn worktree_of<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
 }
 
 /// Lends what one worker may read and write, and what it knows.
-pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(edit::Allowed<'_>) -> T) -> Result<T> {
+pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(patch::Allowed<'_>) -> T) -> Result<T> {
     let opened = view.opened()?;
     let (contract, effective) = (&opened.contract, &opened.effective);
     let read = |path: &RepoPath| require_readable(contract.read_scope.as_ref(), path);
@@ -43,5 +43,5 @@ pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(edit::Allo
     };
     let write = |path: &RepoPath| limits.outside(path).map_or(Ok(()), Err);
     let known = |path: &RepoPath| view.known_to(worker, path);
-    Ok(work(edit::Allowed { read: &read, write: &write, known: &known }))
+    Ok(work(patch::Allowed { read: &read, write: &write, known: &known }))
 }

@@ -1,15 +1,15 @@
 //! References that a worker may read: the records that count for its own task, and the logs and outputs that
 //! they name.
 
-use super::super::report;
-use super::super::session::TaskWrite;
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
+use crate::task::evidence;
+use crate::task::held::TaskWrite;
 
 /// Refuses a reference that no record of this task names.
 pub fn require_own(task: &TaskWrite<'_>, digest: &Sha256) -> Result<()> {
-    let evidence = report::evidence(&task.ledger, &task.view)?;
+    let evidence = evidence::counting_for(&task.ledger, &task.view)?;
     if evidence.iter().any(|record| record.value.digest() == *digest || names(&record.value, digest)) {
         return Ok(());
     }

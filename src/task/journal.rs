@@ -1,12 +1,12 @@
 //! Where the steps of a write are written down: those of a delivery end its action, those of a change of a
 //! worktree are notes of the action that it belongs to.
 
-use super::session::RunningAction;
 use crate::domain::ledger::record::{Planned, Record};
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Failure, Result};
 use crate::git::apply::{self, Journal};
 use crate::store::Ledger;
+use crate::task::action::RunningAction;
 
 /// Writes the steps of a delivery to the ledger.
 #[derive(Debug)]

@@ -4,9 +4,6 @@
 //!
 //! It needs its own task's lock and no other: nobody but the task has anything in that worktree.
 
-use super::Session;
-use super::journal::Moving;
-use super::session::RunningAction;
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::record::Record;
@@ -19,6 +16,9 @@ use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
+use crate::task::Session;
+use crate::task::action::RunningAction;
+use crate::task::journal::Moving;
 use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, PatchGround};
 use std::path::Path;
 
@@ -155,4 +155,4 @@ pub fn resume(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::task) mod tests;

@@ -6,7 +6,6 @@
 //! guard that says no, does not answer, or cannot be started blocks the call. An observer hears durations and
 //! counts, never contents, and whatever becomes of it changes nothing.
 
-use super::session::{Session, TaskWrite, load, milliseconds, secrets};
 use crate::domain::contract::hook::{Hook, Kind, Layer, Moment};
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
@@ -19,6 +18,11 @@ use crate::process::{
     self, FinishedRun, Invocation, PrivateHome, ProgramEnd, base_environment, find_program,
 };
 use crate::store::layout::create_private_dir;
+use crate::task::action::milliseconds;
+use crate::task::family;
+use crate::task::held::TaskWrite;
+use crate::task::session::{Session, secrets};
+use crate::task::view::load;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -103,7 +107,7 @@ fn counts(session: &Session, task: &str) -> Option<(TaskView, Value)> {
     let mut view = load(&ledger, task).ok()??;
     let hears = |hook: &Hook| hook.event == Moment::AfterTask;
     view.opened.as_ref().filter(|opened| opened.value.hooks.iter().any(hears))?;
-    super::budget::attach(&ledger, &mut view).ok()?;
+    family::attach(&ledger, &mut view).ok()?;
     let paths = view.delivered.as_ref().map_or(0, |delivered| delivered.value.receipt.paths.len());
     let told = json!({
         "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state(&[]),

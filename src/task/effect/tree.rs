@@ -1,8 +1,6 @@
 //! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write
 //! to it.
 
-use super::Session;
-use super::journal::LedgerJournal;
 use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
@@ -13,26 +11,10 @@ use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery};
 use crate::git::{Repository, live};
 use crate::store::Blobs;
+use crate::task::Session;
+use crate::task::journal::LedgerJournal;
 use std::collections::HashMap;
 use std::path::Path;
-
-/// The repository as seen from the live tree that the task was opened from.
-pub fn home(session: &Session, opened: &Opened) -> Result<Repository> {
-    let top = Path::new(&opened.home.top);
-    if !top.is_dir() {
-        return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
-            .subject(opened.home.top.clone())
-            .remedy(
-                "Put it back, or take the patch elsewhere.",
-                ["git", "tender", "diff", &opened.contract.task_id],
-            ));
-    }
-    let (git_dir, here) = (Path::new(&opened.home.git_dir), &session.repository);
-    if here.git_dir() == git_dir && here.top().is_ok_and(|known| known == top) {
-        return Ok(here.clone());
-    }
-    Repository::at(here.environment(), git_dir, top, None)
-}
 
 /// What the index said of each path when the base was fixed.
 #[derive(Debug)]

@@ -2,14 +2,13 @@
 //! `verify` and `deliver`. A change is recorded once, and is a risk in the report. It refuses nothing, nor
 //! does it when it cannot be looked.
 
-use super::Session;
-use super::live::home;
-use super::session::TaskWrite;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::tripwire::{Sight, Tripped, changes};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use crate::git::tripwire::{WatchedPlace, look as see};
+use crate::task::Session;
+use crate::task::held::TaskWrite;
 use serde_json::json;
 
 /// What lies around a task that is being opened: stored, and found by this digest.
@@ -44,7 +43,7 @@ fn compare(task: &TaskWrite<'_>, opened: &Opened, known: &Sha256) -> Result<(Sig
     let session = task.session;
     let before: Sight = serde_json::from_slice(&session.blobs().get(known)?)
         .map_err(|e| Failure::new(Code::StoreCorrupt, format!("a kept look cannot be read: {e}")))?;
-    let home = home(session, opened)?;
+    let home = session.live_repository(opened)?;
     let quarantine = session.quarantine(&task.view.id);
     let place = WatchedPlace { home: &home, quarantine: &quarantine, base: &opened.base.tree };
     let now = see(&place, Some(&before))?;

@@ -1,134 +1,30 @@
-//! Budgets in force: where a task stands within its family, who is refused once one is spent, and the meter
-//! of a run.
+//! The meter of a run.
 //!
-//! The meter reserves what a run may use slice by slice, each in one transaction with the look at the whole
-//! family, and stops the run where there is no further slice. So runs of several sub-tasks side by side
-//! cannot use the same rest twice, and what a crash cuts off is known to a slice.
+//! It reserves what a run may use slice by slice, each in one transaction with the look at the whole family,
+//! and stops the run where there is no further slice. So runs of several sub-tasks side by side cannot use
+//! the same rest twice, and what a crash cuts off is known to a slice.
 
-use super::session::{RunningAction, TaskWrite, load, milliseconds};
-use super::{Session, report};
+use super::action::{RunningAction, milliseconds};
+use super::budget::is_a_person;
+use super::family::family;
+use super::held::TaskWrite;
+use super::view::load;
 use crate::domain::contract::budget::{Cost, Reservation};
-use crate::domain::ledger::action::Actor;
-use crate::domain::ledger::charges::{Member, Spent, Standing, standing};
+use crate::domain::ledger::charges::{Member, Standing, standing};
 use crate::domain::ledger::record::Record;
-use crate::domain::ledger::report::word;
-use crate::domain::ledger::task::{TaskView, candidate_state};
-use crate::domain::proof::judge::NEVER_RUN;
-use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
 use crate::store::lock::{LockGuard, PATIENCE};
+use crate::task::recover;
 use crate::verifier::RunHalt;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 /// How often who waits for what others have reserved looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// How often it is looked whether somebody wants the run to stop.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Looks up where the task stands: its own use and limits, and those of its family.
-pub fn attach(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
-    view.standing = Some(standing(&family(ledger, view)?, &view.id));
-    Ok(())
-}
-
-/// The task, those above it, and all that are beneath one of those.
-fn family(ledger: &Ledger, view: &TaskView) -> Result<Vec<Member>> {
-    let kin = ledger.kin()?;
-    let mut ids = vec![view.id.clone()];
-    let related = |(child, parent): &&(String, String), ids: &[String]| {
-        (ids.contains(parent) && !ids.contains(child)) || (ids.contains(child) && !ids.contains(parent))
-    };
-    while let Some((child, parent)) = kin.iter().find(|pair| related(pair, &ids)) {
-        let next = if ids.contains(child) { parent } else { child };
-        ids.push(next.clone());
-    }
-    let mut members = vec![view.member()];
-    for id in ids.iter().filter(|id| **id != view.id) {
-        members.extend(load(ledger, id)?.map(|view| view.member()));
-    }
-    Ok(members)
-}
-
-/// The tasks that are parts of this one, and not of one of those.
-pub fn children(ledger: &Ledger, task: &str) -> Result<Vec<String>> {
-    let kin = ledger.kin()?;
-    Ok(kin.into_iter().filter(|(_, parent)| parent == task).map(|(child, _)| child).collect())
-}
-
-/// Refuses whoever is no person once the budget is spent, and anybody once the task is being cancelled.
-pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
-    task.require_wanted()?;
-    if is_a_person(task.session) {
-        return Ok(());
-    }
-    if let Some(repeated) = task.view.repeated() {
-        return Err(repeated);
-    }
-    task.view.spent().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?))
-}
-
-/// The same for a call that was charged on arrival: whoever has asked for more since then takes nothing of it
-/// away.
-pub fn require_left_for_charged(task: &TaskWrite<'_>) -> Result<()> {
-    match task.view.repeated() {
-        Some(repeated) => Err(repeated),
-        None => task.view.spent_for_runs().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?)),
-    }
-}
-
-/// The refusal of everything that would use more, with the candidate that is kept.
-pub fn exhausted(task: &TaskWrite<'_>, spent: &Spent) -> Result<Failure> {
-    let Some(last) = task.view.candidates.last() else {
-        return Ok(spent.refusal("there is no candidate yet"));
-    };
-    let evidence = report::evidence(&task.ledger, &task.view)?;
-    let state = word(&candidate_state(&report::rows(&task.session.blobs(), &task.view, &evidence)?));
-    let number = last.value.candidate;
-    let refusal = spent.refusal(&format!("candidate {number} is kept ({})", state.replace('_', " ")));
-    Ok(refusal.detail("candidate", number).detail("candidateState", state))
-}
-
-/// Somebody at a terminal, or the standing consent of the repository's owner.
-fn is_a_person(session: &Session) -> bool {
-    session.actor == Actor::User || session.person.has_consented()
-}
-
-/// The most bytes that the task's next candidate may have.
-pub fn artifact_bytes(view: &TaskView) -> u64 {
-    view.standing.as_ref().map_or(0, Standing::artifact_bytes)
-}
-
-/// Whether a candidate still fits beside those of the family, within the transaction that records it: others
-/// may have captured meanwhile.
-pub fn still_fits(ledger: &Ledger, task: &str, record: &Record) -> Result<()> {
-    let (Record::Captured { candidate, .. }, Some(mut view)) = (record, load(ledger, task)?) else {
-        return Ok(());
-    };
-    attach(ledger, &mut view)?;
-    let (most, bytes) = (artifact_bytes(&view), candidate.artifact_bytes);
-    if bytes <= most {
-        return Ok(());
-    }
-    let text = format!(
-        "the changed files come to {bytes} bytes; beside the candidates of its family {most} are left"
-    );
-    Err(Failure::new(Code::BudgetExhausted, text)
-        .subject(task)
-        .expected(most, bytes)
-        .detail("budget", "artifactBytes"))
-}
-
-/// Says of rows for which nothing ran that the budget is why.
-pub fn explain(view: &TaskView, rows: &mut [Row]) {
-    let Some(spent) = view.spent() else { return };
-    for row in rows.iter_mut().filter(|row| row.verdict == Verdict::NotRun) {
-        if row.reason.as_deref() == Some(NEVER_RUN) {
-            row.reason = Some(format!("not run: {}", spent.sentence()));
-        }
-    }
-}
 
 /// How far a run may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +136,7 @@ fn ask(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> 
 fn settle_the_dead(task: &TaskWrite<'_>, holders: &[String]) -> Result<()> {
     for holder in holders.iter().filter(|holder| **holder != task.view.id) {
         if let Some(_lock) = LockGuard::try_acquire(&task.session.layout.task_lock(holder))? {
-            super::recover::before_writing(task.session, holder)?;
+            recover::before_writing(task.session, holder)?;
         }
     }
     Ok(())

@@ -8,9 +8,6 @@
 
 mod remote;
 
-use super::Session;
-use super::deliver::{Options, Write};
-use super::session::{RunningAction, TaskWrite};
 use crate::domain::change::patch::{Candidate, manifest_sha256};
 use crate::domain::contract::Contract;
 use crate::domain::contract::terms::{default_branch, message_of_goal};
@@ -30,6 +27,10 @@ use crate::git::push::PushTarget;
 use crate::git::{Repository, branch, keep};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
+use crate::task::action::RunningAction;
+use crate::task::effect::Write;
+use crate::task::held::TaskWrite;
+use crate::task::{Session, recover, view};
 use remote::Asked;
 
 /// What has to be known before a task is opened that will move a ref: who commits, and that there is a
@@ -75,14 +76,14 @@ pub fn deliver(
     mut action: RunningAction,
     clearance: &Clearance,
     evidence: Vec<String>,
-    options: &Options,
+    write: Write,
 ) -> Result<DeliveryObject> {
-    let publishing = match plan(task, clearance, evidence, options.write) {
+    let publishing = match plan(task, clearance, evidence, write) {
         Ok(publishing) => publishing,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };
     let id = task.view.id.clone();
-    if options.write == Write::DryRun {
+    if write == Write::DryRun {
         if let Err(failure) = would_move(task, &publishing) {
             return Err(action.fail(&mut task.ledger, failure));
         }
@@ -211,7 +212,7 @@ fn delivered_last(ledger: &Ledger, key: &Sha256) -> Result<Option<ObjectId>> {
 /// While another task's delivery to the same place has no known end, a second one would blur both.
 fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &Publication) -> Result<()> {
     for (action, task, tool) in ledger.unfinished()? {
-        let Some(task) = task.filter(|task| task != own && super::recover::is_live(&tool)) else { continue };
+        let Some(task) = task.filter(|task| task != own && recover::is_live(&tool)) else { continue };
         let Some(publishing) = planned(&ledger.action(&action)?) else { continue };
         if publishing.publication.key() != wanted.key() {
             continue;
@@ -329,7 +330,7 @@ fn carry_out(
         Moved::Done(notes) => {
             publishing.publication.notes.extend(notes);
             action.succeed(&mut task.ledger, &publishing.done())?;
-            super::session::catch_up(&task.ledger, &mut task.view)?;
+            view::catch_up(&task.ledger, &mut task.view)?;
             Ok(publishing.finished())
         }
         Moved::Refused(failure) => Err(action.fail(&mut task.ledger, failure)),
@@ -398,7 +399,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
         return Err(Failure::internal(format!("the action {action} moves no ref")));
     };
     let task = last.task.clone().unwrap_or_default();
-    let opened = super::session::load(&ledger, &task)?;
+    let opened = view::load(&ledger, &task)?;
     let opened = opened
         .as_ref()
         .ok_or_else(|| Failure::internal("an action of a task that was not opened"))?
@@ -435,7 +436,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
                 failure = resumed.lose(&mut ledger, failure);
             }
             reconciled.outcome = "unknown";
-            reconciled.notes = super::recover::choices(&failure);
+            reconciled.notes = recover::choices(&failure);
             return Ok((reconciled, Some(failure)));
         }
     }

@@ -1,7 +1,6 @@
 //! An action on its way through its states: every row that it writes to the ledger goes through the one
 //! transition function.
 
-use super::session::Session;
 use crate::domain::contract::budget::Cost;
 use crate::domain::delivery::decision::Decision;
 use crate::domain::ledger::action::{ActionState, Actor};
@@ -13,6 +12,7 @@ use crate::process::Secrets;
 use crate::store::{Draft, Ledger};
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Duration;
 
 /// An action on its way. Every row that it writes goes through the one transition function.
 #[derive(Debug)]
@@ -24,31 +24,38 @@ pub struct RunningAction {
     secrets: Secrets,
 }
 
+/// How whoever acts comes in, and which values must be seen nowhere of what they bring.
+#[derive(Debug, Clone, Copy)]
+pub struct ActionOrigin<'a> {
+    pub origin: &'a str,
+    pub secrets: &'a Secrets,
+}
+
 impl RunningAction {
     /// A new action with an id of its own.
-    pub fn new(actor: Actor, task: Option<&str>, tool: &str, params: &impl Serialize, basis: Value) -> Self {
+    pub fn new(
+        actor: Actor,
+        task: &str,
+        tool: &str,
+        params: &impl Serialize,
+        basis: Value,
+        channel: ActionOrigin<'_>,
+    ) -> Self {
         Self {
             template: EntryBody {
-                task: task.map(str::to_owned),
+                task: Some(task.to_owned()),
                 actor,
                 action: fresh_id("a"),
                 tool: tool.to_owned(),
                 state: ActionState::Planned,
                 params_sha256: Sha256::of_json(params),
                 basis,
-                origin: "cli".to_owned(),
+                origin: channel.origin.to_owned(),
                 result: Value::Null,
             },
             state: None,
-            secrets: Secrets::new(&[]),
+            secrets: channel.secrets.clone(),
         }
-    }
-
-    /// The same, by the session's channel, and without its secrets.
-    pub fn by(mut self, session: &Session) -> Self {
-        session.origin.clone_into(&mut self.template.origin);
-        self.secrets = session.machine.secrets().clone();
-        self
     }
 
     /// An action that a crash left unfinished, to be reconciled by the harness. `last` is its last row.
@@ -315,4 +322,9 @@ pub fn random_hex(bytes: usize) -> String {
         }
     }
     buffer.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A duration as the ledger counts it.
+pub fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

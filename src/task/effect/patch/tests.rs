@@ -3,14 +3,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
 
-use super::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::error::Code;
 use crate::git::beneath::fault::{self, InjectedFault};
 use crate::git::testing::TestRepository;
-use crate::ops::session::{Machine, Person};
-use crate::ops::{open, recover};
+use crate::ops::open;
 use crate::store::Layout;
+use crate::task::effect::patch::*;
+use crate::task::session::{Machine, Person};
 use std::path::PathBuf;
 
 #[derive(Debug)]
@@ -27,14 +27,14 @@ impl Person for Nobody {
 }
 
 /// A repository with an open task.
-pub(in crate::ops) struct Place {
-    pub(in crate::ops) session: Session,
+pub(in crate::task) struct Place {
+    pub(in crate::task) session: Session,
     worktree: PathBuf,
     _home: TestRepository,
 }
 
 impl Place {
-    pub(in crate::ops) fn new() -> Self {
+    pub(in crate::task) fn new() -> Self {
         let home = TestRepository::new();
         home.write("a", b"0\n");
         home.commit("base");
@@ -113,7 +113,7 @@ fn the_ledger_has_every_step_and_the_end() {
     assert_eq!(failure.code(), Code::PatchInvalid);
     assert_eq!(place.states(), [Planned, Authorized, Dispatched, FailedWithoutEffect]);
     assert_eq!(place.names(), [".git", "a", "n"]);
-    let recovery = recover::recover(&place.session).expect("recovers");
+    let recovery = crate::ops::recover::recover(&place.session).expect("recovers");
     assert!(recovery.actions.is_empty());
 }
 
@@ -194,7 +194,7 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
             assert!(ends.len() > 1, "{ends:?}");
             return;
         }
-        let recovery = recover::recover(&place.session).expect("recovers");
+        let recovery = crate::ops::recover::recover(&place.session).expect("recovers");
         let [action] = recovery.actions.as_slice() else { panic!("{recovery:?}") };
         assert_eq!(action.tool, apply_patch::NAME);
         *ends.entry(action.outcome).or_insert(0) += 1;

@@ -134,7 +134,7 @@ pub fn object(value: &impl serde::Serialize) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::task::runs::*;
 
     fn chosen(stdout: &str, stderr: &str) -> String {
         let log = |stream: &str, text: &str| {

@@ -1,6 +1,5 @@
 //! The remote's side: a push with a time limit, and the questions whose answers say what became of it.
 
-use super::{Moved, branch};
 use crate::domain::delivery::publication::{Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::ledger::record::Opened;
@@ -8,9 +7,10 @@ use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::command::GitCall;
 use crate::git::push::{self, PushAnswer, PushTarget};
-use crate::ops::Session;
 use crate::process::redact::Secrets;
 use crate::process::{self, Invocation, ProgramEnd};
+use crate::task::Session;
+use crate::task::effect::refs::{Moved, branch};
 use std::path::Path;
 use std::time::Duration;
 

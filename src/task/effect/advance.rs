@@ -1,0 +1,137 @@
+//! The move of a task's worktree to another base: all of it or nothing, and what was cut off is completed by
+//! recovery.
+
+use crate::domain::delivery::ClearedPlan;
+use crate::domain::delivery::receipt::Outcome;
+use crate::domain::ledger::record::{Rebased, Record};
+use crate::error::Result;
+use crate::git::Quarantine;
+use crate::git::advance::Move;
+use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
+use crate::git::apply::{self, Delivery};
+use crate::git::keep::{self, KeptRef};
+use crate::git::live::Materials;
+use crate::store::Ledger;
+use crate::task::Session;
+use crate::task::action::RunningAction;
+use crate::task::candidate::keep_last;
+use crate::task::held::TaskWrite;
+use crate::task::journal::Moving;
+use std::path::Path;
+
+/// A move that was looked at from all sides, before anything is touched.
+pub type Ready = (ClearedPlan, Materials);
+
+/// Everything of a move that can fail without a trace.
+pub fn plan(session: &Session, rebased: &Rebased) -> Result<Ready> {
+    let quarantine = session.quarantine(&rebased.opened.contract.task_id);
+    let movement = movement(session, rebased, &quarantine);
+    let changes = movement.changes()?;
+    movement.prepare(&changes)
+}
+
+/// Moves the worktree under an action that was dispatched, and ends that.
+pub fn carry_out(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    rebased: Rebased,
+    (plan, materials): Ready,
+) -> Result<()> {
+    let session = task.session;
+    action.note(&mut task.ledger, &Record::Rebasing(Box::new(rebased.clone())))?;
+    let mut journal = Moving { ledger: &mut task.ledger, action: &action, open: false, done: MOVED };
+    let moved = keep_states(session, &rebased).and_then(|()| {
+        let delivery = Delivery {
+            id: &rebased.opened.contract.task_id,
+            top: Path::new(&rebased.opened.worktree),
+            outcome: Outcome::Applied,
+            repository: &session.repository,
+        };
+        session.with_keeper(|keeper| apply::execute(plan, materials, delivery, &mut journal, keeper))
+    });
+    if let Err(failure) = moved {
+        let open = journal.open;
+        return Err(match open {
+            true => action.lose(&mut task.ledger, failure),
+            false => action.fail(&mut task.ledger, failure),
+        });
+    }
+    settle_in(session, &rebased)?;
+    task.finish(action, &Record::Rebased(Box::new(rebased)))
+}
+
+/// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot.
+/// True: to its end.
+pub fn resume(
+    session: &Session,
+    ledger: &mut Ledger,
+    action: &mut RunningAction,
+    rebased: Rebased,
+    unfinished: Option<&UnfinishedDelivery>,
+) -> Result<bool> {
+    let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
+        None => false,
+        Some(unfinished) => {
+            let mut journal = Moving { ledger, action, open: true, done: MOVED };
+            let environment = session.repository.environment();
+            let recovered = session
+                .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
+            matches!(recovered, Recovered::Completed { .. })
+        }
+    };
+    if !moved {
+        let text = "it was cut off; the worktree is as it was before".to_owned();
+        action.safe_to_retry(ledger, &Record::Done { text })?;
+        return Ok(false);
+    }
+    settle_in(session, &rebased)?;
+    action.succeed(ledger, &Record::Rebased(Box::new(rebased)))?;
+    Ok(true)
+}
+
+/// What the ledger says at the end of a move.
+const MOVED: &str = "the worktree was moved";
+
+fn movement<'a>(session: &'a Session, rebased: &'a Rebased, quarantine: &'a Quarantine) -> Move<'a> {
+    Move {
+        repository: &session.repository,
+        quarantine,
+        worktree: Path::new(&rebased.opened.worktree),
+        from: &rebased.from,
+        to: &rebased.to,
+    }
+}
+
+/// The new base and the new state, in the repository's own objects.
+fn keep_states(session: &Session, rebased: &Rebased) -> Result<()> {
+    let opened = &rebased.opened;
+    let id = &opened.contract.task_id;
+    let quarantine = session.quarantine(id);
+    if opened.base.tree != opened.base.commit_tree {
+        let commit = Some(&opened.base.commit);
+        keep::copy_into_repository(
+            &session.repository,
+            &quarantine,
+            id,
+            KeptRef::Base,
+            &opened.base.tree,
+            commit,
+        )?;
+    }
+    keep_last(session, id, opened, &quarantine, &rebased.to)
+}
+
+/// After the move: git's view from inside, and what is known of the files that we wrote.
+fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
+    let opened = &rebased.opened;
+    let id = &opened.contract.task_id;
+    let quarantine = session.quarantine(id);
+    let movement = movement(session, rebased, &quarantine);
+    movement.tell_git(&opened.base.commit, &opened.base.tree);
+    let Some(mut held) = session.held(id) else { return Ok(()) };
+    for path in movement.paths()? {
+        // The next capture reads it.
+        held.0.remove(&path);
+    }
+    session.keep_held(id, &held)
+}

@@ -1,0 +1,119 @@
+//! The ways into a task: [`Session::view`] for looking, [`Session::write`] and its kin for changing, which
+//! take the task's lock and bring to its end first what a crash left unfinished.
+
+use super::family::attach;
+use super::held::TaskWrite;
+use super::session::Stop;
+use super::view::{load, open_tasks};
+use super::{Session, recover};
+use crate::domain::ledger::task::TaskView;
+use crate::error::{Code, Failure, Result};
+use crate::store::layout::create_private_dir;
+use crate::store::lock::LockGuard;
+use crate::store::{Claim, Ledger};
+
+impl Session {
+    /// The id of the task that is meant: the one named, the one whose worktree the call comes from, or the
+    /// only one that has not ended.
+    pub fn task_id(&self, named: Option<&str>) -> Result<String> {
+        if let Some(task) = named.or(self.repository.task()) {
+            return Ok(task.to_owned());
+        }
+        let ledger = self.ledger()?;
+        let open = match &ledger {
+            Some(ledger) => open_tasks(ledger)?,
+            None => Vec::new(),
+        };
+        match open.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => Err(Failure::new(Code::NotFound, "no task is open here")
+                .remedy("Open one, or name a task that has ended.", ["git", "tender", "status"])),
+            several => Err(Failure::new(
+                Code::ArgumentsInvalid,
+                format!("{} tasks are open; name one", several.len()),
+            )
+            .subject("TASK")
+            .detail("open", several)
+            .remedy("Name the task.", ["git", "tender", "status"])),
+        }
+    }
+
+    /// What is known of a task, for looking at it.
+    pub fn view(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
+        let (ledger, mut view) = self.find(named)?;
+        attach(&ledger, &mut view)?;
+        Ok((ledger, view))
+    }
+
+    /// The same without its family.
+    fn find(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
+        let id = self.task_id(named)?;
+        let missing = || no_such_task(&id);
+        let ledger = self.ledger()?.ok_or_else(missing)?;
+        let view = load(&ledger, &id)?.ok_or_else(missing)?;
+        Ok((ledger, view))
+    }
+
+    /// A task for changing it. What a crash left unfinished is reconciled first.
+    pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.find(named)?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
+        recover::before_writing(self, &view.id)?;
+        TaskWrite::read(self, view, claim)
+    }
+
+    /// The same for a call that may be called off: while it waits for the lock, and from then on.
+    /// `known` is what was read of the task before: only what came since is read.
+    pub fn write_until<'s>(&'s self, known: TaskView, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
+        let view = known;
+        let claim = Claim::acquire_unless(&self.layout, &view.id, &|| stop())?;
+        self.restore_folder(&view)?;
+        recover::before_writing(self, &view.id)?;
+        Ok(TaskWrite::read(self, view, claim)?.stopped_by(stop))
+    }
+
+    /// A task for a person's decision: it may not be known what became of an effect.
+    pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.find(named)?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
+        recover::as_far_as_known(self, &view.id)?;
+        TaskWrite::read(self, view, claim)
+    }
+
+    /// A task for ending it: likewise, and whatever command is at work on it is asked to stop.
+    pub fn write_stopping(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.find(named)?;
+        let claim = Claim::acquire_stopping(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
+        recover::as_far_as_known(self, &view.id)?;
+        TaskWrite::read(self, view, claim)
+    }
+
+    /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery
+    /// is reconciled. One that leaves the live tree alone gets by with its own lock.
+    pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
+        let (_, view) = self.find(named)?;
+        if view.publishes() {
+            return self.write(Some(&view.id));
+        }
+        let delivery = LockGuard::acquire(&self.layout.delivery_lock())?;
+        let claim = Claim::acquire(&self.layout, &view.id)?;
+        self.restore_folder(&view)?;
+        recover::before_delivering(self, &view.id, &delivery)?;
+        Ok(TaskWrite::read(self, view, claim)?.keeping(delivery))
+    }
+
+    /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the
+    /// task's refs, or is made anew.
+    fn restore_folder(&self, view: &TaskView) -> Result<()> {
+        if view.collected { Ok(()) } else { create_private_dir(&self.layout.task_objects(&view.id)) }
+    }
+}
+
+fn no_such_task(id: &str) -> Failure {
+    Failure::new(Code::NotFound, format!("there is no task {id:?} in this repository"))
+        .subject(id)
+        .remedy("See which tasks there are.", ["git", "tender", "status"])
+}

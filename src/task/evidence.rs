@@ -1,0 +1,82 @@
+//! The evidence that counts for a task, and the rows that it gives.
+
+use crate::domain::contract::clause::{Permission, clauses};
+use crate::domain::ledger::entry::Recorded;
+use crate::domain::ledger::record::{Opened, Record};
+use crate::domain::ledger::task::TaskView;
+use crate::domain::proof::evidence::{Evidence, InputFile, Listing, Observation};
+use crate::domain::proof::judge;
+use crate::domain::proof::judge::FORBIDDEN;
+use crate::domain::proof::verdict::{Row, Strength, Verdict};
+use crate::domain::value::digest::Sha256;
+use crate::error::Result;
+use crate::store::{Blobs, Ledger};
+
+/// The evidence that may count for a task: its own, and what other tasks made under the same keys.
+pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidence>>> {
+    let mut found = view.evidence.clone();
+    let Some(observation) = &view.observation else { return Ok(found) };
+    for key in observation.value.rows.iter().flat_map(|row| row.key.iter().chain(&row.base_key)) {
+        for entry in ledger.entries_with_key(&key.digest())? {
+            // By its place in the ledger: one action has a record for each row that its run shows.
+            let known =
+                entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.seq == entry.seq);
+            if let (false, Ok(Record::Evidence(record))) =
+                (known, serde_json::from_value(entry.result.clone()))
+            {
+                found.push(Recorded::new(&entry, *record));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The rows of the last candidate; of the contract alone where there is none yet.
+pub fn current_rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> Result<Vec<Row>> {
+    match &view.observation {
+        Some(observation) => Ok(judge(blobs, &observation.value, evidence)),
+        None => Ok(unproven(view.opened()?)),
+    }
+}
+
+/// The rows that an observation and the evidence give.
+pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
+    judge::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
+}
+
+/// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
+pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<judge::Record> {
+    let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
+    ordered.sort_by_key(|e| e.seq);
+    ordered.into_iter().map(|e| (e.value.digest(), e.value.clone())).collect()
+}
+
+/// The files of a stored listing.
+pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
+    let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
+    let other = match &stored.differs_from {
+        Some(other) => listing(blobs, other)?,
+        None => Vec::new(),
+    };
+    Some(stored.resolve(other))
+}
+
+fn unproven(opened: &Opened) -> Vec<Row> {
+    let row = |clause: crate::domain::contract::clause::Clause| Row {
+        reason: Some(match clause.permission {
+            Permission::Forbidden => FORBIDDEN.to_owned(),
+            _ => "no candidate yet".to_owned(),
+        }),
+        id: clause.id,
+        verifier: clause.verifier,
+        title: None,
+        required: clause.required,
+        verdict: Verdict::NotRun,
+        reused: false,
+        strength: Strength::Unmeasured,
+        judge_changed: false,
+        evidence: None,
+        checks: None,
+    };
+    clauses(&opened.contract, &[], &[]).into_iter().map(row).collect()
+}

@@ -1,0 +1,22 @@
+//! What every use case stands on: a task, the one way into it, what is written down of it, and the effects
+//! that it can have. No command is known by name here.
+
+pub mod action;
+pub mod budget;
+pub mod candidate;
+pub mod effect;
+pub mod enter;
+pub mod evidence;
+pub mod family;
+pub mod held;
+pub mod hooks;
+pub mod journal;
+pub mod meter;
+pub mod observation;
+pub mod recover;
+pub mod runs;
+pub mod session;
+pub mod tripwire;
+pub mod view;
+
+pub use session::Session;

@@ -1,0 +1,66 @@
+//! The digests of tree and tools that a candidate is judged by, and what verifiers are given of it.
+
+use super::held::TaskWrite;
+use crate::domain::change::patch::Candidate;
+use crate::domain::ledger::record::Record;
+use crate::domain::proof::evidence::Observation;
+use crate::error::Result;
+use crate::git::worktree;
+use crate::verifier::{self, Host, VerificationSubject, Verifiers};
+use serde_json::json;
+
+/// Takes the digests of tree and tools anew and records them.
+pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
+    let candidate = task.view.last_candidate()?.value.clone();
+    let params = json!({ "candidate": candidate.candidate });
+    let known = task.view.observation.as_ref().map(|known| known.value.clone());
+    let fresh = take_observation(task, &candidate)?;
+    if known.as_ref() != Some(&fresh) {
+        task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
+    }
+    Ok(fresh)
+}
+
+/// Takes the digests of tree and tools.
+pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
+    let watch = |_| task.require_wanted().err().map(verifier::RunHalt::Unwanted);
+    with_subject(task, candidate, (&watch, None), verifier::observe)
+}
+
+/// Lends a candidate, the verifiers of its base and where they run.
+pub fn with_subject<T>(
+    task: &TaskWrite<'_>,
+    candidate: &Candidate,
+    (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
+    work: impl FnOnce(&VerificationSubject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
+) -> Result<T> {
+    let session = task.session;
+    let opened = task.view.opened()?;
+    let quarantine = session.quarantine(&task.view.id);
+    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
+    let slots = worktree::worktree_root(&session.repository)?.join(".slots");
+    let blobs = session.blobs();
+    let subject = VerificationSubject {
+        repository: &session.repository,
+        quarantine: Some(&quarantine),
+        base_commit_tree: opened.base.commit_tree(),
+        task: &task.view.id,
+        candidate,
+        contract: &opened.contract,
+        contract_sha256: opened.seal.sha256,
+        effective: &opened.effective,
+        filters: &opened.filters,
+    };
+    let host = Host {
+        program: &session.machine.program,
+        vars: &session.machine.vars,
+        home: session.machine.home.as_deref(),
+        layout: &session.layout,
+        blobs: &blobs,
+        slots: &slots,
+        progress: &|_, _, _| {},
+        watch,
+        most,
+    };
+    work(&subject, &verifiers, &host)
+}
