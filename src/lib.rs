@@ -8,6 +8,8 @@
 //!   Begin with [`mcp::serve()`].
 //! - [`ops`]: one use case a file, named like its command: what happens, and in which order. Begin with
 //!   [`ops::deliver`].
+//! - [`task`]: what every use case stands on: the way into a task, its actions, its evidence, recovery, and the
+//!   effects that it can have. Begin with [`task::enter`], [`task::action`], [`task::effect`].
 //! - [`render`]: results as text for people. Begin with [`render::report_text`].
 //! - [`tools`]: what a worker may call: arguments, answers, and how the worktree is reached. Begin with
 //!   [`tools::table`], [`tools::place`], [`tools::patch_formats`].
@@ -31,7 +33,7 @@
 //! # Which way they look
 //!
 //! ```text
-//! main ─> cli, mcp ─> ops ─> tools ─> verifier ─> git, store, process ─> domain ─> error
+//! main ─> cli, mcp ─> ops ─> task ─> tools ─> verifier ─> git, store, process ─> domain ─> error
 //!          └───────────┴───> render ───────────────────────────────────────^
 //! ```
 //!
@@ -59,18 +61,18 @@
 //!    [`git::live`] looks at each touched path,
 //! 8. [`domain::delivery::plan`] compares: a plan for all paths, or conflicts and nothing happens.
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in
-//!    between, [`ops::recover`] asks [`domain::delivery::recovery`] which way to go.
+//!    between, [`task::recover`] asks [`domain::delivery::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery
 //!     backwards; `gc` tidies up.
 //!
 //! Where the base or the live tree moved, [`ops::rebase`] carries the candidate over ([`git::merge`]) and
 //! moves the worktree ([`git::advance`]); then it goes on with 5.
 //!
-//! Where the contract says `branch` or `push`, [`ops::publish`] takes the place of the steps from 7's look
+//! Where the contract says `branch` or `push`, [`task::effect::refs`] takes the place of the steps from 7's look
 //! on: [`git::branch`] makes a commit, and a ref is moved here or on a remote ([`git::push`]), from what
 //! [`domain::delivery::publication`] says it has to be.
 //!
-//! Beside that: what a task may use is looked up and reserved in `ops::budget` by the rules of
+//! Beside that: what a task may use is looked up and reserved in [`task::meter`] by the rules of
 //! [`domain::ledger::charges`]; what changes around it is seen by [`git::tripwire`]; who is asked to stop
 //! sees that in [`store::claim`].
 //!

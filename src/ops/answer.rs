@@ -5,6 +5,7 @@
 use super::{Session, amend};
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::delivery::decision::Word;
+use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::objects::Answered;
 use crate::domain::ledger::record::Record;
@@ -91,7 +92,7 @@ impl Asks {
 
 fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
     let view = &task.view;
-    let is_decision = |one: &&Unfinished| recover::is_live(&one.tool) && one.state.is_unknown();
+    let is_decision = |one: &&Unfinished| writes_live_tree(&one.tool) && one.state.is_unknown();
     let mut open: Vec<Asks> =
         view.unfinished.iter().filter(is_decision).cloned().map(Asks::Decision).collect();
     if !view.has_ended() {

@@ -1,7 +1,7 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
-use super::{Session, explore, verify};
+use super::{Session, verify};
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::ledger::record::Record;
@@ -11,7 +11,7 @@ use crate::domain::proof::verdict::Row;
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
 use crate::task::effect::tree::{Written, explained};
-use crate::task::effect::{Write, refs, tree};
+use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
 use crate::task::journal::{Facts, LedgerJournal};
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
@@ -100,8 +100,8 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();
-    if explore::is_meant(&task) {
-        return explore::deliver(&mut task, action, &clearance, evidence, options);
+    if findings::is_meant(&task) {
+        return findings::deliver(&mut task, action, &clearance, evidence, options.write);
     }
     let delivered = match task.view.publishes() {
         true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
@@ -127,7 +127,7 @@ fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
 /// What has to hold before the live tree is even looked at.
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
     let clearance = with_both(shown(task, rows), task.view.require_answered())?;
-    if !explore::is_meant(task) && !task.view.publishes() {
+    if !findings::is_meant(task) && !task.view.publishes() {
         same_branch(task, options.place)?;
     }
     Ok(clearance)
@@ -136,7 +136,7 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
 /// What the rows have to show.
 fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
     let candidate = &task.view.last_candidate()?.value;
-    let explores = explore::is_meant(task);
+    let explores = findings::is_meant(task);
     if candidate.changes.is_empty() && !explores {
         return Err(Failure::new(
             Code::VerificationFailed,
@@ -152,7 +152,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
     let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
         .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
     if explores {
-        explore::require_something(task, rows)?;
+        findings::require_something(task, rows)?;
     }
     Ok(clearance)
 }

@@ -1,31 +1,20 @@
-//! Findings: what a worker notes while it works, checked here and recorded by the gate; and the end of an
-//! `explore`, whose delivery is its report.
+//! Findings: what a worker notes while it works, checked here and recorded by the gate.
 //!
 //! A reference is looked up when the note is made: a file that is there and may be read, lines that it has,
 //! an action or a stored file of this task's own. One that is not is refused, so that nothing in a report
 //! refers to nothing.
 
-use super::deliver::Options;
 use super::gate::reach::worktree_of;
 use super::gate::reference::require_own;
 use crate::domain::contract::Kind;
-use crate::domain::delivery::Clearance;
-use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::record::{Delivered, Record};
-use crate::domain::ledger::report::DeliveryObject;
-use crate::domain::ledger::task::TaskState;
-use crate::domain::proof::verdict::Row;
 use crate::domain::value::digest::TreeObject;
 use crate::domain::value::outside::plain;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
 use crate::error::{Code, Failure, Result};
 use crate::git::tree;
-use crate::task::action::{RunningAction, fresh_id};
-use crate::task::effect::Write;
 use crate::task::held::TaskWrite;
-use crate::task::hooks;
 use crate::task::session::redacted;
 use crate::tools::place::{Place, refuse_too_large};
 
@@ -121,71 +110,4 @@ fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<O
         }
         _ => Ok(None),
     }
-}
-
-/// Refuses the delivery of an exploration that found nothing, not even a limit.
-pub fn require_something(task: &TaskWrite<'_>, rows: &[Row]) -> Result<()> {
-    if !task.view.findings.is_empty() {
-        return Ok(());
-    }
-    let id = &task.view.id;
-    Err(Failure::new(
-        Code::VerificationFailed,
-        format!(
-            "the exploration {id} has noted nothing: it needs a finding, or a limit of what was looked at"
-        ),
-    )
-    .subject("findings")
-    .expected("at least one finding or limit", 0)
-    .detail("requirements", rows)
-    .remedy(
-        "Let the worker note what it found (note_finding), then deliver.",
-        ["git", "tender", "report", id],
-    ))
-}
-
-/// True for tasks whose delivery is their report.
-pub fn is_meant(task: &TaskWrite<'_>) -> bool {
-    task.view.opened.as_ref().is_some_and(|opened| opened.value.contract.kind == Kind::Explore)
-}
-
-/// Completes an exploration: its report is what is delivered, and no file is written.
-pub fn deliver(
-    task: &mut TaskWrite<'_>,
-    mut action: RunningAction,
-    _clearance: &Clearance,
-    evidence: Vec<String>,
-    options: &Options,
-) -> Result<DeliveryObject> {
-    let (id, mode) = (task.view.id.clone(), task.view.opened()?.effective.delivery);
-    if options.write == Write::DryRun {
-        let text = "the report would be delivered; no file is written".to_owned();
-        action.succeed(&mut task.ledger, &Record::Done { text })?;
-        return Ok(DeliveryObject::preview(&id, mode, Vec::new()));
-    }
-    let manifest = task.view.last_candidate()?.value.patch.manifest_sha256;
-    let receipt = Receipt::of_changes(&fresh_id("d"), manifest, &[], Outcome::Applied);
-    // Whether the live tree has moved on is worth knowing, and nothing hangs on it.
-    let head =
-        task.session.live_repository(task.view.opened()?).and_then(|home| home.resolve("HEAD", "commit"));
-    let head = head.ok().flatten();
-    let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };
-    task.finish(action, &Record::Delivered(Box::new(delivered)))?;
-    hooks::after_task(task.session, &id);
-    Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
-}
-
-/// Refuses to undo what wrote nothing.
-pub fn refuse_undo(task: &TaskWrite<'_>) -> Result<()> {
-    if !is_meant(task) {
-        return Ok(());
-    }
-    let id = &task.view.id;
-    Err(Failure::new(
-        Code::StateInvalid,
-        format!("the task {id} is an exploration: what it delivered is its report, no file was written, and so there is nothing to undo"),
-    )
-    .subject(id.clone())
-    .expected("a delivery that wrote something", "an exploration's report")
-    .remedy("See what it found.", ["git", "tender", "report", id]))
 }

@@ -2,12 +2,9 @@
 //!
 //! The pipeline is `open`, `submit`, `verify`, `deliver`; `ship` chains them, `rebase` carries a candidate
 //! over to a base that moved, `undo` goes back. What a worker does comes through `gate`; what it asks, wishes
-//! and finds are `inquiry`, `amend` and `explore`, and a person's side of it is `answer`; who is asked and
-//! told of its calls are `hooks`. `session` is what all of them work on: the repository, its store, who asks,
-//! and the task's lock. `live` is what `deliver` and `undo` share, `journal` where the steps of a write are
-//! written down, `publish` what both do instead where a ref is moved, `budget` what is left for a task and
-//! its family, `tripwire` what changed around it. What is decided is decided in `domain`; here it is looked
-//! up, recorded and carried out, in that order.
+//! and finds are `inquiry`, `amend` and `explore`, and a person's side of it is `answer`. What several of them
+//! stand on is in [`crate::task`]. What is decided is decided in `domain`; here it is looked up, recorded and
+//! carried out, in that order.
 
 pub mod agent;
 pub mod amend;

@@ -1,10 +1,12 @@
 //! `recover`: brings everything unfinished to its end, and checks the whole chain of the ledger.
 
 use super::Session;
+use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::objects::{Reconciled, Recovery};
 use crate::error::{Code, Result};
 use crate::store::lock::LockGuard;
-use crate::task::recover::{choices, is_live, moves_a_ref, reconcile};
+use crate::task::effect::choice_lines;
+use crate::task::recover::{moves_a_ref, reconcile};
 
 /// Brings everything unfinished to its end. Where that fails for one action the others are settled all the
 /// same, and the failure lists all.
@@ -23,7 +25,7 @@ pub fn recover(session: &Session) -> Result<Recovery> {
             kept: Vec::new(),
             notes: Vec::new(),
         };
-        let free = !is_live(&tool) || delivery.is_some() || moves_a_ref(&ledger, &action)?;
+        let free = !writes_live_tree(&tool) || delivery.is_some() || moves_a_ref(&ledger, &action)?;
         let lock = match &task {
             Some(task) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
             None => None,
@@ -35,7 +37,7 @@ pub fn recover(session: &Session) -> Result<Recovery> {
                 Ok(None) => continue,
                 Ok(Some(reconciled)) => reconciled,
                 Err(failure) if failure.code() == Code::DecisionRequired => {
-                    Reconciled { outcome: "needs_human_decision", notes: choices(&failure), ..busy() }
+                    Reconciled { outcome: "needs_human_decision", notes: choice_lines(&failure), ..busy() }
                 }
                 // One that cannot be settled keeps nobody from settling the others.
                 Err(failure) => {

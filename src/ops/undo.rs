@@ -1,15 +1,15 @@
 //! `undo`: a delivery reversed by the same rules. A path that was edited since is refused, and then nothing
 //! is written.
 
-use super::{Session, explore};
+use super::Session;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::error::{Code, Failure, Result};
 use crate::git;
-use crate::task::effect::tree;
 use crate::task::effect::tree::{Written, explained};
+use crate::task::effect::{findings, tree};
 use crate::task::held::TaskWrite;
 use crate::task::hooks;
 use crate::task::journal::{Facts, LedgerJournal};
@@ -19,7 +19,7 @@ use serde_json::json;
 pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let mut task = session.write_live(named)?;
     let receipt = delivered(&task)?.clone();
-    explore::refuse_undo(&task)?;
+    findings::refuse_undo(&task)?;
     let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
     let mut action = task.begin("undo", &params)?;
     if receipt.publication.is_some() {

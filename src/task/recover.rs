@@ -4,9 +4,9 @@
 //! Whoever holds an action's locks is alive; an unfinished action whose locks are free belongs to nobody any
 //! more. Every command that writes does this first; `recover` does it on demand.
 
-use crate::domain::delivery::decision::{Choice, Decision, Word};
+use crate::domain::delivery::decision::{Decision, Word};
 use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
-use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::ledger::action::{ActionState, Actor, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::Reconciled;
 use crate::domain::ledger::record::{Planned, Record};
@@ -19,14 +19,6 @@ use crate::task::effect::refs;
 use crate::task::journal::{Facts, LedgerJournal};
 use crate::task::view::load;
 use crate::task::{Session, hooks};
-
-/// The question and its answers, as lines.
-pub fn choices(failure: &Failure) -> Vec<String> {
-    let choices = failure.details().get("choices").cloned().unwrap_or_default();
-    let choices: Vec<Choice> = serde_json::from_value(choices).unwrap_or_default();
-    let line = |choice: &Choice| format!("{}: {}", choice.answer, choice.consequence);
-    std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
-}
 
 /// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an
 /// effect of that task.
@@ -78,7 +70,7 @@ pub fn before_delivering(session: &Session, task: &str, _delivery: &LockGuard) -
 /// Other actions are left alone.
 pub fn before_capturing(session: &Session, _delivery: &LockGuard) -> Result<()> {
     let Some(ledger) = session.ledger()? else { return Ok(()) };
-    for (action, of, tool) in ledger.unfinished()?.into_iter().filter(|(.., tool)| is_live(tool)) {
+    for (action, of, tool) in ledger.unfinished()?.into_iter().filter(|(.., tool)| writes_live_tree(tool)) {
         let nobody = "";
         settle(session, nobody, true, (&action, of.as_deref(), &tool))?;
     }
@@ -99,11 +91,13 @@ fn settle(
     }
     let mine = task == Some(own);
     let other = match task {
-        Some(task) if !mine && is_live(tool) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
+        Some(task) if !mine && writes_live_tree(tool) => {
+            LockGuard::try_acquire(&session.layout.task_lock(task))?
+        }
         _ => None,
     };
-    let live = is_live(tool) && delivery_is_ours && (mine || other.is_some());
-    if !live && (!mine || is_live(tool)) {
+    let live = writes_live_tree(tool) && delivery_is_ours && (mine || other.is_some());
+    if !live && (!mine || writes_live_tree(tool)) {
         return Ok(());
     }
     match reconcile(session, action) {
@@ -111,11 +105,6 @@ fn settle(
         Err(failure) if !mine && failure.code() == Code::DecisionRequired => Ok(()),
         other => other.map(|_| ()),
     }
-}
-
-/// True for actions that write to the live tree.
-pub fn is_live(tool: &str) -> bool {
-    matches!(tool, "deliver" | "undo")
 }
 
 /// The caller holds the locks of the action. `None` where whoever had them before has ended it meanwhile: the
@@ -192,7 +181,7 @@ pub fn refuse_unfinished(session: &Session) -> Result<()> {
     let Some(ledger) = session.ledger()? else { return Ok(()) };
     // What moves a ref writes no tree, and is asked about where it is asked for.
     let writes_a_tree = |(action, _, tool): &(String, Option<String>, String)| {
-        is_live(tool) && !moves_a_ref(&ledger, action).unwrap_or(false)
+        writes_live_tree(tool) && !moves_a_ref(&ledger, action).unwrap_or(false)
     };
     let Some((action, task, tool)) = ledger.unfinished()?.into_iter().find(writes_a_tree) else {
         return Ok(());
@@ -208,7 +197,8 @@ pub fn refuse_unfinished(session: &Session) -> Result<()> {
 
 /// A delivery, or its reversal, that was brought to its end here ends its task as any other.
 fn tell(session: &Session, reconciled: &Reconciled) {
-    if let (true, "completed", Some(task)) = (is_live(&reconciled.tool), reconciled.outcome, &reconciled.task)
+    if let (true, "completed", Some(task)) =
+        (writes_live_tree(&reconciled.tool), reconciled.outcome, &reconciled.task)
     {
         hooks::after_task(session, task);
     }

@@ -90,6 +90,11 @@ impl ActionState {
     }
 }
 
+/// True for the tools whose actions write to the live tree.
+pub fn writes_live_tree(tool: &str) -> bool {
+    matches!(tool, "deliver" | "undo")
+}
+
 #[cfg(test)]
 mod tests {
     use crate::domain::ledger::action::ActionState::*;

@@ -10,7 +10,7 @@ mod stops;
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::Receipt;
-use crate::domain::ledger::action::ActionState;
+use crate::domain::ledger::action::{ActionState, writes_live_tree};
 use crate::domain::ledger::calls::Calls;
 use crate::domain::ledger::charges::{Charges, Standing};
 use crate::domain::ledger::entry::{Entry, Recorded};
@@ -373,9 +373,7 @@ impl TaskView {
 
     /// The state, given the requirement rows of the last candidate.
     pub fn state(&self, rows: &[Row]) -> TaskState {
-        let delivering = |u: &Unfinished| {
-            matches!(u.tool.as_str(), "deliver" | "undo") && u.state == ActionState::Dispatched
-        };
+        let delivering = |u: &Unfinished| writes_live_tree(&u.tool) && u.state == ActionState::Dispatched;
         if self.cancelled.is_some() {
             TaskState::Cancelled
         } else if self.undone.is_some() {

@@ -1,7 +1,7 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
+use super::super::submit;
 use super::super::verify::{self, Explain, Options, Sandbox};
-use super::super::{explore, submit};
 use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
@@ -10,6 +10,7 @@ use crate::domain::ledger::report::{VerificationObject, word};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::Origin;
 use crate::error::Result;
+use crate::task::effect::findings;
 use crate::task::evidence;
 use crate::task::held::TaskWrite;
 use crate::task::runs::{self, object};
@@ -48,7 +49,7 @@ pub fn run_finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<Ca
         done = false;
         why.push("nothing has changed against the base".to_owned());
     }
-    if explore::is_meant(task) && task.view.findings.is_empty() {
+    if findings::is_meant(task) && task.view.findings.is_empty() {
         done = false;
         why.push(
             "nothing was noted: an exploration needs a finding, or a limit of what was looked at".to_owned(),

@@ -15,7 +15,7 @@ use crate::domain::delivery::Clearance;
 use crate::domain::delivery::publication::{CommitPlan, Identity, Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::ledger::action::ActionState;
+use crate::domain::ledger::action::{ActionState, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::Reconciled;
 use crate::domain::ledger::record::{Opened, Record};
@@ -28,9 +28,9 @@ use crate::git::{Repository, branch, keep};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use crate::task::action::RunningAction;
-use crate::task::effect::Write;
+use crate::task::effect::{Write, choice_lines};
 use crate::task::held::TaskWrite;
-use crate::task::{Session, recover, view};
+use crate::task::{Session, view};
 use remote::Asked;
 
 /// What has to be known before a task is opened that will move a ref: who commits, and that there is a
@@ -212,7 +212,7 @@ fn delivered_last(ledger: &Ledger, key: &Sha256) -> Result<Option<ObjectId>> {
 /// While another task's delivery to the same place has no known end, a second one would blur both.
 fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &Publication) -> Result<()> {
     for (action, task, tool) in ledger.unfinished()? {
-        let Some(task) = task.filter(|task| task != own && recover::is_live(&tool)) else { continue };
+        let Some(task) = task.filter(|task| task != own && writes_live_tree(&tool)) else { continue };
         let Some(publishing) = planned(&ledger.action(&action)?) else { continue };
         if publishing.publication.key() != wanted.key() {
             continue;
@@ -436,7 +436,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
                 failure = resumed.lose(&mut ledger, failure);
             }
             reconciled.outcome = "unknown";
-            reconciled.notes = recover::choices(&failure);
+            reconciled.notes = choice_lines(&failure);
             return Ok((reconciled, Some(failure)));
         }
     }
