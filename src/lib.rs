@@ -8,7 +8,8 @@
 //!   Begin with [`mcp::serve()`].
 //! - [`ops`]: one use case a file, named like its command: what happens, and in which order. Begin with
 //!   [`ops::deliver`].
-//! - [`task`]: what every use case stands on: the way into a task, its actions, its evidence, recovery, and the
+//! - [`task`]: what every use case stands on: the way into a task, its actions, its evidence, recovery, and
+//!   the
 //!   effects that it can have. Begin with [`task::enter`], [`task::action`], [`task::effect`].
 //! - [`render`]: results as text for people. Begin with [`render::report_text`].
 //! - [`tools`]: what a worker may call: arguments, answers, and how the worktree is reached. Begin with
@@ -68,7 +69,8 @@
 //! Where the base or the live tree moved, [`ops::rebase`] carries the candidate over ([`git::merge`]) and
 //! moves the worktree ([`git::advance`]); then it goes on with 5.
 //!
-//! Where the contract says `branch` or `push`, [`task::effect::refs`] takes the place of the steps from 7's look
+//! Where the contract says `branch` or `push`, [`task::effect::refs`] takes the place of the steps from 7's
+//! look
 //! on: [`git::branch`] makes a commit, and a ref is moved here or on a remote ([`git::push`]), from what
 //! [`domain::delivery::publication`] says it has to be.
 //!
