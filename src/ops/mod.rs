@@ -3,8 +3,8 @@
 //! The pipeline is `open`, `submit`, `verify`, `deliver`; `ship` chains them, `rebase` carries a candidate
 //! over to a base that moved, `undo` goes back. What a worker does comes through `gate`; what it asks, wishes
 //! and finds are `inquiry`, `amend` and `explore`, and a person's side of it is `answer`. What several of
-//! them stand on is in [`crate::task`]. What is decided is decided in `domain`; here it is looked up, recorded and
-//! carried out, in that order.
+//! them stand on is in [`crate::task`]. What is decided is decided in `domain`; here it is looked up,
+//! recorded and carried out, in that order.
 
 pub mod agent;
 pub mod amend;
