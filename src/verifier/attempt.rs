@@ -360,6 +360,9 @@ impl<'a> Runner<'a> {
         if total.is_none() && manifest.pass == Pass::Outputs {
             return Ok((Err("none of the outputs that count was made".to_owned()), produced));
         }
+        if let Some(counted) = &mut total {
+            counted.name_relative_to(&self.slot.tree());
+        }
         Ok((Ok(total), produced))
     }
 

@@ -168,7 +168,8 @@ mod tests {
     fn counted(passed: u64, failed: u64, skipped: u64) -> Counted {
         let checks = Checks { ran: passed + failed, passed, failed, skipped, flaky: 0 };
         let finding = Finding { rule: Some("a::b".to_owned()), ..Finding::default() };
-        Counted { checks, findings: if failed > 0 { vec![finding] } else { Vec::new() } }
+        let findings = if failed > 0 { vec![finding] } else { Vec::new() };
+        Counted { checks, findings, ..Counted::default() }
     }
 
     fn path() -> Vec<u8> {

@@ -135,12 +135,14 @@ impl ProtocolAnswer {
         // Nobody says whose the flaky cases are that only the outputs show.
         let unclaimed = held.map_or(0, |held| held.checks.flaky.saturating_sub(claimed.flaky));
         let checks = Checks { flaky: own.passed.min(own.flaky + unclaimed), ..*own };
-        // Nor does a finding say which requirement it is about.
+        // Nor does a case or a finding say which requirement it is about.
+        let held = held.filter(|_| self.said.len() == 1);
         let findings = match self.said.len() {
             1 => held.map_or(&self.findings, |held| &held.findings).clone(),
             _ => Vec::new(),
         };
-        Ok(Some(Counted { checks, findings }))
+        let (cases, unnamed) = held.map(|held| (held.cases.clone(), held.unnamed)).unwrap_or_default();
+        Ok(Some(Counted { checks, cases, unnamed, findings }))
     }
 }
 
@@ -310,7 +312,7 @@ mod tests {
             claims: claims.iter().map(|(id, checks)| ((*id).to_owned(), *checks)).collect(),
             findings: Vec::new(),
         };
-        let outputs = Ok(outputs.map(|checks| Counted { checks, findings: Vec::new() }));
+        let outputs = Ok(outputs.map(|checks| Counted { checks, ..Counted::default() }));
         answer.counted("a", &outputs).map(|counted| counted.map(|counted| counted.checks))
     }
 

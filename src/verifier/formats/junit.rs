@@ -6,6 +6,7 @@
 //! document. A document that declares entities is refused as well, so that none can grow while it is read.
 
 use super::{CasePlace, Counted, refuse_size};
+use crate::domain::proof::cases::{CaseOutcome, CountedCase};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -52,7 +53,7 @@ enum Element {
     Suites,
     Suite,
     Case,
-    Failed,
+    Failed(CaseOutcome),
     Skipped,
     Flaky,
     Other,
@@ -64,7 +65,8 @@ fn element(name: &str) -> Element {
         "testsuite" => Element::Suite,
         "testcase" => Element::Case,
         // A rerun that failed stands beside the failure; alone it is one.
-        "failure" | "error" | "rerunFailure" | "rerunError" => Element::Failed,
+        "failure" | "rerunFailure" => Element::Failed(CaseOutcome::FailedByAssertion),
+        "error" | "rerunError" => Element::Failed(CaseOutcome::FailedByError),
         "skipped" => Element::Skipped,
         "flakyFailure" | "flakyError" => Element::Flaky,
         _ => Element::Other,
@@ -81,8 +83,9 @@ struct OpenSuite {
 #[derive(Default)]
 struct Case {
     name: String,
+    class: Option<String>,
     place: CasePlace,
-    failed: bool,
+    failed: Option<CaseOutcome>,
     skipped: bool,
     flaky: bool,
     message: Option<String>,
@@ -151,7 +154,7 @@ impl Document {
                 return Err("a test case lies within another one".to_owned());
             }
             Element::Case => self.case = Some(self.begin(&attributes)),
-            Element::Failed | Element::Skipped | Element::Flaky => self.mark(kind, parent, &attributes)?,
+            Element::Failed(_) | Element::Skipped | Element::Flaky => self.mark(kind, parent, &attributes)?,
             Element::Other => {}
         }
         self.path.push(kind);
@@ -159,7 +162,6 @@ impl Document {
     }
 
     fn begin(&self, attributes: &ElementAttributes) -> Case {
-        let name = attributes.get("name").unwrap_or_default();
         let said = |words: &[&str]| {
             ["status", "result"]
                 .iter()
@@ -167,10 +169,8 @@ impl Document {
                 .any(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
         };
         Case {
-            name: match attributes.get("classname").filter(|class| !class.is_empty()) {
-                Some(class) => format!("{class}::{name}"),
-                None => name,
-            },
+            name: attributes.get("name").unwrap_or_default(),
+            class: attributes.get("classname").filter(|class| !class.is_empty()),
             place: CasePlace {
                 path: attributes
                     .get("file")
@@ -178,7 +178,11 @@ impl Document {
                 line: attributes.get("line").and_then(|line| line.parse().ok()).filter(|line| *line > 0),
                 column: None,
             },
-            failed: said(&["failed", "failure", "fail", "error"]),
+            failed: match (said(&["failed", "failure", "fail"]), said(&["error"])) {
+                (true, _) => Some(CaseOutcome::FailedByAssertion),
+                (false, true) => Some(CaseOutcome::FailedByError),
+                (false, false) => None,
+            },
             skipped: said(&["notrun", "disabled", "skipped", "suppressed", "ignored"]),
             ..Case::default()
         }
@@ -190,22 +194,30 @@ impl Document {
         parent: Option<Element>,
         attributes: &ElementAttributes,
     ) -> Result<(), String> {
-        self.marks += u64::from(kind == Element::Failed);
-        match (&mut self.case, parent) {
-            (Some(case), Some(Element::Case)) => {
-                case.failed |= kind == Element::Failed;
+        let failed = match kind {
+            Element::Failed(how) => Some(how),
+            _ => None,
+        };
+        self.marks += u64::from(failed.is_some());
+        match (&mut self.case, parent, failed) {
+            (Some(case), Some(Element::Case), _) => {
+                // Who failed by an assertion did so, whatever else went wrong afterwards.
+                if case.failed != Some(CaseOutcome::FailedByAssertion) {
+                    case.failed = failed.or(case.failed);
+                }
                 case.skipped |= kind == Element::Skipped;
                 case.flaky |= kind == Element::Flaky;
-                if kind == Element::Failed && case.message.is_none() {
+                if failed.is_some() && case.message.is_none() {
                     case.message = attributes.get("message").filter(|message| !message.trim().is_empty());
                 }
             }
             // A suite can fail as a whole, outside of any case.
-            (None, Some(Element::Suite | Element::Suites)) if kind == Element::Failed => {
+            (None, Some(Element::Suite | Element::Suites), Some(_)) => {
                 let message = attributes.get("message").unwrap_or_default();
-                self.counted.fail("outside of the cases", CasePlace::default(), &message);
+                let case = CountedCase::named("outside of the cases", CaseOutcome::FailedByError);
+                self.counted.count_failure(case, CasePlace::default(), &message);
             }
-            _ if kind == Element::Failed => {
+            (_, _, Some(_)) => {
                 return Err("a failure stands in an element that is neither a case nor a suite".to_owned());
             }
             _ => {}
@@ -218,7 +230,7 @@ impl Document {
             ([], _) if !text.trim_ascii().is_empty() => {
                 Err("it is not XML: there is text outside of the root element".to_owned())
             }
-            ([.., Element::Case, Element::Failed], Some(case)) if case.text.len() < LONGEST_TEXT => {
+            ([.., Element::Case, Element::Failed(_)], Some(case)) if case.text.len() < LONGEST_TEXT => {
                 case.text.push_str(text);
                 Ok(())
             }
@@ -250,16 +262,21 @@ impl Document {
     }
 
     fn count(&mut self, mut case: Case) {
-        if case.failed {
+        let outcome = match (case.failed, case.skipped) {
+            (Some(how), _) => how,
+            (None, true) => CaseOutcome::Skipped,
+            (None, false) => CaseOutcome::Passed,
+        };
+        let file = case.place.path.clone();
+        let counted = CountedCase { name: case.name, class: case.class, file, outcome };
+        if case.failed.is_some() {
             if case.place.path.is_none() {
                 case.place = placed(&case.text).unwrap_or_default();
             }
-            self.counted.fail(&case.name, case.place, case.message.as_deref().unwrap_or(&case.text));
-        } else if case.skipped {
-            self.counted.checks.skipped += 1;
+            self.counted.count_failure(counted, case.place, case.message.as_deref().unwrap_or(&case.text));
         } else {
-            self.counted.pass();
-            self.counted.checks.flaky += u64::from(case.flaky);
+            self.counted.checks.flaky += u64::from(case.flaky && !case.skipped);
+            self.counted.count_case(counted);
         }
     }
 
@@ -369,6 +386,22 @@ mod tests {
         }
         assert_eq!(checks("<testsuite><testcase status='run' result='completed'/></testsuite>").passed, 1);
         assert_eq!(checks("<testsuite><testcase status='failed'/></testsuite>").failed, 1);
+    }
+
+    #[test]
+    fn each_case_has_its_name_its_place_and_how_it_ended() {
+        let text = "<testsuite file='t.py'><testcase classname='k' name='a'><failure/><error/></testcase><testcase name='b' file='b.py'><error/></testcase>\
+            <testcase name='c'><skipped/></testcase><testcase name='d'/></testsuite>";
+        let cases = count_cases(text.as_bytes()).expect("reads").cases;
+        let seen: Vec<_> =
+            cases.iter().map(|case| (case.title(), case.file.as_deref(), case.outcome)).collect();
+        let expected = [
+            ("k::a", "t.py", CaseOutcome::FailedByAssertion),
+            ("b", "b.py", CaseOutcome::FailedByError),
+            ("c", "t.py", CaseOutcome::Skipped),
+            ("d", "t.py", CaseOutcome::Passed),
+        ];
+        assert_eq!(seen, expected.map(|(title, file, outcome)| (title.to_owned(), Some(file), outcome)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! cases stands right before it.
 
 use super::{CasePlace, Counted, refuse_size};
+use crate::domain::proof::cases::{CaseOutcome, CountedCase};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -154,7 +155,7 @@ struct Section {
     announced: Option<u64>,
     passed: Vec<String>,
     failed: Vec<String>,
-    ignored: u64,
+    ignored: Vec<String>,
     measured: u64,
     /// The last heading was `failures:` or `successes:`.
     quoting: Option<Heading>,
@@ -197,7 +198,7 @@ impl Section {
         match case(line) {
             Some((name, Status::Passed)) => self.passed.push(bare(name).to_owned()),
             Some((name, Status::Failed)) => self.failed.push(bare(name).to_owned()),
-            Some((_, Status::Ignored)) => self.ignored += 1,
+            Some((name, Status::Ignored)) => self.ignored.push(bare(name).to_owned()),
             Some((_, Status::Measured)) => self.measured += 1,
             None => {}
         }
@@ -273,7 +274,7 @@ impl Section {
             return Ok(());
         }
         // More cases than were claimed are only counted; fewer mean that the output is not whole.
-        let seen = passed + self.ignored + self.measured;
+        let seen = passed + self.ignored.len() as u64 + self.measured;
         if let Some(announced) = self.announced.filter(|announced| *announced > seen) {
             return Err(format!(
                 "a test binary announced {announced} tests, but the lines of its cases are {seen}: it ended too early, or it was run \
@@ -305,12 +306,14 @@ impl Section {
             lines.truncate(length);
         }
         let mut counted = Counted::default();
-        counted.checks.skipped = self.ignored;
-        self.passed.iter().for_each(|_| counted.pass());
+        for (names, outcome) in [(&self.ignored, CaseOutcome::Skipped), (&self.passed, CaseOutcome::Passed)] {
+            names.iter().for_each(|name| counted.count_case(named_case(name, outcome)));
+        }
         for name in &self.failed {
             let printed = self.printed.remove(name).unwrap_or_default();
             let place = printed.iter().find_map(|line| panicked_at(line)).or_else(|| documented_at(name));
-            counted.fail(name, place.unwrap_or_default(), &printed.join("\n"));
+            let case = named_case(name, CaseOutcome::FailedByAssertion);
+            counted.count_failure(case, place.unwrap_or_default(), &printed.join("\n"));
         }
         counted
     }
@@ -326,6 +329,11 @@ fn panicked_at(line: &str) -> Option<CasePlace> {
     let line = parts.next()?.parse().ok()?;
     let path = parts.next().filter(|path| !path.starts_with("/rustc/"))?;
     Some(CasePlace { path: Some(path.to_owned()), line: Some(line), column: Some(column) })
+}
+
+fn named_case(name: &str, outcome: CaseOutcome) -> CountedCase {
+    let file = documented_at(name).and_then(|place| place.path);
+    CountedCase { file, ..CountedCase::named(name, outcome) }
 }
 
 /// A doc test's name says where it stands: `src/lib.rs - item (line 3)`.
@@ -401,6 +409,14 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         let counted = count_cases(REAL.as_bytes()).expect("agrees");
         let checks = counted.checks;
         assert_eq!((checks.ran, checks.passed, checks.failed, checks.skipped), (3, 2, 1, 1));
+        let seen: Vec<_> = counted.cases.iter().map(|case| (case.name.as_str(), case.outcome)).collect();
+        let expected = [
+            ("a::is_slow", CaseOutcome::Skipped),
+            ("a::works", CaseOutcome::Passed),
+            ("b", CaseOutcome::Passed),
+            ("b::breaks", CaseOutcome::FailedByAssertion),
+        ];
+        assert_eq!(seen, expected);
         let [finding] = counted.findings.as_slice() else { panic!("{:?}", counted.findings) };
         assert_eq!(finding.rule.as_deref(), Some("b::breaks"));
         assert_eq!(

@@ -7,8 +7,10 @@
 pub mod junit;
 pub mod libtest;
 
+use crate::domain::proof::cases::{CaseOutcome, CountedCase, MOST_CASES};
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
 use crate::domain::proof::verdict::Checks;
+use std::path::Path;
 
 /// How many bytes of an output are read.
 pub const MOST_BYTES: usize = 64 << 20;
@@ -51,6 +53,10 @@ pub const LATER: &[&str] = &["sarif"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     pub checks: Checks,
+    /// The cases by name.
+    pub cases: Vec<CountedCase>,
+    /// How many more there were than are kept by name.
+    pub unnamed: u64,
     /// The first failed ones: `rule` is the case's name.
     pub findings: Vec<Finding>,
 }
@@ -63,18 +69,64 @@ impl Counted {
         self.checks.failed += other.checks.failed;
         self.checks.skipped += other.checks.skipped;
         self.checks.flaky += other.checks.flaky;
+        self.unnamed += other.unnamed;
+        let room = MOST_CASES.saturating_sub(self.cases.len());
+        self.unnamed += other.cases.len().saturating_sub(room) as u64;
+        self.cases.extend(other.cases.into_iter().take(room));
         let room = MOST_FINDINGS.saturating_sub(self.findings.len());
         self.findings.extend(other.findings.into_iter().take(room));
     }
 
-    fn pass(&mut self) {
-        self.checks.ran += 1;
-        self.checks.passed += 1;
+    /// Takes the path of the tree out of what the tools say: it is another one in each slot.
+    pub fn name_relative_to(&mut self, tree: &Path) {
+        let Some(prefix) = tree.to_str().map(|tree| format!("{}/", tree.trim_end_matches('/'))) else {
+            return;
+        };
+        let shorten = |text: &mut String| {
+            if text.contains(&prefix) {
+                *text = text.replace(&prefix, "");
+            }
+        };
+        for case in &mut self.cases {
+            shorten(&mut case.name);
+            case.class.iter_mut().chain(&mut case.file).for_each(shorten);
+        }
+        for finding in &mut self.findings {
+            finding.path.iter_mut().chain(&mut finding.rule).for_each(shorten);
+        }
     }
 
-    fn fail(&mut self, name: &str, place: CasePlace, message: &str) {
-        self.checks.ran += 1;
-        self.checks.failed += 1;
+    /// Counts a case, whatever its outcome.
+    fn count_case(&mut self, case: CountedCase) {
+        match case.outcome {
+            CaseOutcome::Skipped => self.checks.skipped += 1,
+            CaseOutcome::Passed => {
+                self.checks.ran += 1;
+                self.checks.passed += 1;
+            }
+            CaseOutcome::FailedByAssertion | CaseOutcome::FailedByError => {
+                self.checks.ran += 1;
+                self.checks.failed += 1;
+            }
+        }
+        if self.cases.len() >= MOST_CASES {
+            self.unnamed += 1;
+            return;
+        }
+        let clip = |text: String| match text.len() > LONGEST_NAME {
+            true => text.chars().take(LONGEST_NAME).collect(),
+            false => text,
+        };
+        self.cases.push(CountedCase {
+            name: clip(case.name),
+            class: case.class.map(clip),
+            file: case.file.map(clip),
+            outcome: case.outcome,
+        });
+    }
+
+    /// Counts a case that failed, with what it says of that.
+    fn count_failure(&mut self, case: CountedCase, place: CasePlace, message: &str) {
         if self.findings.len() < MOST_FINDINGS {
             let message = message.trim_matches(['\r', '\n']);
             self.findings.push(Finding {
@@ -82,13 +134,14 @@ impl Counted {
                 line: place.line,
                 column: place.column,
                 level: "error".to_owned(),
-                rule: Some(name.chars().take(LONGEST_NAME).collect()),
+                rule: Some(case.title().chars().take(LONGEST_NAME).collect()),
                 message: match message.is_empty() {
                     true => "the case failed and says nothing about it".to_owned(),
                     false => message.chars().take(LONGEST_MESSAGE).collect(),
                 },
             });
         }
+        self.count_case(case);
     }
 }
 
@@ -105,5 +158,30 @@ fn refuse_size(bytes: &[u8]) -> Result<(), String> {
     match bytes.len() {
         length if length > MOST_BYTES => Err(format!("it has {length} bytes; at most {MOST_BYTES} are read")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_named_without_the_place_where_they_ran_and_are_bounded() {
+        let mut counted = Counted::default();
+        let file = Some("/slots/1/tree/tests/a.py".to_owned());
+        let name = format!("/slots/1/tree/tests/a.py: {}", "x".repeat(LONGEST_NAME));
+        let case = CountedCase { file, ..CountedCase::named(&name, CaseOutcome::FailedByError) };
+        counted.count_failure(case, CasePlace::default(), "no");
+        counted.name_relative_to(Path::new("/slots/1/tree"));
+        assert_eq!(counted.cases[0].file.as_deref(), Some("tests/a.py"));
+        assert!(counted.cases[0].name.starts_with("tests/a.py: x"), "{:?}", counted.cases[0]);
+        assert_eq!(counted.findings[0].rule.as_deref(), Some(counted.cases[0].name.as_str()));
+
+        let mut many = Counted::default();
+        (0..MOST_CASES)
+            .for_each(|n| many.count_case(CountedCase::named(&n.to_string(), CaseOutcome::Passed)));
+        counted.add(many);
+        assert_eq!((counted.cases.len(), counted.unnamed), (MOST_CASES, 1));
+        assert_eq!(counted.checks.ran, MOST_CASES as u64 + 1, "all are counted");
     }
 }
