@@ -1,23 +1,21 @@
 //! One verifier in its slot: filled, set up, started, and looked at afterwards.
 //!
-//! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one. What
-//! it wrote is read beneath descriptors and without following links, since a candidate decides what lies
-//! there.
+//! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one.
 
 use super::foreign::{RunPlace, find_foreign_code};
-use super::formats::{Counted, MOST_BYTES, WrittenTo};
+use super::formats::Counted;
 use super::load::Verifier;
-use super::manifest::{DeclaredOutput, OUT, Pass, Setup};
+use super::manifest::{Pass, Setup};
 use super::outcome::{AttemptFacts, RowOutcome, RunOutcome, Said, conclude};
+use super::outputs::{OutputFolders, read_beneath, read_outputs, remove_old_outputs};
 use super::protocol::{self, ProtocolAnswer, ProtocolCall, expand};
 use super::{Host, RunHalt, Ticket, VerificationSubject, tools, view};
-use crate::domain::proof::evidence::{Attempt, Observed, Produced};
+use crate::domain::proof::evidence::{Attempt, Observed};
 use crate::domain::proof::judge::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result, clipped};
-use crate::git::beneath::{FolderCursor, remove_content};
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
 use crate::git::slot::{Filling, Slot, SlotPlaces};
@@ -27,7 +25,6 @@ use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -186,7 +183,7 @@ impl<'a> Runner<'a> {
         let manifest = &self.verifier.manifest;
         (self.host.progress)(&format!("running {}", manifest.id), 0, 0);
         let out = self.out_directory()?;
-        self.remove_old_outputs()?;
+        remove_old_outputs(&manifest.outputs, &self.slot.tree())?;
         let root = self.slot.tree();
         let call = ProtocolCall {
             run: &self.ticket.run,
@@ -199,7 +196,8 @@ impl<'a> Runner<'a> {
         let speaks = manifest.pass == Pass::Protocol;
         let stdin = if speaks { protocol::request(self.subject, self.on, &call) } else { Vec::new() };
         let finished = self.launch(&manifest.command, out.path(), stdin)?;
-        let (counted, outputs) = self.read_outputs(&finished, out.path())?;
+        let folders = OutputFolders { tree: &root, out: out.path() };
+        let (counted, outputs) = read_outputs(manifest, &finished, folders)?;
         let answer = match speaks {
             true => Some(self.read_answer(&call)?),
             false => None,
@@ -296,84 +294,6 @@ impl<'a> Runner<'a> {
             .map_err(|e| Failure::io("make an output directory in", &folder, &e))
     }
 
-    /// An output of an earlier run must never be taken for one of this.
-    fn remove_old_outputs(&self) -> Result<()> {
-        let mut cursor = FolderCursor::new(&self.slot.tree())?;
-        for output in self.in_tree() {
-            let path = RepoPath::new(output.path.as_bytes())?;
-            let Some(folder) = cursor.folder(&path)? else { continue };
-            if folder.unlink(path.file_name()).is_err()
-                && let Ok(child) = folder.subfolder(path.file_name())
-            {
-                remove_content(&child)?;
-                let _ = folder.remove_folder(path.file_name());
-            }
-        }
-        Ok(())
-    }
-
-    fn in_tree(&self) -> impl Iterator<Item = &DeclaredOutput> {
-        let outputs = self.verifier.manifest.outputs.iter();
-        outputs.filter(|output| !output.path.is_empty() && !output.path.starts_with(OUT))
-    }
-
-    /// Counts what the outputs say. The inner failure is the run's: an output that is missing or cannot be
-    /// read.
-    #[expect(
-        clippy::type_complexity,
-        reason = "a count that may be absent or refused, and what was read for it"
-    )]
-    fn read_outputs(
-        &self,
-        finished: &FinishedRun,
-        out: &Path,
-    ) -> Result<(std::result::Result<Option<Counted>, String>, Vec<Produced>)> {
-        let manifest = &self.verifier.manifest;
-        let mut total: Option<Counted> = None;
-        let mut produced = Vec::new();
-        for output in &manifest.outputs {
-            let count_cases = output.format.count_cases;
-            let read = match output.format.written_to {
-                WrittenTo::StandardOutput if finished.stdout.truncated => {
-                    Err("standard output was cut at its cap, so its cases cannot be counted".to_owned())
-                }
-                WrittenTo::StandardOutput => count_cases(&finished.stdout.bytes).map(Some),
-                WrittenTo::File => match self.read_output(&output.path, out)? {
-                    Err(why) => Err(why),
-                    Ok(None) if output.required => Err(format!("the output {} was not made", output.path)),
-                    Ok(None) => Ok(None),
-                    Ok(Some(bytes)) => {
-                        let (sha256, length) = (Sha256::of(&bytes), bytes.len() as u64);
-                        produced.push(Produced { path: output.path.clone(), sha256, bytes: length });
-                        count_cases(&bytes)
-                            .map(Some)
-                            .map_err(|why| format!("the output {}: {why}", output.path))
-                    }
-                },
-            };
-            match read {
-                Err(why) => return Ok((Err(why), produced)),
-                Ok(Some(counted)) => total.get_or_insert_default().add(counted),
-                Ok(None) => {}
-            }
-        }
-        if total.is_none() && manifest.pass == Pass::Outputs {
-            return Ok((Err("none of the outputs that count was made".to_owned()), produced));
-        }
-        if let Some(counted) = &mut total {
-            counted.name_relative_to(&self.slot.tree());
-        }
-        Ok((Ok(total), produced))
-    }
-
-    /// The bytes of an output; `None` where it is missing, or something that is no file stands in the way.
-    fn read_output(&self, path: &str, out: &Path) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
-        match path.strip_prefix(OUT) {
-            Some(below) => read_beneath(out, below.trim_start_matches('/'), MOST_BYTES as u64),
-            None => read_beneath(&self.slot.tree(), path, MOST_BYTES as u64),
-        }
-    }
-
     fn read_answer(&self, call: &ProtocolCall<'_>) -> Result<std::result::Result<ProtocolAnswer, String>> {
         Ok(match read_beneath(call.out, protocol::RESULT, protocol::LARGEST)? {
             Err(why) => Err(why),
@@ -457,27 +377,6 @@ fn worst(made: &RunOutcome) -> &Said {
 
 fn checks_of(counted: &std::result::Result<Option<Counted>, String>) -> Option<Checks> {
     counted.as_ref().ok().and_then(Option::as_ref).map(|counted| counted.checks)
-}
-
-fn read_beneath(
-    folder: &Path,
-    path: &str,
-    most: u64,
-) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
-    let place = RepoPath::new(path.as_bytes())?;
-    let mut cursor = FolderCursor::new(folder)?;
-    let Some(parent) = cursor.folder(&place)? else { return Ok(Ok(None)) };
-    let Ok(file) = parent.open_file(place.file_name()) else { return Ok(Ok(None)) };
-    let failed = |e: std::io::Error| Failure::io("read", place.as_path(), &e);
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Ok(Err(format!("{path} is no file")));
-    }
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > most {
-        return Ok(Err(format!("{path} has more than {most} bytes")));
-    }
-    Ok(Ok(Some(bytes)))
 }
 
 /// Closure files of the private layer are in no tree; the slot is filled from objects, so they become some.

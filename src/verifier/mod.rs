@@ -19,6 +19,7 @@ pub mod logs;
 pub mod manifest;
 mod observe;
 mod outcome;
+mod outputs;
 mod protocol;
 mod run;
 pub mod shipped;
