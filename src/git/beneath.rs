@@ -19,7 +19,7 @@ pub use walk::{remove_content, walk, walk_what_can_be_seen};
 use crate::domain::delivery::receipt::Inode;
 use crate::domain::value::repo_path::display;
 use crate::error::{Code, Failure, Result};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Timestamps};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -274,6 +274,11 @@ impl Folder {
     /// Lets its owner list and change it, and nobody else.
     fn let_owner_in(&self) -> io::Result<()> {
         Ok(rustix::fs::fchmod(&self.file, Mode::from_raw_mode(0o700))?)
+    }
+
+    /// Sets the times of a name; a link is not followed.
+    pub fn set_times(&self, name: &[u8], times: &Timestamps) -> io::Result<()> {
+        Ok(rustix::fs::utimensat(&self.file, name, times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// Waits until its names are on disk.

@@ -228,7 +228,8 @@ pub fn covers(scope: &Scope, folder: &RepoPath) -> bool {
     scope.patterns().iter().any(|p| p.strip_suffix("/**").or_else(|| p.strip_suffix('/')) == Some(name))
 }
 
-fn unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool {
+/// True where a file is as it was written.
+pub(super) fn unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool {
     match file.mode {
         // What a submodule's directory holds is its own matter.
         Mode::Gitlink => directory,
@@ -236,15 +237,17 @@ fn unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool 
     }
 }
 
-/// Waits until the clock that stamps files has passed `latest` (nanoseconds): at most a few ticks.
-fn pass_tick(latest: i64) {
+/// Waits until the clock that stamps files has passed `latest` (nanoseconds): at most a few ticks. False
+/// where it has not by then.
+pub(super) fn pass_tick(latest: i64) -> bool {
     for _ in 0..50 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
         if now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec) > latest {
-            return;
+            return true;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    false
 }
 
 #[derive(Clone, Copy)]

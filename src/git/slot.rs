@@ -5,13 +5,18 @@
 //! dirty, until it is given back in order; a dirty slot, or one from before the machine's last start, is
 //! emptied before it is used again.
 //!
-//! What a verifier left in its scratch serves the same owner's next run. Another owner finds it removed: a
-//! candidate's build could have planted in it what judges the next candidate.
+//! What a run left in its scratch is removed before the next one: a candidate's build could have planted in
+//! it what judges the next candidate. Only what a run on a base commit left is kept, and copied for later
+//! runs ([`scratch`]).
+
+mod scratch;
 
 use super::beneath::{Folder, kind, remove_content, walk};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
-use super::materialise::{Alteration, AttributeTrees, FillPermissions, HeldFiles, altered, bring};
+use super::materialise::{
+    Alteration, AttributeTrees, FillPermissions, HeldFile, HeldFiles, altered, bring, unchanged,
+};
 use super::tree::TreeFile;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
@@ -20,8 +25,9 @@ use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
 use rustix::fs::FileType;
+use scratch::{KeptScratch, Ours};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How many slots one verifier has at most: so many of its runs can go on at once.
@@ -49,17 +55,13 @@ pub struct Filling<'a> {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SlotState {
-    owner: String,
     /// The start of the machine in which it was written.
     boot: String,
     held: HeldFiles,
     /// The listing that the index of its git directory has.
     index: Option<Sha256>,
-    /// What its setup was made from.
-    setup: Option<Sha256>,
-    /// The candidates (by their trees) whose runs could write what lies in its scratch.
     #[serde(default)]
-    makers: BTreeSet<String>,
+    kept: Option<KeptScratch>,
 }
 
 /// A slot that is held. Dropping it leaves it dirty; [`Slot::give_back`] does not.
@@ -71,66 +73,51 @@ pub struct Slot {
     state_file: PathBuf,
     dirty: PathBuf,
     git_dir: PathBuf,
+    /// Where its kept scratch lies.
+    kept: PathBuf,
+    /// What the setup that lies in its tree was made from.
+    setup: Option<Sha256>,
     state: SlotState,
     format: ObjectFormat,
 }
 
 impl Slot {
-    /// Takes a free slot of a verifier, one of the same owner's where there is one. Where all are in use it
-    /// waits for the first, at most as long as for any lock.
-    pub fn take(places: &SlotPlaces<'_>, verifier: &str, owner: &str, format: ObjectFormat) -> Result<Self> {
+    /// Takes a free slot of a verifier. Where all are in use it waits for the first, at most as long as for
+    /// any lock.
+    pub fn take(places: &SlotPlaces<'_>, verifier: &str, format: ObjectFormat) -> Result<Self> {
         create_private_dir(places.slots)?;
         let name = |n: usize| format!("{verifier}-{n}");
         let lock = |n: usize| places.book.join(format!("{}.lock", name(n)));
-        let state = |n: usize| places.book.join(format!("{}.json", name(n)));
-        let all: Vec<usize> = (0..MOST).collect();
-        let (own, other): (Vec<usize>, Vec<usize>) =
-            all.into_iter().partition(|n| owner_of(&state(*n)).as_deref() == Some(owner));
-        for n in own.into_iter().chain(other) {
+        for n in 0..MOST {
             if let Some(guard) = LockGuard::try_acquire(&lock(n))? {
-                return Self::open(places, &name(n), owner, format, guard);
+                return Self::open(places, &name(n), format, guard);
             }
         }
         let guard = LockGuard::acquire(&lock(0))?;
-        Self::open(places, &name(0), owner, format, guard)
+        Self::open(places, &name(0), format, guard)
     }
 
-    fn open(
-        places: &SlotPlaces<'_>,
-        name: &str,
-        owner: &str,
-        format: ObjectFormat,
-        lock: LockGuard,
-    ) -> Result<Self> {
-        let folder = places.slots.join(name);
+    fn open(places: &SlotPlaces<'_>, name: &str, format: ObjectFormat, lock: LockGuard) -> Result<Self> {
         let mut slot = Self {
             _lock: lock,
             state_file: places.book.join(format!("{name}.json")),
             dirty: places.book.join(format!("{name}.dirty")),
             git_dir: places.book.join(format!("{name}.git")),
-            folder,
+            folder: places.slots.join(name),
+            kept: places.slots.join(".kept").join(name),
+            setup: None,
             state: SlotState::default(),
             format,
         };
         let known: Option<SlotState> =
             std::fs::read(&slot.state_file).ok().and_then(|b| serde_json::from_slice(&b).ok());
-        let whole = known.filter(|state| {
-            state.boot == boot() && !slot.dirty.exists() && slot.tree().is_dir() && !state.boot.is_empty()
-        });
-        std::fs::File::create(&slot.dirty).map_err(|e| Failure::io("make the marker", &slot.dirty, &e))?;
-        match whole {
-            None => slot.rebuild()?,
-            Some(state) => {
-                slot.state = state;
-                if slot.state.owner != owner {
-                    slot.remove_foreign()?;
-                    slot.state.setup = None;
-                    slot.state.makers.clear();
-                }
-            }
-        }
-        slot.state.owner = owner.to_owned();
+        slot.state = known.filter(|state| state.boot == boot() && !state.boot.is_empty()).unwrap_or_default();
+        let in_order = !slot.state.boot.is_empty() && !slot.dirty.exists() && slot.tree().is_dir();
         slot.state.boot = boot();
+        std::fs::File::create(&slot.dirty).map_err(|e| Failure::io("make the marker", &slot.dirty, &e))?;
+        if !in_order || !slot.remove_foreign()? {
+            slot.rebuild()?;
+        }
         Ok(slot)
     }
 
@@ -148,43 +135,42 @@ impl Slot {
         files: &[TreeFile],
         progress: &dyn Fn(u64, u64),
     ) -> Result<()> {
+        if self.state.kept.is_some_and(|kept| !kept.is_past()) {
+            self.state.kept = None;
+        }
         let held = std::mem::take(&mut self.state.held);
-        let fill = |held: HeldFiles| {
-            let (conversions, attributes, drivers) =
-                (filling.conversions, filling.attributes, filling.drivers);
-            bring(
-                conversions,
-                attributes,
-                drivers,
-                &self.tree(),
-                held,
-                files,
-                FillPermissions::ReadOnly,
-                progress,
-            )
-        };
-        let held = match fill(held) {
+        self.state.held = match self.fill(filling, held, files, progress) {
             Ok(held) => held,
             Err(_) => {
-                // Something of its scratch can lie where a file has to be now.
                 self.rebuild()?;
-                let (conversions, attributes, drivers) =
-                    (filling.conversions, filling.attributes, filling.drivers);
-                let empty = HeldFiles::default();
-                bring(
-                    conversions,
-                    attributes,
-                    drivers,
-                    &self.tree(),
-                    empty,
-                    files,
-                    FillPermissions::ReadOnly,
-                    progress,
-                )?
+                self.fill(filling, HeldFiles::default(), files, progress)?
             }
         };
-        self.state.held = held;
+        self.lay_kept_scratch()?;
         self.make_git_directory(environment, files)
+    }
+
+    fn fill(
+        &self,
+        filling: &Filling<'_>,
+        held: HeldFiles,
+        files: &[TreeFile],
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<HeldFiles> {
+        let (conversions, attributes, drivers) = (filling.conversions, filling.attributes, filling.drivers);
+        let read_only = FillPermissions::ReadOnly;
+        bring(conversions, attributes, drivers, &self.tree(), held, files, read_only, progress)
+    }
+
+    /// Lays a copy of the kept scratch into the tree. Where that is not what was kept, the run begins cold.
+    fn lay_kept_scratch(&mut self) -> Result<()> {
+        let Some(KeptScratch::Kept { stamps, setup, .. }) = self.state.kept else { return Ok(()) };
+        if self.kept.is_dir() && scratch::lay(&self.kept, &self.tree(), &stamps)? {
+            self.setup = setup;
+            return Ok(());
+        }
+        self.state.kept = None;
+        self.remove_foreign().map(drop)
     }
 
     /// What is not as it was shown, but for what `scratch` names.
@@ -194,55 +180,71 @@ impl Slot {
 
     /// What the setup was last made from; `None` where there is none, or where it was removed since.
     pub fn setup(&self) -> Option<Sha256> {
-        self.state.setup
+        self.setup
     }
 
     /// The setup was made, from this.
     pub fn set_setup(&mut self, made_from: Option<Sha256>) {
-        self.state.setup = made_from;
+        self.setup = made_from;
     }
 
-    /// A run of this candidate begins. True where the runs of another one may have left something in the
-    /// scratch.
-    pub fn serves(&mut self, tree: &ObjectId) -> bool {
-        self.state.makers.insert(tree.to_string());
-        self.state.makers.len() > 1
+    /// False where no run on a base commit was asked yet for scratch to keep.
+    pub fn knows_scratch(&self) -> bool {
+        self.state.kept.is_some()
+    }
+
+    /// Keeps the scratch that a run on a base commit left. `in_order` says that the run did nothing else.
+    pub fn keep_scratch(&mut self, in_order: bool) -> Result<()> {
+        create_private_dir(&self.kept)?;
+        let kept = match in_order {
+            true => scratch::keep(&self.tree(), &self.kept, self.setup, &self.ownership())?,
+            false => None,
+        };
+        self.state.kept = Some(kept.unwrap_or(KeptScratch::Nothing));
+        // Known also where the slot itself is given up.
+        self.write_state()
     }
 
     /// The slot is as it was shown, scratch aside.
     pub fn give_back(self) -> Result<()> {
-        let bytes = serde_json::to_vec(&self.state)
-            .map_err(|e| Failure::internal(format!("a slot's state cannot be written: {e}")))?;
-        write_private(&self.state_file, &bytes)?;
+        self.write_state()?;
         std::fs::remove_file(&self.dirty).map_err(|e| Failure::io("remove the marker", &self.dirty, &e))
     }
 
+    fn write_state(&self) -> Result<()> {
+        let bytes = serde_json::to_vec(&self.state)
+            .map_err(|e| Failure::internal(format!("a slot's state cannot be written: {e}")))?;
+        write_private(&self.state_file, &bytes)
+    }
+
+    /// Empties the slot. All its files are newer then than the kept scratch, which is so of no more use.
     fn rebuild(&mut self) -> Result<()> {
         create_private_dir(&self.folder)?;
         remove_content(&Folder::open(&self.folder)?)?;
         let tree = self.tree();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
-        self.state =
-            SlotState { owner: std::mem::take(&mut self.state.owner), boot: boot(), ..SlotState::default() };
+        let kept = self.state.kept.filter(|kept| *kept == KeptScratch::Nothing);
+        self.state = SlotState { boot: boot(), kept, ..SlotState::default() };
         Ok(())
     }
 
-    /// Removes everything that was not written by us.
-    fn remove_foreign(&self) -> Result<()> {
-        let held = &self.state.held.0;
-        let files: HashSet<&[u8]> = held.keys().map(RepoPath::as_bytes).collect();
-        let folders: HashSet<Vec<u8>> =
-            held.keys().flat_map(RepoPath::ancestors).map(|path| path.as_bytes().to_vec()).collect();
+    /// Removes everything that was not written by us. False where what was written is not as it was.
+    fn remove_foreign(&self) -> Result<bool> {
+        let whose = self.ownership();
+        let mut untouched = 0;
         walk(&Folder::open(&self.tree())?, &mut |parent, path, stat| {
-            if files.contains(path) {
-                return Ok(false);
-            }
-            if folders.contains(path) {
-                return Ok(true);
+            let directory = kind(stat) == FileType::Directory;
+            match whose(path) {
+                Ours::File(file) => {
+                    untouched += usize::from(unchanged(file, stat, directory));
+                    return Ok(false);
+                }
+                Ours::Folder => return Ok(true),
+                Ours::Not => {}
             }
             let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
             let failed = |e: std::io::Error| super::beneath::failed("remove", path, e);
-            if kind(stat) == FileType::Directory {
+            if directory {
                 let child = parent.subfolder(name).map_err(failed)?;
                 remove_content(&child)?;
                 parent.remove_folder(name).map_err(failed)?;
@@ -250,7 +252,22 @@ impl Slot {
                 parent.unlink(name).map_err(failed)?;
             }
             Ok(false)
-        })
+        })?;
+        Ok(untouched == self.state.held.0.len())
+    }
+
+    /// Tells what we wrote in the tree from what we did not.
+    fn ownership<'s>(&'s self) -> impl Fn(&[u8]) -> Ours<'s> + 's {
+        let held = &self.state.held.0;
+        let files: HashMap<&[u8], &HeldFile> =
+            held.iter().map(|(path, file)| (path.as_bytes(), file)).collect();
+        let folders: HashSet<Vec<u8>> =
+            held.keys().flat_map(RepoPath::ancestors).map(|path| path.as_bytes().to_vec()).collect();
+        move |path| match files.get(path) {
+            Some(file) => Ours::File(file),
+            None if folders.contains(path) => Ours::Folder,
+            None => Ours::Not,
+        }
     }
 
     /// A git directory with an index and nothing else, for tools that ask git which files there are. It is
@@ -323,15 +340,6 @@ impl Slot {
     }
 }
 
-fn owner_of(state: &Path) -> Option<String> {
-    // Only the owner is needed, and it stands first; the rest of a state can be large.
-    #[derive(Deserialize)]
-    struct SlotOwner {
-        owner: String,
-    }
-    serde_json::from_slice::<SlotOwner>(&std::fs::read(state).ok()?).ok().map(|state| state.owner)
-}
-
 /// Names the time since the machine's last start: what was not synced before it may be lost.
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
@@ -350,12 +358,11 @@ mod tests {
     }
 
     impl Bench {
-        fn take(&self, owner: &str) -> Slot {
+        fn take(&self) -> Slot {
             let slots = self.home.outside().join("slots");
             let book = self.home.outside().join("book");
             create_private_dir(&book).expect("made");
-            Slot::take(&SlotPlaces { slots: &slots, book: &book }, "unit", owner, ObjectFormat::Sha1)
-                .expect("takes")
+            Slot::take(&SlotPlaces { slots: &slots, book: &book }, "unit", ObjectFormat::Sha1).expect("takes")
         }
 
         fn show(&self, slot: &mut Slot, tree: &ObjectId) {
@@ -376,40 +383,105 @@ mod tests {
         write_private(&path, bytes).expect("written");
     }
 
+    fn put_in_target(slot: &Slot, bytes: &[u8]) {
+        create_private_dir(&slot.tree().join("target")).expect("made");
+        put(slot.tree().join("target/built"), bytes);
+    }
+
+    fn built(slot: &Slot) -> Option<Vec<u8>> {
+        std::fs::read(slot.tree().join("target/built")).ok()
+    }
+
     #[test]
-    fn a_slot_keeps_its_owners_scratch_and_no_other() {
+    fn a_run_begins_with_what_a_base_left_and_with_nothing_of_a_candidate() {
         let bench = Bench { home: TestRepository::new() };
         bench.home.write("src/a", b"1\n");
+        bench.home.write("src/same", b"1\n");
         bench.home.write("b", b"1\n");
         let first = bench.home.commit("first");
         bench.home.write("src/a", b"2\n");
         bench.home.remove("b");
         let second = bench.home.commit("second");
-        let mut slot = bench.take("t1");
+        let mut slot = bench.take();
         bench.show(&mut slot, &first);
-        std::fs::create_dir(slot.tree().join("target")).expect("made");
-        put(slot.tree().join("target/warm"), b"built");
+        put_in_target(&slot, b"of a candidate");
         assert_eq!(slot.altered(&scratch()).expect("looks"), []);
         assert_eq!(slot.altered(&Scope::default()).expect("looks").len(), 1);
+        slot.give_back().expect("given back");
+        let mut slot = bench.take();
+        bench.show(&mut slot, &first);
+        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
+        put_in_target(&slot, b"of a base");
         slot.set_setup(Some(Sha256::of(b"x")));
+        slot.keep_scratch(true).expect("keeps");
         slot.give_back().expect("given back");
-        let mut slot = bench.take("t1");
-        bench.show(&mut slot, &second);
-        assert!(slot.tree().join("target/warm").exists() && !slot.tree().join("b").exists());
-        assert_eq!(std::fs::read(slot.tree().join("src/a")).expect("reads"), b"2\n");
-        assert_eq!(slot.setup(), Some(Sha256::of(b"x")));
-        let listed = Git::new(bench.home.environment(), Some(&slot.tree().join(".git")))
-            .work_tree(&slot.tree())
-            .arg("ls-files")
-            .ok()
-            .expect("git lists");
-        assert_eq!(String::from_utf8_lossy(&listed), "src/a\n");
+        for _ in 0..2 {
+            let mut slot = bench.take();
+            bench.show(&mut slot, &second);
+            assert_eq!((built(&slot).as_deref(), slot.knows_scratch()), (Some(&b"of a base"[..]), true));
+            assert_eq!(slot.setup(), Some(Sha256::of(b"x")));
+            let written = |path: &str| {
+                std::fs::metadata(slot.tree().join(path)).and_then(|m| m.modified()).expect("there")
+            };
+            assert!(written("src/same") <= written("target/built"));
+            assert!(written("target/built") < written("src/a"), "what differs is later than the copy");
+            let listed = Git::new(bench.home.environment(), Some(&slot.tree().join(".git")))
+                .work_tree(&slot.tree())
+                .arg("ls-files")
+                .ok()
+                .expect("git lists");
+            assert_eq!(String::from_utf8_lossy(&listed), "src/a\nsrc/same\n");
+            put(slot.tree().join("target/built"), b"of a candidate");
+            slot.give_back().expect("given back");
+        }
+    }
+
+    #[test]
+    fn kept_scratch_that_was_touched_is_not_used() {
+        let bench = Bench { home: TestRepository::new() };
+        bench.home.write("a", b"1\n");
+        let tree = bench.home.commit("first");
+        let keep = |in_order| {
+            let mut slot = bench.take();
+            bench.show(&mut slot, &tree);
+            put_in_target(&slot, b"of a base");
+            slot.keep_scratch(in_order).expect("keeps");
+            slot.give_back().expect("given back");
+        };
+        keep(true);
+        put(bench.home.outside().join("slots/.kept/unit-0/target/built"), b"of the base");
+        let mut slot = bench.take();
+        bench.show(&mut slot, &tree);
+        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
         slot.give_back().expect("given back");
-        let mut slot = bench.take("t2");
-        assert!(!slot.tree().join("target").exists() && slot.tree().join("src/a").exists());
-        assert_eq!(slot.setup(), None);
-        bench.show(&mut slot, &second);
-        slot.give_back().expect("given back");
+        keep(false);
+        let mut slot = bench.take();
+        bench.show(&mut slot, &tree);
+        assert_eq!((built(&slot), slot.knows_scratch()), (None, true), "a base's run that went wrong");
+    }
+
+    #[test]
+    fn a_slot_that_was_touched_between_runs_is_filled_again() {
+        let bench = Bench { home: TestRepository::new() };
+        bench.home.write("a", b"1\n");
+        bench.home.write("b", b"1\n");
+        let tree = bench.home.commit("first");
+        let give_back = || {
+            let mut slot = bench.take();
+            bench.show(&mut slot, &tree);
+            let top = slot.tree();
+            slot.give_back().expect("given back");
+            top
+        };
+        let top = give_back();
+        std::fs::remove_file(top.join("a")).expect("removed");
+        put(top.join("a"), b"2\n");
+        std::fs::remove_file(top.join("b")).expect("removed");
+        put(top.join("c"), b"2\n");
+        let mut slot = bench.take();
+        bench.show(&mut slot, &tree);
+        assert_eq!(slot.altered(&Scope::default()).expect("looks"), []);
+        assert_eq!(std::fs::read(top.join("a")).expect("reads"), b"1\n");
     }
 
     #[test]
@@ -417,15 +489,15 @@ mod tests {
         let bench = Bench { home: TestRepository::new() };
         bench.home.write("a", b"1\n");
         let tree = bench.home.commit("first");
-        let mut slot = bench.take("t1");
+        let mut slot = bench.take();
         bench.show(&mut slot, &tree);
-        let other = bench.take("t1");
+        let other = bench.take();
         assert_ne!(slot.tree(), other.tree());
         drop(other);
         put(slot.tree().join("planted"), b"x");
         let place = slot.tree();
         drop(slot);
-        let mut slot = bench.take("t1");
+        let mut slot = bench.take();
         assert_eq!(slot.tree(), place);
         assert!(!slot.tree().join("planted").exists());
         bench.show(&mut slot, &tree);
@@ -436,7 +508,7 @@ mod tests {
         slot.give_back().expect("given back");
         bench.home.write("target", b"a file now\n");
         let tree = bench.home.commit("second");
-        let mut slot = bench.take("t1");
+        let mut slot = bench.take();
         bench.show(&mut slot, &tree);
         assert_eq!(slot.altered(&Scope::default()).expect("looks"), []);
     }

@@ -53,8 +53,8 @@ pub(super) struct Runner<'a> {
     secrets: Vec<Vec<u8>>,
     /// False once anything happened after which the slot cannot be trusted.
     clean: bool,
-    /// True where another candidate's run may have left something in the scratch.
-    warm: bool,
+    /// True where no file of a candidate's is shown, so that its scratch may serve later runs.
+    on_base_alone: bool,
     /// How many bytes all its programs have printed.
     printed: Cell<u64>,
     /// Why the program that ran last was ended before its time.
@@ -62,31 +62,34 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Takes a slot and brings it to what the verifier may see.
+    /// Takes a slot and brings it to what the verifier may see. A run on the base has the case of a repair
+    /// only `with_case`.
     pub(super) fn prepare(
         subject: &'a VerificationSubject<'a>,
         verifier: &'a Verifier,
         host: &'a Host<'a>,
         rows: &'a [&'a Observed],
-        on: On,
+        (on, with_case): (On, bool),
         ticket: &'a Ticket,
     ) -> Result<Self> {
         let candidate = subject.candidate;
         let objects = subject.repository.objects(subject.quarantine)?;
-        let (attributes, owner) = match on {
-            On::Candidate => (&candidate.tree, format!("{}/candidate", subject.task)),
-            On::Base => (&candidate.base_tree, format!("{}/base", subject.task)),
+        let attributes = match on {
+            On::Candidate => &candidate.tree,
+            On::Base => &candidate.base_tree,
         };
         let mut files = tree::files(&objects, attributes)?;
-        if on == On::Base {
-            files = view::with_changes(&files, view::case_of(&candidate.changes, &subject.contract.case));
+        let mut on_base_alone = on == On::Base;
+        if on == On::Base && with_case {
+            let case: Vec<_> = view::case_of(&candidate.changes, &subject.contract.case).collect();
+            on_base_alone = case.is_empty();
+            files = view::with_changes(&files, case.into_iter());
         }
         let shown = view::shown(&files, verifier);
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
         let id = &verifier.manifest.id;
-        let mut slot =
-            Slot::take(&SlotPlaces { slots, book: &book }, id, &owner, subject.repository.format())?;
+        let mut slot = Slot::take(&SlotPlaces { slots, book: &book }, id, subject.repository.format())?;
         let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
         let drivers = Drivers::Named(subject.filters);
         let own: BTreeSet<&RepoPath> = verifier.closure.iter().map(|file| &file.file.path).collect();
@@ -99,7 +102,6 @@ impl<'a> Runner<'a> {
         slot.show(subject.repository.environment(), &filling, &shown, &progress)?;
         let home = tools::private_home(host, verifier)?;
         let secrets = tools::secrets(host);
-        let warm = slot.serves(&candidate.tree) && !verifier.manifest.scratch.patterns().is_empty();
         let (printed, stopped) = (Cell::new(0), RefCell::new(None));
         Ok(Self {
             subject,
@@ -113,25 +115,41 @@ impl<'a> Runner<'a> {
             home,
             secrets,
             clean: true,
-            warm,
+            on_base_alone,
             printed,
             stopped,
         })
     }
 
-    /// True where the run began with scratch that another candidate of the task may have written.
-    pub(super) fn warm(&self) -> bool {
-        self.warm
+    /// True where the run would begin cold though a run on the base could have left scratch for it.
+    pub(super) fn lacks_scratch(&self) -> bool {
+        self.on == On::Candidate && self.writes_scratch() && !self.slot.knows_scratch()
     }
 
-    /// Gives the slot back; leaves it dirty where it cannot be trusted.
-    pub(super) fn finish(self) -> Result<()> {
+    fn writes_scratch(&self) -> bool {
+        !self.verifier.manifest.scratch.patterns().is_empty()
+    }
+
+    /// Gives the slot back; leaves it dirty where it cannot be trusted. What a run on the base left in its
+    /// scratch is kept.
+    pub(super) fn finish(mut self) -> Result<()> {
+        if self.on_base_alone && self.writes_scratch() {
+            self.slot.keep_scratch(self.clean)?;
+        }
         if self.clean { self.slot.give_back() } else { Ok(()) }
+    }
+
+    /// What has to be done before the command is started. Gives the run's outcome where that decides it.
+    pub(super) fn before_first_attempt(&mut self) -> Result<Option<RunOutcome>> {
+        match self.set_up()? {
+            Some(failed) => Ok(Some(failed)),
+            None => self.refuse_foreign_code(&self.verifier.manifest.command),
+        }
     }
 
     /// Runs the setup where what it depends on is not what it was made from. Gives the run's outcome where it
     /// fails.
-    pub(super) fn set_up(&mut self) -> Result<Option<RunOutcome>> {
+    fn set_up(&mut self) -> Result<Option<RunOutcome>> {
         let Some(setup) = &self.verifier.manifest.setup else { return Ok(None) };
         let made_from = self.setup_digest(setup);
         if self.slot.setup() == Some(made_from) {
@@ -157,7 +175,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The outcome of a run that would load the user's files in place of the slot's; it is not made.
-    pub(super) fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<RunOutcome>> {
+    fn refuse_foreign_code(&self, argv: &[String]) -> Result<Option<RunOutcome>> {
         let Some(reason) = self.foreign_code(argv)? else { return Ok(None) };
         let said: Said = (Verdict::Error, Some(reason));
         let rows = self.rows.iter().map(|row| (row.clause.id.clone(), said.clone().into())).collect();
@@ -208,7 +226,7 @@ impl<'a> Runner<'a> {
         made.findings = self.findings(&counted, answer.as_ref());
         for row in self.rows {
             let id = &row.clause.id;
-            let answered = answer.as_ref().map(|answer| said_of(answer, id));
+            let answered = answer.as_ref().map(|answer| protocol::said_of(answer, id));
             let own = match &answer {
                 Some(Ok(answer)) => answer.counted(id, &counted),
                 _ => counted.clone(),
@@ -223,7 +241,7 @@ impl<'a> Runner<'a> {
             made.rows.insert(id.clone(), RowOutcome { said, checks, flaky });
         }
         let claimed = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.claimed());
-        made.attempts = vec![self.logged(&finished, worst(&made), checks_of(&counted).or(claimed))?];
+        made.attempts = vec![self.logged(&finished, made.worst(), checks_of(&counted).or(claimed))?];
         Ok(made)
     }
 
@@ -357,22 +375,6 @@ impl<'a> Runner<'a> {
             milliseconds: u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX),
         })
     }
-}
-
-fn said_of(
-    answer: &std::result::Result<ProtocolAnswer, String>,
-    row: &str,
-) -> std::result::Result<Said, String> {
-    match answer {
-        Err(why) => Err(why.clone()),
-        Ok(answer) => answer.said.get(row).cloned().ok_or_else(|| format!("nothing was said of {row:?}")),
-    }
-}
-
-/// Of what was said of the rows, what stands for the attempt: the first that is no pass.
-fn worst(made: &RunOutcome) -> &Said {
-    const PASSED: &Said = &(Verdict::Passed, None);
-    made.rows.values().map(|row| &row.said).find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
 }
 
 fn checks_of(counted: &std::result::Result<Option<Counted>, String>) -> Option<Checks> {

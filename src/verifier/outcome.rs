@@ -18,10 +18,18 @@ pub(super) type Said = (Verdict, Option<String>);
 pub(super) struct RunOutcome {
     /// What it says of each row, by the row's id.
     pub(super) rows: BTreeMap<String, RowOutcome>,
-    pub(super) warm: bool,
     pub(super) attempts: Vec<Attempt>,
     pub(super) outputs: Vec<Produced>,
     pub(super) findings: Vec<Finding>,
+}
+
+impl RunOutcome {
+    /// Of what was said of the rows, what stands for the attempt: the first that is no pass.
+    pub(super) fn worst(&self) -> &Said {
+        const PASSED: &Said = &(Verdict::Passed, None);
+        let mut all = self.rows.values().map(|row| &row.said);
+        all.find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
+    }
 }
 
 /// What a run says of one of its rows.

@@ -265,6 +265,17 @@ pub(super) fn expand(argument: &str, out: &Path) -> std::ffi::OsString {
     expanded
 }
 
+/// What an answer says of one row; what is wrong with it where it says nothing.
+pub(super) fn said_of(
+    answer: &std::result::Result<ProtocolAnswer, String>,
+    row: &str,
+) -> std::result::Result<Said, String> {
+    match answer {
+        Err(why) => Err(why.clone()),
+        Ok(answer) => answer.said.get(row).cloned().ok_or_else(|| format!("nothing was said of {row:?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

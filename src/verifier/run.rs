@@ -50,15 +50,24 @@ fn command(
     on: On,
     ticket: &Ticket,
 ) -> Result<RunOutcome> {
-    let mut runner = attempt::Runner::prepare(subject, verifier, host, rows, on, ticket)?;
-    let mut made = match runner.set_up()? {
-        Some(failed) => failed,
-        None => match runner.refuse_foreign_code(&verifier.manifest.command)? {
-            Some(refused) => refused,
-            None => tried(verifier.manifest.attempts, || runner.attempt())?,
-        },
+    let prepare =
+        |on, with_case| attempt::Runner::prepare(subject, verifier, host, rows, (on, with_case), ticket);
+    let mut runner = prepare(on, true)?;
+    if runner.lacks_scratch() {
+        // The first run of all pays for what the later ones begin with, and for itself no more than the
+        // difference.
+        runner.finish()?;
+        let mut on_base = prepare(On::Base, false)?;
+        if on_base.before_first_attempt()?.is_none() {
+            on_base.attempt()?;
+        }
+        on_base.finish()?;
+        runner = prepare(on, true)?;
+    }
+    let mut made = match runner.before_first_attempt()? {
+        Some(outcome) => outcome,
+        None => tried(verifier.manifest.attempts, || runner.attempt())?,
     };
-    made.warm = runner.warm();
     runner.finish()?;
     made.findings.truncate(MOST_FINDINGS);
     Ok(made)
@@ -161,7 +170,7 @@ fn record(
         reason,
         checks: judged.checks,
         flaky: judged.flaky,
-        warm: made.warm,
+        warm: false,
         attempts: made.attempts.clone(),
         outputs: made.outputs.clone(),
         findings: made.findings.clone(),

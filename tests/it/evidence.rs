@@ -243,7 +243,7 @@ fn the_manifest_and_other_closure_files_are_judged_likewise() {
 }
 
 #[test]
-fn what_a_candidate_left_in_the_scratch_never_judges_for_another_task() {
+fn what_a_candidate_left_in_the_scratch_never_judges_another_one() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let script = "mkdir -p cache; if grep -q plant src/a.txt; then touch cache/ok; fi\ntest -e cache/ok && case_ok a || case_bad a\nfinish";
@@ -253,10 +253,34 @@ fn what_a_candidate_left_in_the_scratch_never_judges_for_another_task() {
     repo.json(&["verify", "t1"]).ok();
     task.write("src/a.txt", "clean\n");
     repo.json(&["submit", "t1"]).ok();
-    if repo.json(&["verify", "t1"]).verdict("unit") == "passed" {
-        assert!(repo.json(&["report", "t1"]).ok().has_risk("scratch"), "the task's own warm start is named");
-    }
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "failed", "nor for the same task: {:#}", answer.json);
     repo.submitted(&Contract::new("t2").allowed(&["unit"]), |task| task.write("src/a.txt", "clean\n"));
     let answer = repo.json(&["verify", "t2"]);
     assert_eq!(answer.verdict("unit"), "failed", "{:#}", answer.json);
+}
+
+#[test]
+fn a_run_begins_with_what_the_base_left_and_builds_what_differs() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    // Times decide, as they do for cargo. The copy of what the base built is older than what differs from the
+    // base, and newer than what does not.
+    let makefile = "target/all: target/same target/other\n\tcat $^ > $@\n\
+                    target/%: src/%\n\tmkdir -p target; cp $< $@; echo $* >> $(TENDER_OUT)/built\n";
+    repo.write("src/Makefile", makefile);
+    repo.write("src/same", "1\n");
+    repo.write("src/other", "1\n");
+    let script = "make -s -f src/Makefile target/all >&2\n\
+                  test \"$(cat \"$TENDER_OUT/built\")\" = other && case_ok built || case_bad built\n\
+                  grep -q 2 target/all && case_bad two || case_ok two\nfinish";
+    Verifier::new("unit").script(script).key("scratch = [\"target/\"]").commit(&repo);
+    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/other", "2\n"));
+    for (text, verdict) in [("2\n", "failed"), ("3\n", "passed"), ("2\n# again\n", "failed")] {
+        task.write("src/other", text);
+        repo.json(&["submit", "t1"]);
+        let answer = repo.json(&["verify", "t1"]);
+        assert_eq!(answer.verdict("unit"), verdict, "{text:?}: {:#}", answer.json);
+        assert_eq!(answer.row("unit")["checks"]["failed"], u64::from(verdict == "failed"), "{text:?}");
+    }
 }

@@ -50,7 +50,6 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         a_persons_word,
         open_effects,
         flaky,
-        warm,
         cut_output,
         tripped,
         unverified_findings,
@@ -177,16 +176,6 @@ fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
             );
             add(risks, &last.action, text);
         }
-    }
-}
-
-fn warm(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for run in resting(known).filter(|e| e.value.warm) {
-        let text = format!(
-            "the verifier {} began with what an earlier candidate's run left in its scratch",
-            run.value.verifier
-        );
-        add(risks, &run.action, text);
     }
 }
 

@@ -418,8 +418,8 @@ pub struct Evidence {
     pub checks: Option<Checks>,
     /// It failed and passed, within this run.
     pub flaky: bool,
-    /// It began with scratch that another candidate of the same task may have written: it counts for that
-    /// task only.
+    /// It began with scratch that another candidate of the same task may have written, as runs of earlier
+    /// versions did: it counts for that task only.
     #[serde(default)]
     pub warm: bool,
     /// Every start of the command; empty where no process ran.
