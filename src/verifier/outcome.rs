@@ -120,7 +120,14 @@ fn refuted(facts: &AttemptFacts<'_>) -> Option<Said> {
             counted.iter().flat_map(|c| &c.findings).filter_map(|f| f.rule.as_deref()).take(3).collect();
         if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
     };
+    let outside = counted.is_some_and(|counted| counted.outside > 0);
     match (facts.end, cases) {
+        (ProgramEnd::Exited(0), 0) if outside => {
+            return failed(format!(
+                "failed outside of the cases{}, although it ended with exit code 0",
+                names()
+            ));
+        }
         (ProgramEnd::Exited(0), 0) => {}
         (ProgramEnd::Exited(0), n) => {
             return failed(format!("{n} failed{}, although it ended with exit code 0", names()));

@@ -113,7 +113,8 @@ impl ProtocolAnswer {
         requirement: &str,
         outputs: &Result<Option<Counted>, String>,
     ) -> Result<Option<Counted>, String> {
-        let Some(claimed) = self.claimed() else { return outputs.clone() };
+        let outside = outputs.as_ref().is_ok_and(|held| held.as_ref().is_some_and(|held| held.outside > 0));
+        let Some(claimed) = self.claimed().filter(|_| !outside) else { return outputs.clone() };
         let held = match outputs {
             Ok(Some(held)) => Some(held),
             Ok(None) => None,
@@ -142,7 +143,7 @@ impl ProtocolAnswer {
             _ => Vec::new(),
         };
         let (cases, unnamed) = held.map(|held| (held.cases.clone(), held.unnamed)).unwrap_or_default();
-        Ok(Some(Counted { checks, cases, unnamed, findings }))
+        Ok(Some(Counted { checks, cases, unnamed, findings, ..Counted::default() }))
     }
 }
 

@@ -1,15 +1,19 @@
 //! JUnit XML, as dozens of tools write it: `<testcase>` elements in suites that may nest, with or without a
 //! root around them.
 //!
-//! The cases are counted; the suites' attributes are not. Only one thing is taken from them: a suite that
-//! claims more failures and errors than it holds is refused, because something failed that is not in the
-//! document. A document that declares entities is refused as well, so that none can grow while it is read.
+//! The cases are counted; the suites' attributes are not. They are only held against the cases: a claim that
+//! those do not bear out, an element or a status that is not understood, and nothing that failed beside it,
+//! make the whole document unreadable, since something failed or was left out that is not seen. A document
+//! that declares entities is refused as well, so that none can grow while it is read.
+
+mod vocabulary;
 
 use super::{CasePlace, Counted, refuse_size};
 use crate::domain::proof::cases::{CaseOutcome, CountedCase};
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
+use vocabulary::{Element, SuspectCase};
 
 /// How deep elements may nest.
 const DEEPEST: usize = 64;
@@ -47,36 +51,40 @@ fn encoding(declaration: &BytesDecl<'_>, text: &str) -> Result<(), String> {
     }
 }
 
-/// What an element is for us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Element {
-    Suites,
-    Suite,
-    Case,
-    Failed(CaseOutcome),
-    Skipped,
-    Flaky,
-    Other,
+/// What a suite claims of its cases.
+#[derive(Debug, Clone, Default)]
+struct ClaimedCounts {
+    tests: Option<u64>,
+    failures: u64,
+    skipped: u64,
 }
 
-fn element(name: &str) -> Element {
-    match name {
-        "testsuites" => Element::Suites,
-        "testsuite" => Element::Suite,
-        "testcase" => Element::Case,
-        // A rerun that failed stands beside the failure; alone it is one.
-        "failure" | "rerunFailure" => Element::Failed(CaseOutcome::FailedByAssertion),
-        "error" | "rerunError" => Element::Failed(CaseOutcome::FailedByError),
-        "skipped" => Element::Skipped,
-        "flakyFailure" | "flakyError" => Element::Flaky,
-        _ => Element::Other,
+impl ClaimedCounts {
+    fn of(attributes: &ElementAttributes) -> Result<Self, String> {
+        let [tests, failures, errors, skipped, disabled] =
+            ["tests", "failures", "errors", "skipped", "disabled"].map(|name| attributes.number(name));
+        let failures = failures?.unwrap_or(0).saturating_add(errors?.unwrap_or(0));
+        let skipped = skipped?.unwrap_or(0).max(disabled?.unwrap_or(0));
+        Ok(Self { tests: tests?, failures, skipped })
     }
 }
 
-/// A suite that is open: how many failures it claims, and how many were seen before it.
+/// What was seen of a document so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct SeenCounts {
+    /// Elements `testcase`, whether they are cases or not.
+    cases: u64,
+    /// Elements that say that something failed: of a case, or of a suite as a whole.
+    failures: u64,
+    skipped: u64,
+}
+
+/// A suite that is open.
 struct OpenSuite {
-    claimed: u64,
-    before: u64,
+    name: String,
+    claims: ClaimedCounts,
+    before: SeenCounts,
+    nests: bool,
     file: Option<String>,
 }
 
@@ -86,8 +94,13 @@ struct Case {
     class: Option<String>,
     place: CasePlace,
     failed: Option<CaseOutcome>,
+    /// An element of its own says that it failed.
+    marked: bool,
     skipped: bool,
+    /// It is allowed to fail.
+    todo: bool,
     flaky: bool,
+    warned: bool,
     message: Option<String>,
     text: String,
 }
@@ -97,10 +110,11 @@ struct Document {
     path: Vec<Element>,
     suites: Vec<OpenSuite>,
     case: Option<Case>,
-    /// Elements that say that something failed: of a case, or of a suite as a whole.
-    marks: u64,
+    seen: SeenCounts,
     counted: Counted,
     rooted: bool,
+    /// The first thing that was not understood, or was not borne out.
+    problem: Option<String>,
 }
 
 impl Document {
@@ -118,57 +132,75 @@ impl Document {
             Event::DocType(declared) if declared.xml10_content().contains("<!ENTITY") => {
                 Err("it declares entities".to_owned())
             }
+            Event::Comment(comment) => {
+                self.comment(&comment.xml10_content());
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
 
+    fn note_problem(&mut self, problem: impl Into<String>) {
+        self.problem.get_or_insert_with(|| problem.into());
+    }
+
+    /// node says in comments what its root element does not: `fail 2`, `cancelled 1`.
+    fn comment(&mut self, comment: &str) {
+        let mut words = comment.split_ascii_whitespace();
+        if let (Some(word @ ("fail" | "cancelled")), Some(count), None) =
+            (words.next(), words.next(), words.next())
+            && count != "0"
+        {
+            self.note_problem(format!("it says \"{word} {count}\" and no case failed"));
+        }
+    }
+
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), String> {
-        let kind = element(tag.local_name().as_ref());
+        let name = tag.local_name();
+        let name = name.as_ref();
         let attributes = ElementAttributes::of(tag)?;
         let parent = self.path.last().copied();
-        if parent.is_none() {
-            if self.rooted {
-                return Err("it has two root elements".to_owned());
-            }
-            if !matches!(kind, Element::Suites | Element::Suite) {
-                let name = tag.local_name();
-                return Err(format!(
-                    "its root element is {:?}, not `testsuites` or `testsuite`",
-                    name.as_ref()
-                ));
-            }
-            self.rooted = true;
+        if parent.is_none() && self.rooted {
+            return Err("it has two root elements".to_owned());
         }
         if self.path.len() >= DEEPEST {
             return Err(format!("its elements nest more than {DEEPEST} deep"));
         }
+        let element = Element::named(name).filter(|element| element.may_stand_in(parent));
+        let Some(kind) = element else {
+            return Err(match parent {
+                None => format!("its root element is {name:?}, not `testsuites` or `testsuite`"),
+                Some(_) => format!("the element {name:?} is not understood where it stands"),
+            });
+        };
+        self.rooted = true;
         match kind {
-            Element::Suites | Element::Suite => self.suites.push(OpenSuite {
-                claimed: attributes.number("failures").saturating_add(attributes.number("errors")),
-                before: self.marks,
-                file: attributes
-                    .get("file")
-                    .or_else(|| self.suites.last().and_then(|open| open.file.clone())),
-            }),
-            Element::Case if self.case.is_some() => {
-                return Err("a test case lies within another one".to_owned());
-            }
+            Element::Suites | Element::Suite => self.open_suite(&attributes)?,
             Element::Case => self.case = Some(self.begin(&attributes)),
-            Element::Failed(_) | Element::Skipped | Element::Flaky => self.mark(kind, parent, &attributes)?,
-            Element::Other => {}
+            _ => self.mark(kind, &attributes),
         }
         self.path.push(kind);
         Ok(())
     }
 
-    fn begin(&self, attributes: &ElementAttributes) -> Case {
-        let said = |words: &[&str]| {
-            ["status", "result"]
-                .iter()
-                .filter_map(|key| attributes.get(key))
-                .any(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
-        };
-        Case {
+    fn open_suite(&mut self, attributes: &ElementAttributes) -> Result<(), String> {
+        let outer = self.suites.last_mut();
+        let outer_file = outer.and_then(|outer| {
+            outer.nests = true;
+            outer.file.clone()
+        });
+        self.suites.push(OpenSuite {
+            name: attributes.get("name").unwrap_or_default(),
+            claims: ClaimedCounts::of(attributes)?,
+            before: self.seen,
+            nests: false,
+            file: attributes.get("file").or(outer_file),
+        });
+        Ok(())
+    }
+
+    fn begin(&mut self, attributes: &ElementAttributes) -> Case {
+        let mut case = Case {
             name: attributes.get("name").unwrap_or_default(),
             class: attributes.get("classname").filter(|class| !class.is_empty()),
             place: CasePlace {
@@ -178,57 +210,57 @@ impl Document {
                 line: attributes.get("line").and_then(|line| line.parse().ok()).filter(|line| *line > 0),
                 column: None,
             },
-            failed: match (said(&["failed", "failure", "fail"]), said(&["error"])) {
-                (true, _) => Some(CaseOutcome::FailedByAssertion),
-                (false, true) => Some(CaseOutcome::FailedByError),
-                (false, false) => None,
-            },
-            skipped: said(&["notrun", "disabled", "skipped", "suppressed", "ignored"]),
             ..Case::default()
+        };
+        for (key, value) in &attributes.0 {
+            match vocabulary::outcome_in_attribute(key, value) {
+                Ok(None) => {}
+                Ok(Some(CaseOutcome::Skipped)) => case.skipped = true,
+                Ok(Some(outcome)) => case.fail(outcome),
+                Err(problem) => self.note_problem(problem),
+            }
         }
+        case
     }
 
-    fn mark(
-        &mut self,
-        kind: Element,
-        parent: Option<Element>,
-        attributes: &ElementAttributes,
-    ) -> Result<(), String> {
-        let failed = match kind {
-            Element::Failed(how) => Some(how),
-            _ => None,
+    /// Takes an element that says how a case ended, or that a suite failed as a whole.
+    fn mark(&mut self, kind: Element, attributes: &ElementAttributes) {
+        let message = || attributes.get("message").filter(|message| !message.trim().is_empty());
+        let Some(case) = &mut self.case else {
+            if let Element::Failed(_) = kind {
+                self.seen.failures += 1;
+                let message = message().unwrap_or_default();
+                self.counted.fail_outside("outside of the cases", CasePlace::default(), &message);
+            }
+            return;
         };
-        self.marks += u64::from(failed.is_some());
-        match (&mut self.case, parent, failed) {
-            (Some(case), Some(Element::Case), _) => {
-                // Who failed by an assertion did so, whatever else went wrong afterwards.
-                if case.failed != Some(CaseOutcome::FailedByAssertion) {
-                    case.failed = failed.or(case.failed);
+        match kind {
+            Element::Failed(how) | Element::FailedAgain(how) => {
+                if let Element::Failed(_) = kind {
+                    case.marked = true;
+                    self.seen.failures += 1;
                 }
-                case.skipped |= kind == Element::Skipped;
-                case.flaky |= kind == Element::Flaky;
-                if failed.is_some() && case.message.is_none() {
-                    case.message = attributes.get("message").filter(|message| !message.trim().is_empty());
-                }
+                case.fail(vocabulary::failed_how(how, attributes.get("type").as_deref()));
+                case.message = case.message.take().or_else(message);
             }
-            // A suite can fail as a whole, outside of any case.
-            (None, Some(Element::Suite | Element::Suites), Some(_)) => {
-                let message = attributes.get("message").unwrap_or_default();
-                let case = CountedCase::named("outside of the cases", CaseOutcome::FailedByError);
-                self.counted.count_failure(case, CasePlace::default(), &message);
+            Element::Skipped => {
+                case.skipped = true;
+                case.todo |= attributes.get("type").is_some_and(|kind| kind == "todo");
+                case.message = case.message.take().or_else(message);
             }
-            (_, _, Some(_)) => {
-                return Err("a failure stands in an element that is neither a case nor a suite".to_owned());
-            }
+            Element::Flaky => case.flaky = true,
+            Element::Warning => case.warned = true,
             _ => {}
         }
-        Ok(())
     }
 
     fn text(&mut self, text: &str) -> Result<(), String> {
+        let blank = text.trim_ascii().is_empty();
         match (self.path.as_slice(), &mut self.case) {
-            ([], _) if !text.trim_ascii().is_empty() => {
-                Err("it is not XML: there is text outside of the root element".to_owned())
+            ([], _) if !blank => Err("it is not XML: there is text outside of the root element".to_owned()),
+            ([.., element], _) if !blank && !element.holds_text() => {
+                self.note_problem("there is text between its elements");
+                Ok(())
             }
             ([.., Element::Case, Element::Failed(_)], Some(case)) if case.text.len() < LONGEST_TEXT => {
                 case.text.push_str(text);
@@ -245,14 +277,10 @@ impl Document {
                     self.count(case);
                 }
             }
-            Some(Element::Suites | Element::Suite) => {
-                let Some(open) = self.suites.pop() else { return Ok(()) };
-                let held = self.marks - open.before;
-                if open.claimed > held {
-                    return Err(format!(
-                        "a suite claims {} failures and errors and holds {held}",
-                        open.claimed
-                    ));
+            Some(kind @ (Element::Suites | Element::Suite)) => {
+                let open = self.suites.pop();
+                if let Some(problem) = open.and_then(|open| self.not_borne_out(&open, kind)) {
+                    self.note_problem(problem);
                 }
             }
             Some(_) => {}
@@ -261,30 +289,84 @@ impl Document {
         Ok(())
     }
 
+    /// A claim of a suite that its cases do not bear out.
+    fn not_borne_out(&self, suite: &OpenSuite, kind: Element) -> Option<String> {
+        let (claims, seen) = (&suite.claims, self.seen);
+        let failures = seen.failures - suite.before.failures;
+        if claims.failures > failures {
+            return Some(format!(
+                "a suite claims {} failures and errors and holds {failures}",
+                claims.failures
+            ));
+        }
+        let skipped = seen.skipped - suite.before.skipped;
+        let leaves_out = "mocha's leaves out what is pending unless `includePending` is set";
+        if claims.skipped > skipped {
+            let claimed = claims.skipped;
+            return Some(format!("a suite claims {claimed} skipped cases and holds {skipped}; {leaves_out}"));
+        }
+        let cases = seen.cases - suite.before.cases;
+        let claimed = claims.tests?;
+        // pytest counts each subtest that passed and writes no case for it.
+        if claimed > cases && suite.name != "pytest" {
+            return Some(format!("a suite claims {claimed} cases and holds {cases}; {leaves_out}"));
+        }
+        // Who nests suites counts some of them as one case.
+        (claimed < cases && kind == Element::Suite && !suite.nests).then(|| {
+            format!("a suite claims {claimed} cases and holds {cases}; jest's writes a `todo` like a pass")
+        })
+    }
+
     fn count(&mut self, mut case: Case) {
+        self.seen.cases += 1;
+        self.seen.skipped += u64::from(case.skipped);
+        self.seen.failures += u64::from(case.failed.is_some() && !case.marked);
         let outcome = match (case.failed, case.skipped) {
-            (Some(how), _) => how,
-            (None, true) => CaseOutcome::Skipped,
-            (None, false) => CaseOutcome::Passed,
+            (Some(how), _) if !case.todo => how,
+            (_, true) => CaseOutcome::Skipped,
+            _ => CaseOutcome::Passed,
         };
+        let failed = !matches!(outcome, CaseOutcome::Passed | CaseOutcome::Skipped);
         let file = case.place.path.clone();
-        let counted = CountedCase { name: case.name, class: case.class, file, outcome };
-        if case.failed.is_some() {
-            if case.place.path.is_none() {
-                case.place = placed(&case.text).unwrap_or_default();
+        if failed && file.is_none() {
+            case.place = placed(&case.text).unwrap_or_default();
+        }
+        let no_case = vocabulary::is_no_case(&SuspectCase {
+            name: &case.name,
+            class: case.class.as_deref().unwrap_or_default(),
+            failed,
+            warned: case.warned,
+            message: case.message.as_deref().unwrap_or_default(),
+        });
+        let message = case.message.as_deref().unwrap_or(&case.text);
+        match (no_case, failed) {
+            (true, true) => self.counted.fail_outside(&case.name, case.place, message),
+            (true, false) => self.counted.checks.skipped += u64::from(case.skipped),
+            (false, _) => {
+                self.counted.checks.flaky += u64::from(case.flaky && outcome == CaseOutcome::Passed);
+                let counted = CountedCase { name: case.name, class: case.class, file, outcome };
+                match failed {
+                    true => self.counted.count_failure(counted, case.place, message),
+                    false => self.counted.count_case(counted),
+                }
             }
-            self.counted.count_failure(counted, case.place, case.message.as_deref().unwrap_or(&case.text));
-        } else {
-            self.counted.checks.flaky += u64::from(case.flaky && !case.skipped);
-            self.counted.count_case(counted);
         }
     }
 
     fn finish(self) -> Result<Counted, String> {
         match (self.rooted, self.path.len()) {
             (false, _) => Err("it has no root element".to_owned()),
-            (_, 0) => Ok(self.counted),
+            (_, 0) => self.counted.unless_failed(self.problem),
             (_, open) => Err(format!("it is cut: {open} elements are not closed")),
+        }
+    }
+}
+
+impl Case {
+    /// Who failed by an assertion did so, whatever else went wrong afterwards.
+    fn fail(&mut self, how: CaseOutcome) {
+        if self.failed != Some(CaseOutcome::FailedByAssertion) {
+            self.failed = Some(how);
         }
     }
 }
@@ -332,9 +414,10 @@ impl ElementAttributes {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 
-    /// A number, 0 where there is none.
-    fn number(&self, name: &str) -> u64 {
-        self.get(name).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    /// A count, where there is one.
+    fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.get(name).filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+        text.trim().parse().map(Some).map_err(|_| format!("the claim {name}={text:?} is no count"))
     }
 }
 
@@ -359,7 +442,7 @@ mod tests {
 
     #[test]
     fn cases_are_counted_and_summaries_are_not() {
-        let text = r#"<?xml version="1.0"?><testsuites tests="99" failures="0"><testsuite name="s" tests="1">
+        let text = r#"<?xml version="1.0"?><testsuites tests="2" failures="0"><testsuite name="s" tests="1">
             <testcase name="a"/><testcase name="b"><failure message="x">&lt;skipped/&gt;</failure></testcase>
             <testsuite><testcase name="c"><skipped/></testcase><testcase name="d"><error/></testcase></testsuite>
             <testcase classname="k" name="e"><flakyFailure/></testcase>
@@ -370,7 +453,8 @@ mod tests {
         assert_eq!(failed(text), ["b", "d", "f"]);
         assert_eq!(checks("<testsuite><testcase/></testsuite>").ran, 1, "a bare suite is a root");
         assert_eq!(checks("<testsuites/>"), Checks::default());
-        assert_eq!(checks("<testsuite errors='1'><error/></testsuite>").failed, 1);
+        let outside = count_cases(b"<testsuite errors='1'><error/></testsuite>").expect("reads");
+        assert_eq!((outside.checks.failed, outside.outside), (0, 1));
         let spaced = "<j:testsuite xmlns:j='urn:j'><j:testcase><j:failure/></j:testcase></j:testsuite>";
         assert_eq!(checks(spaced).failed, 1, "a prefix hides nothing");
         let rerun = "<testsuite><testcase name='a'><rerunFailure/></testcase></testsuite>";
@@ -428,17 +512,42 @@ mod tests {
             Ok(1)
         );
         assert_eq!(claim("<testsuite failures='0'><testcase><failure/></testcase></testsuite>"), Ok(1));
-        let more = claim(
-            "<testsuites><testsuite failures='2'><testcase><failure/></testcase></testsuite></testsuites>",
-        );
-        assert!(more.is_err_and(|why| why.contains("claims 2 failures and errors and holds 1")));
-        assert!(claim("<testsuites failures='1'><testsuite/></testsuites>").is_err());
-        for element in ["system-out", "failure", "properties"] {
-            let hidden = format!(
-                "<testsuite failures='1'><testcase><{element}><failure/></{element}></testcase></testsuite>"
-            );
-            assert!(claim(&hidden).is_err(), "{element}");
+        for text in [
+            "<testsuites failures='1'><testsuite/></testsuites>",
+            "<testsuites><testsuite errors='1'><testcase/></testsuite></testsuites>",
+            "<testsuite tests='2'><testcase/></testsuite>",
+            "<testsuite tests='1'><testcase/><testcase/></testsuite>",
+            "<testsuites tests='2'><testsuite><testcase/></testsuite></testsuites>",
+            "<testsuite skipped='1'><testcase/></testsuite>",
+            "<testsuite disabled='1'><testcase/></testsuite>",
+            "<testsuite failures='many'><testcase/></testsuite>",
+            "<testsuite><testcase/><!-- fail 1 --></testsuite>",
+        ] {
+            assert!(claim(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for inner in [
+            "<testcase status='strange'/>",
+            "<testcase result='strange'/>",
+            "<testcase><rerun/></testcase>",
+            "<testcase><system-out><failure/></system-out></testcase>",
+            "<testcase><properties><failure/></properties></testcase>",
+            "<testcase><failure><failure/></failure></testcase>",
+            "<testcase><testsuite/></testcase>",
+            "<testcase>failed</testcase>",
+            "<skipped/><testcase/>",
+            "<results/><testcase/>",
+        ] {
+            let text = format!("<testsuite>{inner}<testcase/></testsuite>");
+            assert!(count_cases(text.as_bytes()).is_err(), "{text}");
+        }
+        let failing = "<testsuite><testcase status='strange'/><testcase><failure/></testcase></testsuite>";
+        assert_eq!(checks(failing).failed, 1, "a failure counts whatever else is wrong");
+        let attribute = "<testsuite><testcase name='a' failure='no'/></testsuite>";
+        assert_eq!(checks(attribute).failed, 1);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the
 //! run, and it is an error, whatever else the output may hold.
 
+#[cfg(test)]
+mod fixtures;
 pub mod junit;
 pub mod libtest;
 
@@ -57,6 +59,8 @@ pub struct Counted {
     pub cases: Vec<CountedCase>,
     /// How many more there were than are kept by name.
     pub unnamed: u64,
+    /// What failed outside of any case: a file that could not be loaded, a build, what runs before the cases.
+    pub outside: u64,
     /// The first failed ones: `rule` is the case's name.
     pub findings: Vec<Finding>,
 }
@@ -70,6 +74,7 @@ impl Counted {
         self.checks.skipped += other.checks.skipped;
         self.checks.flaky += other.checks.flaky;
         self.unnamed += other.unnamed;
+        self.outside += other.outside;
         let room = MOST_CASES.saturating_sub(self.cases.len());
         self.unnamed += other.cases.len().saturating_sub(room) as u64;
         self.cases.extend(other.cases.into_iter().take(room));
@@ -127,6 +132,17 @@ impl Counted {
 
     /// Counts a case that failed, with what it says of that.
     fn count_failure(&mut self, case: CountedCase, place: CasePlace, message: &str) {
+        self.note_failure(&case.title(), place, message);
+        self.count_case(case);
+    }
+
+    /// Notes that something failed that is no case.
+    fn fail_outside(&mut self, name: &str, place: CasePlace, message: &str) {
+        self.outside += 1;
+        self.note_failure(name, place, message);
+    }
+
+    fn note_failure(&mut self, name: &str, place: CasePlace, message: &str) {
         if self.findings.len() < MOST_FINDINGS {
             let message = message.trim_matches(['\r', '\n']);
             self.findings.push(Finding {
@@ -134,15 +150,35 @@ impl Counted {
                 line: place.line,
                 column: place.column,
                 level: "error".to_owned(),
-                rule: Some(case.title().chars().take(LONGEST_NAME).collect()),
+                rule: Some(name.chars().take(LONGEST_NAME).collect()),
                 message: match message.is_empty() {
                     true => "the case failed and says nothing about it".to_owned(),
                     false => message.chars().take(LONGEST_MESSAGE).collect(),
                 },
             });
         }
-        self.count_case(case);
     }
+
+    /// True where anything failed, a case or not.
+    pub fn holds_failure(&self) -> bool {
+        self.checks.failed > 0 || self.outside > 0
+    }
+
+    /// The count, where no problem stands against it. A failure counts whatever else is wrong.
+    fn unless_failed(self, problem: Option<String>) -> Result<Self, String> {
+        match problem {
+            Some(problem) if !self.holds_failure() => Err(problem),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// True for the name of a file of JavaScript or TypeScript: runners name such a file like a case where it
+/// has none.
+fn is_script_name(name: &str) -> bool {
+    let ends = ["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
+    !name.contains(char::is_whitespace)
+        && name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && ends.contains(&end))
 }
 
 /// Where in the sources a case failed, as far as its output says.
