@@ -3,8 +3,8 @@
 //! meanwhile is a conflict and stays.
 
 use super::command::Git;
+use super::command::Quarantine;
 use super::live::{self, Materials};
-use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
 use super::worktree::admin_of;

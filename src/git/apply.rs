@@ -13,8 +13,10 @@
 
 mod attributes;
 mod back;
+mod dispose;
 mod index;
 mod look;
+mod names;
 pub mod recover;
 mod stage;
 mod step;

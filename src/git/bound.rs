@@ -1,7 +1,7 @@
 //! The text of a bound patch: written by git in one canonical form, whatever the user configured, and shown
 //! to give the candidate.
 
-use super::objects::Quarantine;
+use super::command::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use crate::domain::value::digest::ObjectId;

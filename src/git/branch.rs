@@ -4,8 +4,8 @@
 //! ledger says what for. HEAD, the index and every working tree stay as they are: a branch that somebody
 //! works on is never moved.
 
+use super::command::Quarantine;
 use super::command::{Environment, Git};
-use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::publication::{CommitPlan, Identity};
 use crate::domain::value::digest::ObjectId;

@@ -6,11 +6,11 @@
 //! of it. Bytes of the candidate go only into the quarantine.
 
 use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
+use super::command::Quarantine;
 use super::convert::{ConversionAttributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
 use super::limits::{CandidateLimits, refusal, violations};
 use super::materialise::{HeldFiles, covers};
-use super::objects::Quarantine;
 use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;

@@ -126,6 +126,14 @@ impl GitOutput {
     }
 }
 
+/// Where a task's own objects lie until a delivery brings them into the repository.
+#[derive(Debug, Clone)]
+pub struct Quarantine {
+    pub objects: PathBuf,
+    /// The repository's, seen as an alternate.
+    pub repository_objects: PathBuf,
+}
+
 /// A git call under construction.
 #[derive(Debug)]
 pub struct Git {
@@ -206,7 +214,7 @@ impl Git {
     }
 
     /// New objects go to the quarantine; the repository's are seen through it.
-    pub fn objects(mut self, quarantine: &super::Quarantine) -> Self {
+    pub fn objects(mut self, quarantine: &Quarantine) -> Self {
         self.command.env("GIT_OBJECT_DIRECTORY", &quarantine.objects);
         self.command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_alternate(&quarantine.repository_objects));
         self

@@ -13,9 +13,9 @@
 mod rules;
 mod talk;
 
+use super::command::Quarantine;
 use super::command::{Conversation, Git};
 use super::drivers::configured_drivers;
-use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;

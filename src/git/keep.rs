@@ -4,7 +4,7 @@
 //! Objects come in as one pack that is marked as kept until the ref points at it; so a gc that runs at the
 //! same moment takes nothing away.
 
-use super::objects::Quarantine;
+use super::command::Quarantine;
 use super::repository::Repository;
 use crate::domain::contract::terms::ref_component;
 use crate::domain::value::digest::ObjectId;

@@ -5,8 +5,8 @@
 //! with `git add`.
 
 use super::command::Git;
+use super::command::Quarantine;
 use super::convert::Conversions;
-use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree::{self, TreeFile};
 use crate::domain::ledger::record::Lacks;

@@ -50,6 +50,6 @@ pub mod tripwire;
 pub mod user_index;
 pub mod worktree;
 
-pub use command::{Environment, Git};
-pub use objects::{Objects, Quarantine};
+pub use command::{Environment, Git, Quarantine};
+pub use objects::Objects;
 pub use repository::{Caller, Repository};

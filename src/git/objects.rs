@@ -4,21 +4,12 @@
 //! `git cat-file --batch` answers for everything else (SHA-256, a partial clone that must fetch, alternates
 //! that libgit2 does not follow).
 
-use super::command::Conversation;
-use super::repository::Repository;
+use super::command::{Conversation, Git, Quarantine};
 use crate::domain::value::digest::{Mode, ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::cell::RefCell;
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
-
-/// Where a task's own objects lie until a delivery brings them into the repository.
-#[derive(Debug, Clone)]
-pub struct Quarantine {
-    pub objects: PathBuf,
-    /// The repository's, seen as an alternate.
-    pub repository_objects: PathBuf,
-}
 
 /// One entry of a tree object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,22 +36,25 @@ impl std::fmt::Debug for Objects {
 }
 
 impl Objects {
-    pub(super) fn open(repository: &Repository, quarantine: Option<&Quarantine>) -> Result<Self> {
-        let format = repository.format();
-        let mut folders = vec![repository.objects_dir()];
+    /// Reads from a folder of objects and a quarantine; `git` begins a call on the same repository.
+    pub(super) fn open(
+        format: ObjectFormat,
+        folder: PathBuf,
+        quarantine: Option<&Quarantine>,
+        git: impl Fn() -> Git + 'static,
+    ) -> Self {
+        let mut folders = vec![folder];
         folders.extend(quarantine.map(|q| q.objects.clone()));
         let fast = if format == ObjectFormat::Sha1 { fast_reader(&folders) } else { None };
-        let environment = repository.environment().clone();
-        let git_dir = repository.git_dir().to_path_buf();
         let quarantine = quarantine.cloned();
         let start = Box::new(move || {
-            let mut git = super::Git::new(&environment, Some(&git_dir));
-            if let Some(quarantine) = &quarantine {
-                git = git.objects(quarantine);
-            }
+            let git = match &quarantine {
+                Some(quarantine) => git().objects(quarantine),
+                None => git(),
+            };
             git.args(["cat-file", "--batch"]).converse()
         });
-        Ok(Self { fast, slow: RefCell::new(None), start, format })
+        Self { fast, slow: RefCell::new(None), start, format }
     }
 
     pub fn format(&self) -> ObjectFormat {

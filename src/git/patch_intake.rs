@@ -15,8 +15,8 @@ mod read;
 mod view;
 
 use super::capture::Capture;
+use super::command::Quarantine;
 use super::limits::{CandidateLimits, violations};
-use super::objects::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;

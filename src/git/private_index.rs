@@ -1,8 +1,9 @@
 //! A private index: a tree is read into it, changed, and written out as another tree. Nobody else sees it.
 
 use super::command::Git;
+use super::command::Quarantine;
 use super::convert::Conversions;
-use super::objects::{Objects, Quarantine};
+use super::objects::Objects;
 use super::repository::Repository;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;

@@ -3,8 +3,8 @@
 //! whoever supervises them.
 
 use super::address;
+use super::command::Quarantine;
 use super::command::{Git, GitCall};
-use super::objects::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::publication::{Publication, Remote};
 use crate::domain::value::digest::ObjectId;

@@ -4,9 +4,9 @@
 //! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten
 //! that one.
 
-use super::command::{Environment, Git, absolute};
+use super::command::{Environment, Git, Quarantine, absolute};
 use super::config::GitConfig;
-use super::objects::{Objects, Quarantine};
+use super::objects::Objects;
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
@@ -197,7 +197,9 @@ impl Repository {
 
     /// A reader of objects, through a quarantine where one is given.
     pub fn objects(&self, quarantine: Option<&Quarantine>) -> Result<Objects> {
-        Objects::open(self, quarantine)
+        let (environment, git_dir) = (self.environment.clone(), self.git_dir.clone());
+        let git = move || Git::new(&environment, Some(&git_dir));
+        Ok(Objects::open(self.format, self.objects_dir(), quarantine, git))
     }
 
     /// The merged configuration, as it was when it was first asked for.

@@ -6,7 +6,7 @@
 //! index that was not written is not read at all.
 
 use super::address::shown;
-use super::objects::Quarantine;
+use super::command::Quarantine;
 use super::repository::Repository;
 use super::user_index;
 use crate::domain::delivery::IndexState;

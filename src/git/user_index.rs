@@ -1,6 +1,6 @@
 //! The user's index, read only: which entries are not what a tree says.
 
-use super::objects::Quarantine;
+use super::command::Quarantine;
 use super::repository::Repository;
 use crate::domain::delivery::IndexState;
 use crate::domain::ledger::record::IndexDifference;

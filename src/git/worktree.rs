@@ -6,12 +6,12 @@
 //! from before the first byte to after the last: what a crash left half-made is known and cleared.
 
 use super::beneath::{Folder, remove_content};
+use super::command::Quarantine;
 use super::command::{Git, absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{KeptRef, copy_into_repository};
 use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
-use super::objects::Quarantine;
 use super::repository::Repository;
 use super::tree;
 use crate::domain::value::digest::ObjectId;

@@ -4,21 +4,17 @@
 //! which makes room again; nothing; or something of the user's, which is later than anything we hold and
 //! stays. What we hold then is stored and named, never just dropped.
 
-use super::look::{
-    WriterWait, ask_for_writers, is_barred, look_at_object, only_folders, read_content, without_permissions,
-};
-use super::step::{StepNames, aside_name};
+use super::dispose::Stored;
+use super::look::{WriterWait, look_at_object, read_content, without_permissions};
+use super::names::{StepNames, aside_name, unready_name};
 use super::{DeliveryRun, failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
-use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::beneath::{Folder, HeldObject};
-use crate::git::lease::LeaseAnswer;
-use rustix::fs::FileType;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 
 /// How often a path is tried again while somebody else keeps changing it.
 const PATIENCE: usize = 400;
@@ -303,81 +299,6 @@ impl DeliveryRun<'_> {
         all
     }
 
-    /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody
-    /// is still writing into, what cannot be read, or what is no file and not empty, is left and named.
-    pub(super) fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
-        let path = &self.step(at).change.path;
-        let fail = |e: io::Error| failed("drop the old version of", path, &e);
-        let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
-        let gone = match entry.kind {
-            FileType::RegularFile => {
-                let mut file = match room.open_file(name) {
-                    Err(e) if is_barred(&e) => {
-                        self.note(at, Note::LeftAt(self.shown_as(at, name)));
-                        return Ok(());
-                    }
-                    file => file.map_err(fail)?,
-                };
-                let asked = ask_for_writers(&file, WriterWait::Long);
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map_err(fail)?;
-                let free = match &asked {
-                    LeaseAnswer::Held(lease) => lease.undisturbed(),
-                    LeaseAnswer::CannotAsk => true,
-                    LeaseAnswer::Writing => false,
-                };
-                if free {
-                    self.store(at, &bytes, stored)?;
-                }
-                free
-            }
-            FileType::Symlink => {
-                let target = room.read_link(name).map_err(fail)?;
-                self.store(at, &target, stored)?;
-                true
-            }
-            FileType::Directory => {
-                let inner = room.subfolder(name).map_err(fail)?;
-                if only_folders(&inner).map_err(fail)? {
-                    remove_folders_in(&inner).map_err(fail)?;
-                }
-                if room.remove_empty_folder(name).map_err(fail)? {
-                    return Ok(());
-                }
-                false
-            }
-            _ => false,
-        };
-        if gone {
-            return room.unlink(name).map_err(fail);
-        }
-        self.note(at, Note::LeftAt(self.shown_as(at, name)));
-        Ok(())
-    }
-
-    fn store(&mut self, at: usize, bytes: &[u8], stored: Stored) -> Result<()> {
-        let digest = Sha256::of(bytes);
-        let step = self.step(at);
-        let known = |raw: &Option<Raw>| matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest);
-        if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
-            return Ok(());
-        }
-        (self.keeper.put)(bytes)?;
-        self.note(at, Note::EarlierEditStored(digest));
-        Ok(())
-    }
-
-    pub(super) fn shown(&self, at: usize) -> String {
-        let name = self.step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
-        self.shown_as(at, name.as_bytes())
-    }
-
-    fn shown_as(&self, at: usize, name: &[u8]) -> String {
-        let folder = self.step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
-        let prefix = folder.map(|f| format!("{f}/")).unwrap_or_default();
-        format!("{prefix}{}", String::from_utf8_lossy(name))
-    }
-
     /// Directories that were made for the delivery, if nothing came into them meanwhile.
     pub(super) fn remove_folders(&self) -> Result<()> {
         for made in self.plan.folders.iter().rev() {
@@ -388,11 +309,6 @@ impl DeliveryRun<'_> {
         }
         Ok(())
     }
-}
-
-/// The name of an object that is being made, and is not complete.
-fn unready_name(temporary: &[u8]) -> Vec<u8> {
-    [temporary, b"-unready"].concat()
 }
 
 fn accept_absence(error: io::Error) -> io::Result<()> {
@@ -420,23 +336,4 @@ impl FormerObject {
         };
         Ok(same && self.content.as_ref().map_or(Ok(true), unchanged)?)
     }
-}
-
-/// Whether the bytes of an old object are in the receipt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
-    /// They are, if they are the preimage's.
-    AsPreimage,
-    /// They are not: somebody has to be told where they are now.
-    No,
-}
-
-fn remove_folders_in(folder: &Folder) -> io::Result<()> {
-    for name in folder.names()? {
-        if let Ok(inner) = folder.subfolder(&name) {
-            remove_folders_in(&inner)?;
-            folder.remove_empty_folder(&name)?;
-        }
-    }
-    Ok(())
 }

@@ -4,9 +4,10 @@
 //! only thing that is ever unlinked is what was looked at under a name that nobody else uses: our own object
 //! unchanged, or an old one whose bytes are stored.
 
-use super::back::Stored;
+use super::dispose::Stored;
 use super::look::{ObjectLook, WriterWait, look_at_object};
-use super::{DeliveryRun, MANY, StepStop, failed, require_folder};
+use super::names::{StepNames, aside_name};
+use super::{DeliveryRun, MANY, StepStop, failed};
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
@@ -14,39 +15,8 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::beneath::{Barred, Folder};
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
-
-/// A step's two names, in open directories.
-pub(super) struct StepNames<'a> {
-    pub(super) path: &'a RepoPath,
-    pub(super) folder: Rc<Folder>,
-    pub(super) room: Rc<Folder>,
-    pub(super) temporary: &'a [u8],
-}
-
-impl StepNames<'_> {
-    pub(super) fn name(&self) -> &[u8] {
-        self.path.file_name()
-    }
-}
 
 impl<'a> DeliveryRun<'a> {
-    pub(super) fn names(&self, at: usize) -> Result<StepNames<'a>> {
-        let path = &self.step(at).change.path;
-        let spot = self.temporary(at)?;
-        Ok(StepNames {
-            path,
-            folder: require_folder(self.top, path.parent().as_ref())?,
-            room: require_folder(self.top, spot.folder.as_ref())?,
-            temporary: spot.name.as_bytes(),
-        })
-    }
-
-    /// The directory of a step's temporary name. The path's own may have made room for a file by now.
-    pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
-        require_folder(self.top, self.temporary(at)?.folder.as_ref())
-    }
-
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this
     /// returns, or the user's.
     pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), StepStop> {
@@ -257,9 +227,4 @@ fn barred_by(barred: Barred, path: &RepoPath) -> Halt {
         Barred::NotFolder(_) => Halt::Conflict(Reason::ParentIsFile),
         Barred::Error(e) => Halt::Failed(failed("enter the directory of", path, &e)),
     }
-}
-
-/// The third name of an exchange by moves.
-pub(super) fn aside_name(temporary: &[u8]) -> Vec<u8> {
-    [temporary, b"-aside"].concat()
 }

@@ -17,9 +17,9 @@ use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::command::Git;
-use crate::git::objects::{Objects, Quarantine};
 use crate::git::repository::Repository;
 use crate::git::tree::{self, TreeDifference};
+use crate::git::{Objects, Quarantine};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Git's rules where nothing is configured.

@@ -1,0 +1,61 @@
+//! The two names of a step: the path, and the temporary name beside it that its object comes from or goes
+//! to.
+
+use super::{DeliveryRun, require_folder};
+use crate::domain::value::repo_path::RepoPath;
+use crate::error::Result;
+use crate::git::beneath::Folder;
+use std::rc::Rc;
+
+/// A step's two names, in open directories.
+pub(super) struct StepNames<'a> {
+    pub(super) path: &'a RepoPath,
+    pub(super) folder: Rc<Folder>,
+    pub(super) room: Rc<Folder>,
+    pub(super) temporary: &'a [u8],
+}
+
+impl StepNames<'_> {
+    pub(super) fn name(&self) -> &[u8] {
+        self.path.file_name()
+    }
+}
+
+impl<'a> DeliveryRun<'a> {
+    pub(super) fn names(&self, at: usize) -> Result<StepNames<'a>> {
+        let path = &self.step(at).change.path;
+        let spot = self.temporary(at)?;
+        Ok(StepNames {
+            path,
+            folder: require_folder(self.top, path.parent().as_ref())?,
+            room: require_folder(self.top, spot.folder.as_ref())?,
+            temporary: spot.name.as_bytes(),
+        })
+    }
+
+    /// The directory of a step's temporary name. The path's own may have made room for a file by now.
+    pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
+        require_folder(self.top, self.temporary(at)?.folder.as_ref())
+    }
+
+    pub(super) fn shown(&self, at: usize) -> String {
+        let name = self.step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
+        self.shown_as(at, name.as_bytes())
+    }
+
+    pub(super) fn shown_as(&self, at: usize, name: &[u8]) -> String {
+        let folder = self.step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
+        let prefix = folder.map(|f| format!("{f}/")).unwrap_or_default();
+        format!("{prefix}{}", String::from_utf8_lossy(name))
+    }
+}
+
+/// The third name of an exchange by moves.
+pub(super) fn aside_name(temporary: &[u8]) -> Vec<u8> {
+    [temporary, b"-aside"].concat()
+}
+
+/// The name of an object that is being made, and is not complete.
+pub(super) fn unready_name(temporary: &[u8]) -> Vec<u8> {
+    [temporary, b"-unready"].concat()
+}
