@@ -4,8 +4,10 @@
 //! found, whether trying again can help, and which command comes next. Codes are a closed set: other
 //! people's scripts match on them, so a code is never renamed or reused for another meaning.
 
+mod details;
 mod several;
 
+pub use details::DetailKey;
 pub use several::clipped;
 
 use serde::ser::SerializeMap;
@@ -281,12 +283,6 @@ impl Failure {
     /// The path, field or id that the failure is about.
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.0.subject = Some(several::bounded(subject.into(), several::LONGEST_SENTENCE));
-        self
-    }
-
-    pub fn detail(mut self, key: &str, value: impl Serialize) -> Self {
-        let value = serde_json::to_value(value).unwrap_or(Value::Null);
-        self.0.details.insert(key.to_owned(), several::with_bounds(value));
         self
     }
 

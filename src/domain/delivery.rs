@@ -16,7 +16,7 @@ pub mod receipt;
 pub mod recovery;
 use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::receipt::Receipt;
-use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::proof::verdict::{REQUIREMENTS, Row, Verdict};
 use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -189,7 +189,7 @@ impl Clearance {
         let missing: Vec<Failure> = rows.iter().filter(|row| row.required).filter_map(refusal).collect();
         match Failure::first_of(missing) {
             None => Ok(Self { manifest }),
-            Some(failure) => Err(failure.detail("requirements", rows)),
+            Some(failure) => Err(failure.with_detail(&REQUIREMENTS, rows)),
         }
     }
 

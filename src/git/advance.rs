@@ -76,13 +76,12 @@ impl Move<'_> {
 }
 
 fn in_the_way(worktree: &Path, failure: Failure) -> Failure {
-    let conflicts = failure.details().get("conflicts").cloned();
     let subject = failure.subject_text().unwrap_or_default().to_owned();
     Failure::new(
         Code::StateInvalid,
         format!("{subject} in the worktree {} is in the way of the new base", worktree.display()),
     )
     .subject(subject)
-    .detail("conflicts", conflicts)
+    .details_of(&failure)
     .remedy("Move it away, then rebase again.", ["git", "tender", "status"])
 }

@@ -27,6 +27,7 @@ use super::Repository;
 use super::beneath::{Barred, Folder, TreeTop};
 use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
+use crate::domain::delivery::conflict::EDITED_MEANWHILE;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
 use crate::domain::delivery::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
 use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Step, stopped};
@@ -244,7 +245,7 @@ impl<'a> DeliveryRun<'a> {
             }
         };
         match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
-            Ok(later) if !later.is_empty() => failure = failure.detail("editedMeanwhile", later),
+            Ok(later) if !later.is_empty() => failure = failure.with_detail(&EDITED_MEANWHILE, &later),
             Ok(_) => {}
             Err(e) => {
                 let remedy = "The tree may hold a part of the delivery. Run `recover` to put it in order.";

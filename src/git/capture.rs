@@ -16,7 +16,7 @@ use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
-use crate::domain::value::repo_path::{RepoPath, display, is_dot_git};
+use crate::domain::value::repo_path::{RULE, RepoPath, display, is_dot_git};
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FileType, Stat};
@@ -315,7 +315,7 @@ impl CaptureSurvey<'_> {
                 )
                 .subject(path.to_string())
                 .detail("driver", &name)
-                .detail("rule", why)
+                .with_detail(&RULE, why)
                 .remedy(
                     "Take the attribute back, or let the repository's owner commit it first.",
                     ["git", "check-attr", "filter", "--", &path.to_string()],

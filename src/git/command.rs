@@ -5,11 +5,14 @@
 //! found by accident. The caller's `GIT_*` variables do not reach it, but for the few that carry
 //! configuration and credentials.
 
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, DetailKey, Failure, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The standard error of a git that failed.
+pub const STDERR: DetailKey<String> = DetailKey::new("stderr");
 
 /// Variables named `GIT_…` that are passed on: configuration and credentials given by the environment.
 const KEPT: &[&str] = &[
@@ -117,7 +120,7 @@ impl GitOutput {
         let code = self.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
         Failure::new(Code::Io, format!("`{}` ended with {code}: {said}", self.shown))
             .detail("exitCode", self.code)
-            .detail("stderr", said)
+            .with_detail(&STDERR, said)
     }
 
     /// Standard output as text without the final newline.

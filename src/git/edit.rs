@@ -12,12 +12,13 @@ use super::live::places::{self, LivePlaces};
 use super::live::{Body, BodyPermissions, LiveBytes, Materials};
 use super::repository::Repository;
 use crate::domain::change::patch::{Change, clashes, manifest_sha256};
+use crate::domain::delivery::conflict::EDITED_MEANWHILE;
 use crate::domain::delivery::{
     Clearance, ClearedPlan, Conflict, IndexRule, IndexState, LiveFact, LiveFile, LiveKind, ParentProblem,
     Reason, plan,
 };
 use crate::domain::value::digest::{FileState, Mode, Sha256};
-use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::repo_path::{RULE, RepoPath};
 use crate::error::{Code, Failure, Result, Retry};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
@@ -268,16 +269,13 @@ pub fn as_version_conflict(failure: Failure) -> Failure {
         return failure;
     }
     let subject = failure.subject_text().unwrap_or_default().to_owned();
-    let what = if failure.details().contains_key("editedMeanwhile") {
+    let what = if failure.has_detail(&EDITED_MEANWHILE) {
         "what this patch had changed was taken back, but for what was edited meanwhile"
     } else {
         "nothing was changed"
     };
     let message = format!("{what}: {subject} was changed by somebody else just now");
-    let mut conflict = Failure::new(Code::VersionConflict, message).subject(subject);
-    for (name, value) in failure.details() {
-        conflict = conflict.detail(name, value);
-    }
+    let conflict = Failure::new(Code::VersionConflict, message).subject(subject).details_of(&failure);
     again(conflict.also(failure.others().to_vec()))
 }
 
@@ -290,7 +288,7 @@ fn again(failure: Failure) -> Failure {
 fn out_of_scope(path: &RepoPath, why: &str) -> Failure {
     Failure::new(Code::ScopeViolation, format!("{path} is refused: {why}"))
         .subject(path.to_string())
-        .detail("rule", why)
+        .with_detail(&RULE, why)
 }
 
 fn not_a_file(path: &RepoPath, kind: FileType) -> Failure {

@@ -5,7 +5,7 @@ use super::objects::Objects;
 use super::tree::{self, TreeDifference, TreeFile};
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::link;
-use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::repo_path::{RULE, RepoPath};
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl CandidateLimits<'_> {
                 format!("{path} is outside what the contract allows to change"),
             )
             .subject(path.to_string())
-            .detail("rule", "outside the write scope")
+            .with_detail(&RULE, "outside the write scope")
             .detail("allowed", self.scope)
             .remedy(
                 "Undo the change of this path, or ask for a wider writeScope; what the policy or the kind of the task narrowed stands in the report.",
@@ -68,7 +68,7 @@ impl CandidateLimits<'_> {
 pub fn refusal(path: &str, rule: &str) -> Failure {
     Failure::new(Code::ScopeViolation, format!("{path} is refused: {rule}"))
         .subject(path)
-        .detail("rule", rule)
+        .with_detail(&RULE, rule)
 }
 
 /// Everything in the difference of two trees that is not allowed.

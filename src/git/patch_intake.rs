@@ -20,6 +20,7 @@ use super::limits::{CandidateLimits, violations};
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;
+use crate::domain::change::patch_text::LINE_ENDS;
 use crate::domain::value::digest::{Mode, ObjectId};
 use crate::error::{Code, Failure, Result};
 use view::TreeView;
@@ -91,7 +92,7 @@ fn advised(failure: Failure, base: &ObjectId) -> Failure {
     let again = ["git", "diff", "--full-index", "--binary", base.as_str()];
     let text = match failure.code() {
         _ if failure.has_remedy() => return failure,
-        Code::PatchInvalid if failure.details().contains_key("lineEnds") => {
+        Code::PatchInvalid if failure.has_detail(&LINE_ENDS) => {
             "Bring the patch over unchanged, for example as an attachment, or make it again from the base."
         }
         Code::PatchInvalid | Code::VersionConflict => "Make the patch again from the base.",

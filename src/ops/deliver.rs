@@ -1,13 +1,14 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
+use crate::domain::delivery::Clearance;
+use crate::domain::delivery::conflict::CONFLICTS;
 use super::{Session, verify};
 use crate::domain::delivery::receipt::Outcome;
-use crate::domain::delivery::{Clearance, Conflict};
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
-use crate::domain::proof::verdict::Row;
+use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
 use crate::task::effect::tree::{Written, explained};
@@ -64,9 +65,8 @@ pub fn merge(
 
 /// True where the failure lists conflicts and each can be merged.
 fn is_mergeable(failure: &Failure) -> bool {
-    let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
-    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
-    !conflicts.is_empty() && conflicts.iter().all(|conflict| conflict.mergeable)
+    let conflicts = failure.read_detail(&CONFLICTS);
+    conflicts.is_some_and(|all| !all.is_empty() && all.iter().all(|conflict| conflict.mergeable))
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
@@ -143,7 +143,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
             "the candidate changes nothing, so there is nothing to deliver",
         )
         .subject(task.view.id.clone())
-        .detail("requirements", rows)
+        .with_detail(&REQUIREMENTS, rows)
         .remedy(
             "Make the change in the task's worktree, then submit it.",
             ["git", "tender", "submit", &task.view.id],

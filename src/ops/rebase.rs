@@ -5,6 +5,7 @@
 //! moves, which can be cut off anywhere and is completed by recovery. Evidence is made anew, since it was
 //! made for other bytes.
 
+use crate::domain::delivery::conflict::CONFLICTS;
 use super::{Session, open};
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::{Conflict, Reason, plan};
@@ -290,7 +291,7 @@ fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
         format!("both sides changed {first}: the task is on its new base, and {worktree} has the conflict to resolve"),
     )
     .subject(first)
-    .detail("conflicts", &conflicts)
+    .with_detail(&CONFLICTS, &conflicts)
     .detail("marked", &planned.rebased.marked)
     .detail("worktree", worktree)
     .remedy(

@@ -1,11 +1,14 @@
 //! A failure: what, where, expected and actual, and the next command.
 
-use super::style::{BAD, BOLD, shell_line, short, styled};
+use super::style::{BAD, BOLD, shell_line, short, styled, word};
 use super::verification::requirement_row;
-use crate::domain::proof::run::Run;
-use crate::domain::proof::verdict::Row;
+use crate::domain::value::digest::TreeObject;
+use crate::domain::delivery::conflict::{CONFLICTS, Conflict};
+use crate::domain::proof::run::RUNS;
+use crate::domain::proof::verdict::REQUIREMENTS;
 use crate::domain::value::outside::{plain, readable};
 use crate::error::Failure;
+use serde::Serialize;
 use std::fmt::Write;
 
 /// How much of a detail is shown, in characters.
@@ -17,7 +20,7 @@ pub fn failure_text(failure: &Failure) -> String {
         styled(BAD, &format!("error[{}]:", failure.code().as_str())),
         readable(failure.message())
     );
-    details(&mut out, failure);
+    write_details(&mut out, failure);
     for other in failure.others() {
         let _ = writeln!(
             out,
@@ -25,7 +28,7 @@ pub fn failure_text(failure: &Failure) -> String {
             styled(BAD, &format!("also[{}]:", other.code().as_str())),
             readable(other.message())
         );
-        details(&mut out, other);
+        write_details(&mut out, other);
     }
     if failure.more() > 0 {
         let _ = writeln!(out, "and {} more", failure.more());
@@ -44,21 +47,24 @@ pub fn refusal_text(refused: &Failure) -> String {
     failure_text(&Failure::new(refused.code(), refused.message()).remedy(remedy.text, remedy.command))
 }
 
-fn details(out: &mut String, failure: &Failure) {
+fn write_details(out: &mut String, failure: &Failure) {
     for (key, value) in failure.details() {
+        if key == CONFLICTS.name()
+            && let Some(conflicts) = failure.read_detail(&CONFLICTS)
+        {
+            conflicts.iter().for_each(|one| write_conflict(out, one));
+            continue;
+        }
+        if key == REQUIREMENTS.name()
+            && let Some(rows) = failure.read_detail(&REQUIREMENTS)
+        {
+            let runs = failure.read_detail(&RUNS).unwrap_or_default();
+            rows.iter().for_each(|row| requirement_row(out, row, &runs));
+            continue;
+        }
         match (key.as_str(), value) {
-            ("conflicts", serde_json::Value::Array(conflicts)) => {
-                conflicts.iter().for_each(|c| conflict(out, c))
-            }
-            ("requirements", serde_json::Value::Array(rows)) => {
-                let runs = failure.details().get("runs").cloned().unwrap_or_default();
-                let runs: Vec<Run> = serde_json::from_value(runs).unwrap_or_default();
-                for row in rows.iter().filter_map(|row| serde_json::from_value::<Row>(row.clone()).ok()) {
-                    requirement_row(out, &row, &runs);
-                }
-            }
             // Shown with their rows.
-            ("runs", serde_json::Value::Array(_)) => {}
+            (name, serde_json::Value::Array(_)) if name == RUNS.name() => {}
             // Details may hold a worker's words.
             (_, serde_json::Value::String(text)) => {
                 let lines: Vec<String> = text.lines().map(|line| plain(line, DETAIL)).collect();
@@ -71,27 +77,24 @@ fn details(out: &mut String, failure: &Failure) {
     }
 }
 
-fn conflict(out: &mut String, conflict: &serde_json::Value) {
-    let side = |name: &str| {
-        let state = &conflict[name];
-        if state.is_null() {
-            "nothing".to_owned()
-        } else {
-            format!("{} {}", text_of(&state["mode"]), short(&text_of(&state["gitBlob"])))
-        }
+fn write_conflict(out: &mut String, conflict: &Conflict) {
+    let side = |state: &Option<TreeObject>| match state {
+        None => "nothing".to_owned(),
+        Some(TreeObject { mode, id }) => format!("{} {}", text_of(mode), short(id.as_str())),
     };
-    let mergeable = if conflict["mergeable"] == true { ", a three-way merge would be clean" } else { "" };
-    let reason = text_of(&conflict["reason"]).replace('_', " ");
+    let mergeable = if conflict.mergeable { ", a three-way merge would be clean" } else { "" };
     let _ = writeln!(
         out,
         "  {} {}: expected {}, found {}{mergeable}",
-        styled(BAD, &reason),
-        text_of(&conflict["path"]),
-        side("expected"),
-        side("actual"),
+        styled(BAD, &word(&conflict.reason)),
+        text_of(&conflict.path),
+        side(&conflict.expected),
+        side(&conflict.actual),
     );
 }
 
-fn text_of(value: &serde_json::Value) -> String {
+/// The text that a value is in JSON.
+fn text_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -2,8 +2,8 @@
 
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::proof::evidence::{Attempt, Evidence, shown};
-use crate::domain::proof::run::{FirstErrorIn, Kind, Log, Run};
-use crate::domain::proof::verdict::{Row, Verdict};
+use crate::domain::proof::run::{FirstErrorIn, Kind, Log, RUNS, Run};
+use crate::domain::proof::verdict::{REQUIREMENTS, Row, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::outside::Origin;
 use crate::error::Failure;
@@ -54,8 +54,8 @@ fn runs<'a>(
 
 /// Adds the runs to a refusal that lists rows.
 pub fn told(failure: Failure, blobs: &Blobs, evidence: &[Recorded<Evidence>], rows: &[Row]) -> Failure {
-    if failure.details().contains_key("requirements") {
-        failure.detail("runs", of_rows(blobs, evidence, rows))
+    if failure.has_detail(&REQUIREMENTS) {
+        failure.with_detail(&RUNS, &of_rows(blobs, evidence, rows))
     } else {
         failure
     }

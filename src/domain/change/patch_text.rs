@@ -12,6 +12,7 @@ mod header;
 pub mod names;
 
 pub use body::{BinaryHunk, BinaryKind, Body, Hunk, Side};
+pub use header::LINE_ENDS;
 pub use names::Strip;
 
 use crate::error::Result;

@@ -10,7 +10,7 @@ use crate::domain::contract::budget::Key;
 use crate::domain::contract::draft::Draft;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::document::{Node, Problems, clipped, read_json};
-use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::repo_path::{RULE, RepoPath};
 use crate::error::{Code, Failure, Result};
 
 /// The fields of a contract.
@@ -210,7 +210,7 @@ fn file_path(problems: &mut Problems, field: &str, node: &Node) -> Option<String
     match RepoPath::new(text.as_bytes()) {
         Ok(_) => Some(text),
         Err(failure) => {
-            let rule = failure.details().get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
+            let rule = failure.read_detail(&RULE).unwrap_or_default();
             let right = "a file of the tree, from the top, with `/` between components";
             problems.fault(field, &format!("is {}, which is refused: {rule}", clipped(&text)), right, text);
             None

@@ -2,8 +2,14 @@
 
 use crate::domain::value::digest::TreeObject;
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Code, Failure};
+use crate::error::{Code, DetailKey, Failure};
 use serde::{Deserialize, Serialize};
+
+/// The paths that stand in the way.
+pub const CONFLICTS: DetailKey<Vec<Conflict>> = DetailKey::new("conflicts");
+
+/// Paths that somebody edited while a delivery was taken back; their edits stay.
+pub const EDITED_MEANWHILE: DetailKey<Vec<RepoPath>> = DetailKey::new("editedMeanwhile");
 
 /// The reason why a path cannot be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,5 +82,5 @@ pub fn stopped(what_became: &str, conflicts: &[Conflict]) -> Failure {
     };
     let message =
         format!("{what_became}: the live tree is not what the change was made for at {first}{others}");
-    Failure::new(Code::DeliveryConflict, message).subject(first).detail("conflicts", conflicts)
+    Failure::new(Code::DeliveryConflict, message).subject(first).with_detail(&CONFLICTS, conflicts)
 }

@@ -1,6 +1,6 @@
 //! What only a person can say, because nobody can look any more: the question, and what each answer leads to.
 
-use crate::error::{Code, Failure};
+use crate::error::{Code, DetailKey, Failure};
 use serde::{Deserialize, Serialize};
 
 /// A question that only a person can answer: did an effect take place?
@@ -19,6 +19,9 @@ pub enum Word {
     Yes,
     No,
 }
+
+/// The answers that a question takes.
+pub const CHOICES: DetailKey<Vec<Choice>> = DetailKey::new("choices");
 
 /// One answer to a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +46,7 @@ impl Decision {
         Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
             .subject(task)
             .reference(action)
-            .detail("choices", &self.choices)
+            .with_detail(&CHOICES, &self.choices)
             .detail("because", &self.because)
             .remedy("Find out, then say yes or no.", ["git", "tender", "answer", task, action, "yes"])
     }

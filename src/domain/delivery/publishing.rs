@@ -1,6 +1,6 @@
 //! A publication on its way: announced before the ref is moved, so that a crash leaves what recovery needs.
 
-use crate::domain::delivery::decision::Decision;
+use crate::domain::delivery::decision::{CHOICES, Decision};
 use crate::domain::delivery::publication::{CommitPlan, Publication};
 use crate::domain::delivery::receipt::Receipt;
 use crate::error::{Code, Failure};
@@ -63,7 +63,7 @@ impl Publishing {
             .detail("ref", publication.reference())
             .detail("commit", &publication.new)
             .detail("lease", &publication.old)
-            .detail("choices", self.decision(why).choices);
+            .with_detail(&CHOICES, &self.decision(why).choices);
         let failure = match &publication.remote {
             Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
             None => failure,

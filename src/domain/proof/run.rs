@@ -5,9 +5,13 @@
 
 use crate::domain::proof::verdict::Row;
 use crate::domain::value::outside::Origin;
+use crate::error::DetailKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// The runs that the rows of a refusal rest on.
+pub const RUNS: DetailKey<Vec<Run>> = DetailKey::new("runs");
 
 /// A run of a verifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

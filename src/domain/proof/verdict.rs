@@ -1,5 +1,6 @@
 //! Verdicts: the words for what can be said of a requirement, and the row that reports show.
 
+use crate::error::DetailKey;
 use serde::{Deserialize, Serialize};
 
 /// The knowledge of a requirement for exactly these bytes.
@@ -41,6 +42,9 @@ pub enum Strength {
     /// Not tried on the base.
     Unmeasured,
 }
+
+/// The rows that a refusal rests on.
+pub const REQUIREMENTS: DetailKey<Vec<Row>> = DetailKey::new("requirements");
 
 /// One requirement in a verification or a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,13 +5,16 @@
 //! because a delivered tree is checked out elsewhere too.
 
 use crate::domain::value::bytes;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, DetailKey, Failure, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
+
+/// The rule that a path breaks.
+pub const RULE: DetailKey<String> = DetailKey::new("rule");
 
 /// A checked path relative to the top of the tree, with `/` between components.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +31,7 @@ impl RepoPath {
                 format!("the path {} is refused: {rule}", display(&bytes)),
             )
             .subject(display(&bytes))
-            .detail("rule", rule)),
+            .with_detail(&RULE, rule)),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::record::{Delivered, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
-use crate::domain::proof::verdict::Row;
+use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
 use crate::task::action::{RunningAction, fresh_id};
 use crate::task::held::TaskWrite;
@@ -27,7 +27,7 @@ pub fn require_something(task: &TaskWrite<'_>, rows: &[Row]) -> Result<()> {
     )
     .subject("findings")
     .expected("at least one finding or limit", 0)
-    .detail("requirements", rows)
+    .with_detail(&REQUIREMENTS, rows)
     .remedy(
         "Let the worker note what it found (note_finding), then deliver.",
         ["git", "tender", "report", id],

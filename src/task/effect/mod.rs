@@ -6,7 +6,7 @@ pub mod patch;
 pub mod refs;
 pub mod tree;
 
-use crate::domain::delivery::decision::Choice;
+use crate::domain::delivery::decision::{CHOICES, Choice};
 use crate::error::Failure;
 
 /// Whether an effect is carried out.
@@ -26,8 +26,7 @@ impl From<bool> for Write {
 
 /// The question and its answers, as lines.
 pub fn choice_lines(failure: &Failure) -> Vec<String> {
-    let choices = failure.details().get("choices").cloned().unwrap_or_default();
-    let choices: Vec<Choice> = serde_json::from_value(choices).unwrap_or_default();
+    let choices = failure.read_detail(&CHOICES).unwrap_or_default();
     let line = |choice: &Choice| format!("{}: {}", choice.answer, choice.consequence);
     std::iter::once(failure.message().to_owned()).chain(choices.iter().map(line)).collect()
 }

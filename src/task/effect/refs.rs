@@ -23,6 +23,7 @@ use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Code, Failure, Result};
+use crate::git::command::STDERR;
 use crate::git::push::PushTarget;
 use crate::git::{Repository, branch, keep};
 use crate::store::Ledger;
@@ -366,7 +367,7 @@ fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved 
 }
 
 fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failure {
-    let said = refused.details().get("stderr").and_then(|said| said.as_str()).unwrap_or_default();
+    let said = refused.read_detail(&STDERR).unwrap_or_default();
     if !(said.contains("exists; cannot create") || said.contains("cannot lock ref")) {
         return Failure::new(
             Code::Io,

@@ -2,8 +2,9 @@
 //! to it.
 
 use crate::domain::change::patch::{Candidate, Change};
+use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, IndexStep, Reason, plan, refused};
+use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, Reason, plan, refused};
 use crate::domain::ledger::record::{IndexDifference, Opened};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
@@ -129,10 +130,8 @@ pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
     if failure.code() != Code::DeliveryConflict || failure.has_remedy() {
         return failure;
     }
-    let conflicts = failure.details().get("conflicts").cloned().unwrap_or_default();
-    let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).unwrap_or_default();
-    let nothing =
-        if failure.details().contains_key("editedMeanwhile") { "" } else { "Nothing was written. " };
+    let conflicts = failure.read_detail(&CONFLICTS).unwrap_or_default();
+    let nothing = if failure.has_detail(&EDITED_MEANWHILE) { "" } else { "Nothing was written. " };
     // What lies in the index no rebase changes.
     let staged = conflicts.iter().find(|conflict| conflict.reason == Reason::IndexChanged);
     if let Some(first) = staged.filter(|_| next == Next::Stage) {

@@ -45,10 +45,7 @@ pub(super) fn named(file: &str, failure: &Failure) -> Failure {
     if let Some(subject) = failure.subject_text() {
         same = same.subject(subject);
     }
-    for (key, value) in failure.details() {
-        same = same.detail(key, value);
-    }
-    same.also(failure.others().iter().map(|other| named(file, other)))
+    same.details_of(failure).also(failure.others().iter().map(|other| named(file, other)))
 }
 
 /// What has been read so far.

@@ -4,7 +4,7 @@ use crate::domain::change::patch_text::body::Body;
 use crate::domain::change::patch_text::cursor::{Cursor, broken};
 use crate::domain::change::patch_text::names::Strip;
 use crate::domain::change::patch_text::{IndexLine, Operation, Section, body, names};
-use crate::error::{Failure, Result};
+use crate::error::{DetailKey, Failure, Result};
 
 /// The lines after `diff --git`, word by word.
 #[derive(Default)]
@@ -364,8 +364,11 @@ fn one_of(old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Option<Vec<u8>> {
     }
 }
 
+/// The line ends that a patch got on the way.
+pub const LINE_ENDS: DetailKey<String> = DetailKey::new("lineEnds");
+
 /// Something on the way turned the line ends of the whole patch into CRLF.
 fn carriage_returns(line: usize) -> Failure {
     broken(line, "its own lines end in CRLF: something on the way changed the line ends of the patch")
-        .detail("lineEnds", "crlf")
+        .with_detail(&LINE_ENDS, "crlf")
 }
