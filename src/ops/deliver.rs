@@ -1,9 +1,9 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
+use super::{Session, verify};
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
-use super::{Session, verify};
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::DeliveryObject;

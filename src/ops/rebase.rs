@@ -5,9 +5,9 @@
 //! moves, which can be cut off anywhere and is completed by recovery. Evidence is made anew, since it was
 //! made for other bytes.
 
-use crate::domain::delivery::conflict::CONFLICTS;
 use super::{Session, open};
 use crate::domain::change::patch::Candidate;
+use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::delivery::{Conflict, Reason, plan};
 use crate::domain::ledger::record::{BaseState, Opened, Rebased};
 use crate::domain::ledger::report::CandidateObject;

@@ -2,10 +2,10 @@
 
 use super::style::{BAD, BOLD, shell_line, short, styled, word};
 use super::verification::requirement_row;
-use crate::domain::value::digest::TreeObject;
 use crate::domain::delivery::conflict::{CONFLICTS, Conflict};
 use crate::domain::proof::run::RUNS;
 use crate::domain::proof::verdict::REQUIREMENTS;
+use crate::domain::value::digest::TreeObject;
 use crate::domain::value::outside::{plain, readable};
 use crate::error::Failure;
 use serde::Serialize;
