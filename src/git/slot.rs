@@ -9,6 +9,7 @@
 //! it what judges the next candidate. Only what a run on a base commit left is kept, and copied for later
 //! runs ([`scratch`]).
 
+mod above;
 mod scratch;
 
 use super::beneath::{Folder, kind, remove_content, walk};
@@ -24,6 +25,7 @@ use crate::domain::value::scope::Scope;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
+pub use above::{ConfigurationAbove, choose_slots_folder};
 use rustix::fs::FileType;
 use scratch::{KeptScratch, Ours};
 use serde::{Deserialize, Serialize};
@@ -73,6 +75,8 @@ pub struct Slot {
     state_file: PathBuf,
     dirty: PathBuf,
     git_dir: PathBuf,
+    /// The folder of all slots, and the one of their locks.
+    places: (PathBuf, PathBuf),
     /// Where its kept scratch lies.
     kept: PathBuf,
     /// What the setup that lies in its tree was made from.
@@ -104,6 +108,7 @@ impl Slot {
             dirty: places.book.join(format!("{name}.dirty")),
             git_dir: places.book.join(format!("{name}.git")),
             folder: places.slots.join(name),
+            places: (places.slots.to_path_buf(), places.book.to_path_buf()),
             kept: places.slots.join(".kept").join(name),
             setup: None,
             state: SlotState::default(),
@@ -171,6 +176,31 @@ impl Slot {
         }
         self.state.kept = None;
         self.remove_foreign().map(drop)
+    }
+
+    /// Removes what lies in the folders above the tree that are ours and was put there by others; gives its
+    /// paths.
+    pub fn remove_strangers_above(&self) -> Result<Vec<PathBuf>> {
+        above::remove_strangers(&self.places.0, &self.places.1, &self.folder)
+    }
+
+    /// The configuration in the folders above those that are ours.
+    pub fn look_above(&self) -> ConfigurationAbove {
+        self.places.0.parent().map(ConfigurationAbove::of).unwrap_or_default()
+    }
+
+    /// What was put above the tree since `before`. It is removed from where only we write.
+    pub fn find_what_was_put_above(&self, before: &ConfigurationAbove) -> Result<Vec<PathBuf>> {
+        let mut found = self.remove_strangers_above()?;
+        let now = self.look_above();
+        let parent = self.places.0.parent();
+        for path in now.since(before) {
+            if path.parent() == parent.and_then(|p| p.canonicalize().ok()).as_deref() {
+                above::remove_configuration(path)?;
+            }
+            found.push(path.to_path_buf());
+        }
+        Ok(found)
     }
 
     /// What is not as it was shown, but for what `scratch` names.

@@ -65,6 +65,11 @@ impl Layout {
         self.root.join("locks").join("start")
     }
 
+    /// Digests that are kept because they are dear to take.
+    pub fn digests(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
     /// What is known of slots.
     pub fn slots(&self) -> PathBuf {
         self.root.join("slots")

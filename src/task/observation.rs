@@ -5,6 +5,7 @@ use crate::domain::change::patch::Candidate;
 use crate::domain::ledger::record::Record;
 use crate::domain::proof::evidence::Observation;
 use crate::error::Result;
+use crate::git::slot::choose_slots_folder;
 use crate::git::worktree;
 use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
@@ -39,6 +40,7 @@ pub fn with_subject<T>(
     let quarantine = session.quarantine(&task.view.id);
     let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
     let slots = worktree::worktree_root(&session.repository)?.join(".slots");
+    let slots = choose_slots_folder(slots, session.machine.cache.as_deref(), session.repository.common_dir());
     let blobs = session.blobs();
     let subject = VerificationSubject {
         repository: &session.repository,

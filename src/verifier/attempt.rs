@@ -2,6 +2,7 @@
 //!
 //! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one.
 
+use super::cache::FileDigests;
 use super::foreign::{RunPlace, find_foreign_code};
 use super::formats::Counted;
 use super::load::Verifier;
@@ -9,8 +10,9 @@ use super::manifest::{Pass, Setup};
 use super::outcome::{AttemptFacts, RowOutcome, RunOutcome, Said, conclude};
 use super::outputs::{OutputFolders, read_beneath, read_outputs, remove_old_outputs};
 use super::protocol::{self, ProtocolAnswer, ProtocolCall, expand};
+use super::reads::read_digests;
 use super::{Host, RunHalt, Ticket, VerificationSubject, tools, view};
-use crate::domain::proof::evidence::{Attempt, Observed};
+use crate::domain::proof::evidence::{Attempt, Finding, Observed};
 use crate::domain::proof::judge::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::digest::Sha256;
@@ -18,12 +20,12 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result, clipped};
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
-use crate::git::slot::{Filling, Slot, SlotPlaces};
+use crate::git::slot::{ConfigurationAbove, Filling, Slot, SlotPlaces};
 use crate::git::tree;
 use crate::process::{self, FinishedRun, Invocation, PrivateHome, ProgramEnd, Secrets};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -57,8 +59,10 @@ pub(super) struct Runner<'a> {
     on_base_alone: bool,
     /// How many bytes all its programs have printed.
     printed: Cell<u64>,
-    /// Why the program that ran last was ended before its time.
+    /// Why the run says nothing: its program was ended before its time, or put something above the slot.
     stopped: RefCell<Option<String>>,
+    /// What is told of the run beside its verdict.
+    told: RefCell<Vec<Finding>>,
 }
 
 impl<'a> Runner<'a> {
@@ -102,7 +106,7 @@ impl<'a> Runner<'a> {
         slot.show(subject.repository.environment(), &filling, &shown, &progress)?;
         let home = tools::private_home(host, verifier)?;
         let secrets = tools::secrets(host);
-        let (printed, stopped) = (Cell::new(0), RefCell::new(None));
+        let (printed, stopped, told) = (Cell::new(0), RefCell::new(None), RefCell::default());
         Ok(Self {
             subject,
             verifier,
@@ -118,6 +122,7 @@ impl<'a> Runner<'a> {
             on_base_alone,
             printed,
             stopped,
+            told,
         })
     }
 
@@ -289,7 +294,21 @@ impl<'a> Runner<'a> {
             halt.replace(said);
             may_go_on
         };
+        let above = self.clear_above()?;
+        let readable = self.read_digests();
         let finished = process::run(self.host.program, &command, &watch)?;
+        if let Some(first) = self.slot.find_what_was_put_above(&above)?.first() {
+            let why = format!("put something above its slot, where tools look for it: {}", first.display());
+            self.stopped.borrow_mut().get_or_insert(self.bounded(&why, LONGEST_TEXT));
+        }
+        let now = self.read_digests();
+        if let Some((path, _)) = now.iter().find(|(path, digest)| readable.get(*path) != Some(*digest)) {
+            let why = format!(
+                "changed {path}, which it may only read; for a store that its tool writes, the manifest says \
+                 {{ path = {path:?}, cache = true }}"
+            );
+            self.stopped.borrow_mut().get_or_insert(self.bounded(&why, LONGEST_TEXT));
+        }
         self.printed.set(before + finished.stdout.total + finished.stderr.total);
         match halt.into_inner().filter(|_| finished.end == ProgramEnd::Stopped) {
             Some(RunHalt::Unwanted(failure)) => return Err(failure),
@@ -302,6 +321,23 @@ impl<'a> Runner<'a> {
             self.stopped.borrow_mut().get_or_insert(why);
         }
         Ok(finished)
+    }
+
+    fn read_digests(&self) -> BTreeMap<String, Option<Sha256>> {
+        let mut digests = FileDigests::open(&self.host.layout.digests());
+        let found = read_digests(self.host, self.verifier, &mut digests);
+        digests.save();
+        found
+    }
+
+    /// Removes what others put above the slot, and tells it. Gives what lies above that is not ours.
+    fn clear_above(&self) -> Result<ConfigurationAbove> {
+        for stranger in self.slot.remove_strangers_above()? {
+            let message = format!("{} lay above the slot; it was removed before the run", stranger.display());
+            let message = self.bounded(&message, LONGEST_TEXT);
+            self.told.borrow_mut().push(Finding { level: "note".to_owned(), message, ..Finding::default() });
+        }
+        Ok(self.slot.look_above())
     }
 
     fn out_directory(&self) -> Result<tempfile::TempDir> {
@@ -324,10 +360,10 @@ impl<'a> Runner<'a> {
         &self,
         counted: &std::result::Result<Option<Counted>, String>,
         answer: Option<&std::result::Result<ProtocolAnswer, String>>,
-    ) -> Vec<crate::domain::proof::evidence::Finding> {
+    ) -> Vec<Finding> {
         let cases = counted.iter().flatten().flat_map(|counted| counted.findings.clone());
         let answered = answer.into_iter().flatten().flat_map(|answer| answer.findings.clone());
-        let mut all: Vec<_> = cases.chain(answered).collect();
+        let mut all: Vec<_> = self.told.take().into_iter().chain(cases).chain(answered).collect();
         for finding in &mut all {
             finding.message = self.bounded(&finding.message, LONGEST_TEXT);
             finding.level = self.bounded(&finding.level, LONGEST_NAME);

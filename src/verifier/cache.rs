@@ -103,6 +103,13 @@ fn record(bytes: &[u8]) -> Option<([u8; 32], Sha256)> {
     (encoded(&id, &sha256) == bytes).then_some((id, sha256))
 }
 
+/// What the file system says of a file: another one, or other bytes, is told otherwise.
+pub(super) fn stamp_of(m: &std::fs::Metadata) -> String {
+    let (ino, size) = (m.ino(), m.size());
+    let (mtime, ctime) = ((m.mtime(), m.mtime_nsec()), (m.ctime(), m.ctime_nsec()));
+    format!("{}:{ino}:{size}:{}.{}:{}.{}", m.dev(), mtime.0, mtime.1, ctime.0, ctime.1)
+}
+
 /// The sha256 of programs' files, by what the file system says of them.
 pub(super) struct FileDigests {
     file: PathBuf,
@@ -123,17 +130,7 @@ impl FileDigests {
     /// The digest of a file's bytes; links are followed.
     pub(super) fn of(&mut self, path: &Path) -> std::io::Result<Sha256> {
         let mut file = std::fs::File::open(path)?;
-        let m = file.metadata()?;
-        let name = format!(
-            "{}:{}:{}:{}.{}:{}.{}",
-            m.dev(),
-            m.ino(),
-            m.size(),
-            m.mtime(),
-            m.mtime_nsec(),
-            m.ctime(),
-            m.ctime_nsec()
-        );
+        let name = stamp_of(&file.metadata()?);
         if let Some(known) = self.known.get(&name) {
             return Ok(*known);
         }
@@ -146,9 +143,18 @@ impl FileDigests {
             }
         }
         let sha256 = Sha256::from_hasher(hasher);
+        self.learn(name, sha256);
+        Ok(sha256)
+    }
+
+    /// What is known under a name of another kind than a file's stamp.
+    pub(super) fn known(&self, name: &str) -> Option<Sha256> {
+        self.known.get(name).copied()
+    }
+
+    pub(super) fn learn(&mut self, name: String, sha256: Sha256) {
         self.changed = true;
         self.known.insert(name, sha256);
-        Ok(sha256)
     }
 
     /// Keeps what is new, as [`BlobDigests::save`] does.

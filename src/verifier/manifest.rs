@@ -76,6 +76,8 @@ pub struct Manifest {
     pub setup: Option<Setup>,
     /// What may be read beside the tree and the system.
     pub read: Vec<String>,
+    /// What of it is a store whose content a lock file names: it is in no key, and a run may change it.
+    pub stores: Vec<String>,
     /// What the verdict depends on; `None` for the whole tree.
     pub inputs: Option<Scope>,
     /// Files of the verifier itself.
@@ -153,6 +155,8 @@ attempts = 1
         .expect("reads");
         assert!(full.counts());
         assert_eq!(full.min_checks, Some(1));
+        let stores = with("read = [\"~/.a\", { path = \"~/.b\", cache = true }]").expect("reads");
+        assert_eq!((stores.read.join(" "), stores.stores.join(" ")), ("~/.a ~/.b".into(), "~/.b".into()));
         let small = with("").expect("reads");
         assert_eq!((small.timeout, small.attempts, small.pass), (DEFAULT_TIMEOUT, 1, Pass::ExitCode));
         assert_eq!((small.min_checks, small.reuse), (None, Reuse::SameInputs));
@@ -179,6 +183,8 @@ attempts = 1
             ("outputs = [{ path = \"{out}/../x.xml\", format = \"junit\" }]", "outputs[0].path"),
             ("outputs = [{ path = \"a\", format = \"libtest\" }]", "outputs[0]"),
             ("read = [\"src\"]", "read[0]"),
+            ("read = [{ path = \"src\", cache = true }]", "read[0]"),
+            ("read = [{ cache = true }]", "read[0].path"),
             ("env = [\"GIT_DIR\"]", "env[0]"),
             ("tools = [{ probe = [\"x\"] }]", "tools[0].name"),
             ("setup = { command = [\"x\"] }", "setup.inputs"),

@@ -21,6 +21,7 @@ mod observe;
 mod outcome;
 mod outputs;
 mod protocol;
+mod reads;
 mod run;
 pub mod shipped;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use super::cache::{BlobDigests, FileDigests};
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
+use super::reads::read_digests;
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::PROTECTED;
 use crate::domain::contract::clause::{Clause, Permission, clauses};
@@ -153,7 +154,7 @@ impl<'a> Observer<'a> {
         verifiers: &'a Verifiers,
         host: &'a Host<'a>,
     ) -> Result<Self> {
-        let folder = host.layout.root().join("cache");
+        let folder = host.layout.digests();
         Ok(Self {
             subject,
             verifiers,
@@ -266,6 +267,7 @@ impl<'a> Observer<'a> {
             closure: verifier.closure.iter().map(|file| file.file.clone()).collect(),
             tools,
             env: tools::env_digests(self.host, verifier),
+            read: read_digests(self.host, verifier, &mut self.programs),
             checkout: self.checkout(verifier)?,
             sandbox: SandboxLayer::None.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -361,6 +363,7 @@ fn bare_identity(manifest: Sha256) -> Identity {
         closure: Vec::new(),
         tools: Vec::new(),
         env: BTreeMap::new(),
+        read: BTreeMap::new(),
         checkout: Vec::new(),
         sandbox: SandboxLayer::None.as_str().to_owned(),
         tender_version: env!("CARGO_PKG_VERSION").to_owned(),

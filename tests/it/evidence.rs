@@ -284,3 +284,70 @@ fn a_run_begins_with_what_the_base_left_and_builds_what_differs() {
         assert_eq!(answer.row("unit")["checks"]["failed"], u64::from(verdict == "failed"), "{text:?}");
     }
 }
+
+#[test]
+fn what_a_run_puts_above_its_slot_is_removed_and_its_own_error() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let script = "grep -q plant src/a.txt && echo x > ../../pytest.ini\n\
+                  grep -q higher src/a.txt && echo x > ../../../../setup.cfg\n\
+                  test -e ../../pytest.ini && case_bad above || case_ok above\nfinish";
+    Verifier::new("unit").script(script).commit(&repo);
+    let task =
+        repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "plant\n"));
+    let planted = lab.path("app.tender/.slots/pytest.ini");
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
+    assert!(answer.reason("unit").contains("pytest.ini"), "{:#}", answer.json);
+    assert!(!planted.exists());
+    // Somebody else's is removed before a run, which is judged as if it had not been there.
+    std::fs::write(&planted, "x").expect("written");
+    task.write("src/a.txt", "clean\n");
+    repo.json(&["submit", "t1"]);
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "passed", "{:#}", answer.json);
+    assert!(!planted.exists());
+    // What is not ours is left, and slots lie elsewhere from then on.
+    task.write("src/a.txt", "higher\n");
+    repo.json(&["submit", "t1"]);
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
+    assert!(
+        answer.reason("unit").contains("setup.cfg") && lab.path("setup.cfg").exists(),
+        "{:#}",
+        answer.json
+    );
+    std::fs::remove_dir_all(lab.path("app.tender/.slots")).expect("removed");
+    task.write("src/a.txt", "clean again\n");
+    repo.json(&["submit", "t1"]);
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "passed", "{:#}", answer.json);
+    assert!(!lab.path("app.tender/.slots/unit-0").exists());
+}
+
+#[test]
+fn what_is_read_is_in_the_key_and_may_not_be_written() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let data = lab.path("what-is-read");
+    std::fs::create_dir(&data).expect("made");
+    std::fs::write(data.join("limit"), "1\n").expect("written");
+    let place = data.display();
+    let script = format!(
+        "grep -q spoil src/a.txt && echo 3 > {place}/planted\ngrep -q 2 {place}/limit && case_bad a || case_ok a\nfinish"
+    );
+    let keys = format!("read = [\"{place}\"]");
+    Verifier::new("unit").script(&script).key(&keys).commit(&repo);
+    let task = repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| task.write("src/a.txt", "1\n"));
+    assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed");
+    std::fs::write(data.join("limit"), "2\n").expect("written");
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "failed", "{:#}", answer.json);
+    std::fs::write(data.join("limit"), "1\n").expect("written");
+    assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("unit"), "passed", "the same bytes again");
+    task.write("src/a.txt", "spoil\n");
+    repo.json(&["submit", "t1"]);
+    let answer = repo.json(&["verify", "t1"]);
+    assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
+    assert!(answer.reason("unit").contains("may only read"), "{:#}", answer.json);
+}

@@ -144,6 +144,10 @@ pub struct Identity {
     pub tools: Vec<Tool>,
     /// The digests of the passed variables' values; `None` for one that is not set.
     pub env: BTreeMap<String, Option<Sha256>>,
+    /// The digests of what it may read beside the tree, and of the configuration above its slot; `None` for
+    /// what is too large, or a store, and so no part of the key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub read: BTreeMap<String, Option<Sha256>>,
     /// Settings and filter drivers that decide, beside the tree, how bytes are checked out.
     pub checkout: Vec<String>,
     /// The profile of the confinement.
@@ -181,6 +185,10 @@ impl Identity {
                 .filter(|name| !self.env.contains_key(*name))
                 .map(|name| format!("the variable {name} is no longer passed")),
         );
+        let read = |identity: &Identity, path: &str| identity.read.get(path).copied();
+        let paths: std::collections::BTreeSet<&String> = self.read.keys().chain(before.read.keys()).collect();
+        let changed = paths.into_iter().filter(|path| read(self, path) != read(before, path));
+        found.extend(changed.map(|path| format!("{path}, which it reads, changed")));
         if self.checkout != before.checkout {
             found.push("the settings of the checkout changed".to_owned());
         }

@@ -21,8 +21,10 @@ const BUILT: &[&str] = &["CMakeCache.txt", ".rustc_info.json", "build.ninja", "m
 enum Holder {
     Live,
     Worktree,
-    /// The folder that holds task worktrees and slots.
+    /// The folder that holds task worktrees.
     Root,
+    /// The folder of all slots.
+    Slots,
     /// This run's own slot, and what is made for it.
     Own,
 }
@@ -36,7 +38,7 @@ struct OtherTree {
 
 /// What a run finds around it.
 pub(super) struct RunSurroundings<'a> {
-    /// The folder of all slots, in the folder of the task worktrees.
+    /// The folder of all slots; in the folder of the task worktrees, unless a project lies above that.
     pub(super) slots: &'a Path,
     pub(super) own_slot: &'a Path,
     pub(super) home: Option<&'a Path>,
@@ -68,9 +70,10 @@ impl<'a> OtherTrees<'a> {
         for (admin, folder) in linked_worktrees(common) {
             all.add(&folder, Holder::Worktree, Some(&admin));
         }
-        if let Some(root) = surroundings.slots.parent() {
+        if let Some(root) = surroundings.slots.parent().filter(|_| surroundings.slots.ends_with(".slots")) {
             all.add(root, Holder::Root, None);
         }
+        all.add(surroundings.slots, Holder::Slots, None);
         all.add(surroundings.own_slot, Holder::Own, None);
         all.add(&surroundings.slots.join(".runs"), Holder::Own, None);
         let real = |entry: &String| match entry.strip_prefix("~/") {
@@ -112,16 +115,14 @@ impl<'a> OtherTrees<'a> {
                 Some(task) => format!(" (the worktree of the task {task})"),
                 None => format!(" (the worktree {})", tree.folder.display()),
             },
-            Holder::Root => {
-                let names: Vec<String> =
-                    below.iter().take(2).map(|name| name.to_string_lossy().into_owned()).collect();
-                return Ok(match names.as_slice() {
-                    [slots, name] if slots == ".slots" => Some((path, format!(" (another slot, {name})"))),
-                    [name, ..] if name != ".slots" => {
-                        Some((path, format!(" (the worktree of the task {name})")))
-                    }
-                    _ => None,
-                });
+            Holder::Root | Holder::Slots => {
+                let Some(name) = below.iter().next() else { return Ok(None) };
+                let name = name.to_string_lossy();
+                let whose = match tree.holder {
+                    Holder::Slots => format!(" (another slot, {name})"),
+                    _ => format!(" (the worktree of the task {name})"),
+                };
+                return Ok(Some((path, whose)));
             }
         };
         if below.iter().any(|name| name == ".git") {

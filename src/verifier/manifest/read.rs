@@ -58,6 +58,7 @@ struct ManifestDraft {
     command: Vec<String>,
     setup: Option<Setup>,
     read: Vec<String>,
+    stores: Vec<String>,
     inputs: Option<Scope>,
     closure: Scope,
     tools: Vec<ToolSpec>,
@@ -114,7 +115,7 @@ fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, fi
 fn running_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, field: &str, node: &Node) {
     match key {
         "setup" => draft.setup = setup(problems, field, node),
-        "read" => draft.read = readable(problems, field, node),
+        "read" => (draft.read, draft.stores) = readable(problems, field, node),
         "pass" => {
             let words =
                 [("exit-code", Pass::ExitCode), ("outputs", Pass::Outputs), ("protocol", Pass::Protocol)];
@@ -176,16 +177,32 @@ fn argv(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
     argv
 }
 
-fn readable(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
-    let list = problems.texts(field, node).unwrap_or_default();
-    for (at, entry) in list.iter().enumerate() {
-        let placed = entry.starts_with('/') || entry.strip_prefix("~/").is_some_and(|rest| !rest.is_empty());
-        if !placed || entry.split('/').any(|part| part == "..") {
-            let right = "a path that begins with `~/` or `/`, without `..`";
-            problems.fault(&format!("{field}[{at}]"), &format!("must be {right}"), right, entry);
+/// What may be read, and of that the stores.
+fn readable(problems: &mut Problems, field: &str, node: &Node) -> (Vec<String>, Vec<String>) {
+    let (mut all, mut stores) = (Vec::new(), Vec::new());
+    for (field, item) in problems.list(field, node, "paths").unwrap_or_default() {
+        let (mut path, mut is_store) = (None, false);
+        if matches!(item, Node::Text(_)) {
+            path = problems.text(&field, item);
+        } else {
+            problems.object(&field, item, &["path", "cache"], |problems, key, field, node| match key {
+                "path" => path = problems.text(field, node),
+                _ => is_store = problems.boolean(field, node).unwrap_or_default(),
+            });
+            problems.require(&field, item, "path", "a path that begins with `~/` or `/`");
         }
+        let Some(path) = path else { continue };
+        let placed = path.starts_with('/') || path.strip_prefix("~/").is_some_and(|rest| !rest.is_empty());
+        if !placed || path.split('/').any(|part| part == "..") {
+            let right = "a path that begins with `~/` or `/`, without `..`";
+            problems.fault(&field, &format!("must be {right}"), right, &path);
+        }
+        if is_store {
+            stores.push(path.clone());
+        }
+        all.push(path);
     }
-    list
+    (all, stores)
 }
 
 /// Variables that git-tender sets itself, or that reach no child.
@@ -368,6 +385,7 @@ fn fill(draft: ManifestDraft) -> Manifest {
         command: draft.command,
         setup: draft.setup,
         read: draft.read,
+        stores: draft.stores,
         inputs: draft.inputs,
         closure: draft.closure,
         tools: draft.tools,

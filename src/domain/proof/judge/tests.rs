@@ -17,6 +17,7 @@ fn identity() -> Identity {
         closure: Vec::new(),
         tools: vec![Tool { name: "make".to_owned(), sha256: Sha256::of(b"make"), probe: None }],
         env: [("A".to_owned(), None)].into(),
+        read: std::collections::BTreeMap::new(),
         checkout: Vec::new(),
         sandbox: "none".to_owned(),
         tender_version: "1".to_owned(),
