@@ -62,6 +62,9 @@ struct SlotState {
     held: HeldFiles,
     /// The listing that the index of its git directory has.
     index: Option<Sha256>,
+    /// The verifier's manifest that scratch was kept for: another one may name other paths.
+    #[serde(default)]
+    manifest: Option<Sha256>,
     #[serde(default)]
     kept: Option<KeptScratch>,
 }
@@ -88,20 +91,29 @@ pub struct Slot {
 impl Slot {
     /// Takes a free slot of a verifier. Where all are in use it waits for the first, at most as long as for
     /// any lock.
-    pub fn take(places: &SlotPlaces<'_>, verifier: &str, format: ObjectFormat) -> Result<Self> {
+    pub fn take(
+        places: &SlotPlaces<'_>,
+        (verifier, manifest): (&str, Sha256),
+        format: ObjectFormat,
+    ) -> Result<Self> {
         create_private_dir(places.slots)?;
         let name = |n: usize| format!("{verifier}-{n}");
         let lock = |n: usize| places.book.join(format!("{}.lock", name(n)));
         for n in 0..MOST {
             if let Some(guard) = LockGuard::try_acquire(&lock(n))? {
-                return Self::open(places, &name(n), format, guard);
+                return Self::open(places, (&name(n), manifest), format, guard);
             }
         }
         let guard = LockGuard::acquire(&lock(0))?;
-        Self::open(places, &name(0), format, guard)
+        Self::open(places, (&name(0), manifest), format, guard)
     }
 
-    fn open(places: &SlotPlaces<'_>, name: &str, format: ObjectFormat, lock: LockGuard) -> Result<Self> {
+    fn open(
+        places: &SlotPlaces<'_>,
+        (name, manifest): (&str, Sha256),
+        format: ObjectFormat,
+        lock: LockGuard,
+    ) -> Result<Self> {
         let mut slot = Self {
             _lock: lock,
             state_file: places.book.join(format!("{name}.json")),
@@ -119,6 +131,9 @@ impl Slot {
         slot.state = known.filter(|state| state.boot == boot() && !state.boot.is_empty()).unwrap_or_default();
         let in_order = !slot.state.boot.is_empty() && !slot.dirty.exists() && slot.tree().is_dir();
         slot.state.boot = boot();
+        if slot.state.manifest.replace(manifest) != Some(manifest) {
+            slot.state.kept = None;
+        }
         std::fs::File::create(&slot.dirty).map_err(|e| Failure::io("make the marker", &slot.dirty, &e))?;
         if !in_order || !slot.remove_foreign()? {
             slot.rebuild()?;
@@ -254,7 +269,8 @@ impl Slot {
         let tree = self.tree();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
         let kept = self.state.kept.filter(|kept| *kept == KeptScratch::Nothing);
-        self.state = SlotState { boot: boot(), kept, ..SlotState::default() };
+        let manifest = self.state.manifest;
+        self.state = SlotState { boot: boot(), manifest, kept, ..SlotState::default() };
         Ok(())
     }
 
@@ -392,7 +408,12 @@ mod tests {
             let slots = self.home.outside().join("slots");
             let book = self.home.outside().join("book");
             create_private_dir(&book).expect("made");
-            Slot::take(&SlotPlaces { slots: &slots, book: &book }, "unit", ObjectFormat::Sha1).expect("takes")
+            Slot::take(
+                &SlotPlaces { slots: &slots, book: &book },
+                ("unit", Sha256::of(b"a manifest")),
+                ObjectFormat::Sha1,
+            )
+            .expect("takes")
         }
 
         fn show(&self, slot: &mut Slot, tree: &ObjectId) {
@@ -481,6 +502,14 @@ mod tests {
         keep(true);
         put(bench.home.outside().join("slots/.kept/unit-0/target/built"), b"of the base");
         let mut slot = bench.take();
+        bench.show(&mut slot, &tree);
+        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
+        slot.give_back().expect("given back");
+        keep(true);
+        let (slots, book) = (bench.home.outside().join("slots"), bench.home.outside().join("book"));
+        let places = SlotPlaces { slots: &slots, book: &book };
+        let other = ("unit", Sha256::of(b"another manifest"));
+        let mut slot = Slot::take(&places, other, ObjectFormat::Sha1).expect("takes");
         bench.show(&mut slot, &tree);
         assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
         slot.give_back().expect("given back");

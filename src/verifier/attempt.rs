@@ -93,7 +93,8 @@ impl<'a> Runner<'a> {
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
         let id = &verifier.manifest.id;
-        let mut slot = Slot::take(&SlotPlaces { slots, book: &book }, id, subject.repository.format())?;
+        let judge = (id.as_str(), verifier.manifest_sha256);
+        let mut slot = Slot::take(&SlotPlaces { slots, book: &book }, judge, subject.repository.format())?;
         let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
         let drivers = Drivers::Named(subject.filters);
         let own: BTreeSet<&RepoPath> = verifier.closure.iter().map(|file| &file.file.path).collect();
