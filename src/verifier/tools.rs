@@ -12,11 +12,15 @@ use crate::process::helper::find_program;
 use crate::process::{self, Invocation, PrivateHome, ProgramEnd, base_environment, secret_values};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a probe may take.
 const PROBE_TIME: Duration = Duration::from_secs(30);
+
+/// How much of a script is read for its first line; the kernel reads no more.
+const LONGEST_FIRST_LINE: usize = 256;
 
 /// How much of a program's complaint goes into a reason, in characters.
 const LONGEST_COMPLAINT: usize = 200;
@@ -101,9 +105,31 @@ pub(super) fn find(host: &Host<'_>, verifier: &Verifier, digests: &mut FileDiges
                 Err(why) => return Ok(Err(why)),
             },
         };
+        if let Some(interpreter) = interpreter_of(&file, path.as_deref())
+            && let Ok(sha256) = digests.of(&interpreter)
+        {
+            let name = format!("{}, which runs {}", interpreter.display(), spec.name);
+            tools.push(Tool { name, sha256, probe: None });
+        }
         tools.push(Tool { name: spec.name, sha256, probe });
     }
     Ok(Ok(tools))
+}
+
+/// The program that runs a script, as its first line names it; `None` for what is no script.
+fn interpreter_of(script: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    let mut first = [0u8; LONGEST_FIRST_LINE];
+    let length = std::fs::File::open(script).ok()?.read(&mut first).ok()?;
+    let line = first.get(..length)?.split(|b| *b == b'\n').next()?.strip_prefix(b"#!")?;
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_whitespace();
+    let program = words.next()?;
+    let is_env = Path::new(program).file_name() == Some(OsStr::new("env"));
+    let named = match is_env {
+        true => words.find(|word| !word.starts_with('-') && !word.contains('='))?,
+        false => program,
+    };
+    find_program(OsStr::new(named), Path::new("/"), path).ok()
 }
 
 /// The declared tools, and the programs that the commands name.
@@ -157,4 +183,24 @@ fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it failed");
     line.chars().filter(|c| !c.is_control()).take(LONGEST_COMPLAINT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_run_by_what_its_first_line_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("script");
+        let runs = |first: &str| {
+            std::fs::write(&script, format!("{first}\nrest\n")).expect("written");
+            interpreter_of(&script, Some(OsStr::new("/bin:/usr/bin")))
+        };
+        let named = |found: Option<PathBuf>| found.and_then(|p| p.file_name().map(OsStr::to_owned));
+        assert_eq!(runs("#!/bin/sh -e"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(named(runs("#! /usr/bin/env -S A=1 sh -e")), Some("sh".into()));
+        assert_eq!(runs("#!/nowhere/python"), None);
+        assert_eq!((runs("echo"), runs("")), (None, None));
+    }
 }
