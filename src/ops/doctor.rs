@@ -2,6 +2,7 @@
 //! from trying it.
 
 use crate::domain::ledger::objects::{Diagnosis, DoctorCheck, KnownVerifier};
+use crate::domain::value::scope::Scope;
 use crate::error::{Failure, Result};
 use crate::git::{Caller, Git, Repository};
 use crate::store::{Layout, Ledger};
@@ -86,7 +87,7 @@ fn in_repository(repository: &Repository, checks: &mut Vec<DoctorCheck>) {
 fn list_verifiers(repository: &Repository) -> Result<Vec<KnownVerifier>> {
     let Some(tree) = repository.resolve("HEAD", "tree")? else { return Ok(Vec::new()) };
     let layout = Layout::new(repository.common_dir());
-    let all = Verifiers::load(repository, &tree, &layout.local())?;
+    let all = Verifiers::load(repository, &tree, &layout.local(), &Scope::default())?;
     let row = |(id, verifier): (&str, std::result::Result<&Verifier, &Failure>)| KnownVerifier {
         id: id.to_owned(),
         title: verifier.ok().and_then(|known| known.manifest.title.clone()),

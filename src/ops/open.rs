@@ -166,7 +166,12 @@ pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
     let opened = view.opened()?;
     let evidence = evidence::counting_for(&ledger, &view)?;
     let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
-    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
+    let verifiers = Verifiers::load(
+        &session.repository,
+        opened.base.commit_tree(),
+        &session.layout.local(),
+        &opened.contract.case,
+    )?;
     let manual = manual(&opened.contract, &verifiers);
     Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
 }
@@ -247,7 +252,8 @@ pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result
     let config = configuration(session, base)?;
     let (effective, narrowings) = effective(contract, &config.policy)?;
     let effective = beneath_parent(session, contract, effective)?;
-    let verifiers = Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local())?;
+    let verifiers =
+        Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local(), &contract.case)?;
     let forbidden = &contract.verification.forbidden;
     let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
     let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));

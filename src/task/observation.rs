@@ -38,7 +38,12 @@ pub fn with_subject<T>(
     let session = task.session;
     let opened = task.view.opened()?;
     let quarantine = session.quarantine(&task.view.id);
-    let verifiers = Verifiers::load(&session.repository, opened.base.commit_tree(), &session.layout.local())?;
+    let verifiers = Verifiers::load(
+        &session.repository,
+        opened.base.commit_tree(),
+        &session.layout.local(),
+        &opened.contract.case,
+    )?;
     let slots = worktree::worktree_root(&session.repository)?.join(".slots");
     let slots = choose_slots_folder(slots, session.machine.cache.as_deref(), session.repository.common_dir());
     let blobs = session.blobs();

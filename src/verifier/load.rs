@@ -2,6 +2,7 @@
 //! the live tree: a manifest that is only there is named as such, and does not count.
 
 use super::builtin;
+use super::command_line::executed_paths;
 use super::manifest::{Manifest, VerifierKind};
 use crate::domain::proof::evidence::InputFile;
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
@@ -52,6 +53,7 @@ pub struct Verifiers {
     broken: BTreeMap<String, Failure>,
     /// Ids of the live tree.
     live: BTreeSet<String>,
+    case: Scope,
 }
 
 /// The base commit's tree, opened as far as it is needed.
@@ -112,11 +114,17 @@ impl BaseTree<'_> {
 
 impl Verifiers {
     /// The verifiers of a base commit's tree and of the private layer (`private` is the directory that stands
-    /// for `.tender`). A manifest that is wrong only fails for who asks for that verifier.
-    pub fn load(repository: &Repository, base_commit_tree: &ObjectId, private: &Path) -> Result<Self> {
+    /// for `.tender`). A manifest that is wrong only fails for who asks for that verifier. A script in `case`
+    /// is what a contract wants tried, so it stays an input.
+    pub fn load(
+        repository: &Repository,
+        base_commit_tree: &ObjectId,
+        private: &Path,
+        case: &Scope,
+    ) -> Result<Self> {
         let objects = repository.objects(None)?;
         let base = BaseTree { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
-        let mut all = Self { live: live_ids(repository), ..Self::default() };
+        let mut all = Self { live: live_ids(repository), case: case.clone(), ..Self::default() };
         let committed = base.beneath(&RepoPath::new(FOLDER.as_bytes())?)?;
         for (id, files) in by_id(committed, |file| &file.path) {
             let closure =
@@ -172,7 +180,9 @@ impl Verifiers {
             return;
         }
         let name = if private { format!("{place} (private)") } else { place.clone() };
-        match bytes(manifest).and_then(|bytes| assemble(id, &name, private, files, &bytes, matching)) {
+        match bytes(manifest)
+            .and_then(|bytes| assemble(id, &name, private, files, &bytes, (&self.case, matching)))
+        {
             Ok(verifier) => drop(self.known.insert(id.to_owned(), verifier)),
             Err(failure) => drop(self.broken.insert(id.to_owned(), failure)),
         }
@@ -234,30 +244,50 @@ fn assemble(
     private: bool,
     own: Vec<ClosureFile>,
     manifest: &[u8],
-    matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
+    (case, matching): (&Scope, &dyn Fn(&str) -> Result<Vec<ClosureFile>>),
 ) -> Result<Verifier> {
     let parsed = Manifest::parse(name, id, manifest)?;
     let mut closure: BTreeMap<RepoPath, ClosureFile> =
         own.into_iter().map(|f| (f.file.path.clone(), f)).collect();
     for (at, pattern) in parsed.closure.patterns().iter().enumerate() {
         let files = matching(pattern)?;
-        if files.is_empty() {
+        if files.is_empty() && !parsed.may_be_absent.contains(pattern) {
             let place = if private { "the private layer" } else { "the base commit" };
             let message = format!("{name}: `closure[{at}]` = {pattern:?} names nothing in {place}");
             return Err(Failure::new(Code::ConfigInvalid, message)
                 .subject(format!("closure[{at}]"))
-                .expected("a file that is there", pattern)
+                .expected("a file that is there, or \"?pattern\" where it may not appear", pattern)
                 .detail("file", name));
         }
         closure.extend(files.into_iter().map(|file| (file.file.path.clone(), file)));
     }
-    let own = Scope::parse("closure", Code::ConfigInvalid, vec![format!("{FOLDER}/{id}/")])?;
+    let mut own = vec![format!("{FOLDER}/{id}/")];
+    for path in executed_by(&parsed).filter(|path| !case.matches(path)) {
+        let Some(pattern) =
+            std::str::from_utf8(path.as_bytes()).ok().filter(|path| !path.contains(['*', '?', '[', '{']))
+        else {
+            continue;
+        };
+        let files = matching(pattern)?;
+        let regular = files.into_iter().filter(|file| file.file.mode.is_regular());
+        closure.extend(regular.map(|file| {
+            own.push(pattern.to_owned());
+            (file.file.path.clone(), file)
+        }));
+    }
+    let own = Scope::parse("closure", Code::ConfigInvalid, own)?;
     Ok(Verifier {
         manifest_sha256: Sha256::of(manifest),
         closure: closure.into_values().collect(),
         scope: own.union(&parsed.closure),
         manifest: parsed,
     })
+}
+
+/// The files of the tree that a verifier's commands execute: they judge, whether `closure` names them or not.
+fn executed_by(manifest: &Manifest) -> impl Iterator<Item = RepoPath> {
+    let setup = manifest.setup.as_ref().map(|setup| setup.command.as_slice()).unwrap_or_default();
+    executed_paths(&manifest.command).into_iter().chain(executed_paths(setup))
 }
 
 /// Groups the files below [`FOLDER`] by the directory that they lie in.
@@ -369,7 +399,7 @@ mod tests {
         std::fs::create_dir(private.join("bin")).expect("made");
         std::fs::write(private.join("bin/x"), b"x").expect("written");
         let repository = home.repository();
-        let all = Verifiers::load(&repository, &base, &private).expect("loads");
+        let all = Verifiers::load(&repository, &base, &private, &Scope::default()).expect("loads");
         let unit = all.get("unit").expect("reads").expect("there");
         let paths: Vec<String> = unit.closure.iter().map(|f| f.file.path.to_string()).collect();
         assert_eq!(

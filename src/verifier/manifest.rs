@@ -82,6 +82,9 @@ pub struct Manifest {
     pub inputs: Option<Scope>,
     /// Files of the verifier itself.
     pub closure: Scope,
+    /// Those patterns of the closure that may name nothing in the base, written `?pattern`: what a candidate
+    /// adds there is not shown, and changes the judge.
+    pub may_be_absent: Vec<String>,
     pub tools: Vec<ToolSpec>,
     pub env: Vec<String>,
     /// Files that a run makes.

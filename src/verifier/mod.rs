@@ -12,6 +12,7 @@
 mod attempt;
 pub mod builtin;
 mod cache;
+mod command_line;
 mod foreign;
 pub mod formats;
 pub mod load;

@@ -120,7 +120,7 @@ impl Bench {
         let layout = Layout::new(repository.common_dir());
         layout.create().expect("made");
         let blobs = Blobs::new(&layout);
-        let verifiers = Verifiers::load(&repository, &base, &layout.local()).expect("loads");
+        let verifiers = Verifiers::load(&repository, &base, &layout.local(), &contract.case).expect("loads");
         let (effective, _) = effective(&contract, &config.policy).expect("within");
         let effective = effective.protecting(&verifiers.closure_scope());
         let candidate = self.candidate(&base, tree, changes);
@@ -363,6 +363,42 @@ fn the_base_judges_and_a_person_confirms_where_the_judge_is_changed() {
     assert!(rows[0].judge_changed);
     let person = rows.iter().find(|row| row.id == "protected").expect("a row");
     assert_eq!((person.verdict, person.required), (Verdict::NeedsConfirmation, true));
+}
+
+#[test]
+fn a_script_that_the_command_runs_judges_as_it_is_in_the_base() {
+    for command in [r#"["./check.sh"]"#, r#"["sh", "check.sh"]"#] {
+        let bench = Bench::new();
+        let manifest = format!("protocol = 1\nid = \"unit\"\ncommand = {command}\n");
+        bench.write(".tender/verifiers/unit/verifier.toml", &manifest);
+        bench.script("check.sh", "grep -q good docs/a.md");
+        bench.write("docs/a.md", "good\n");
+        bench.base();
+        bench.write("docs/a.md", "bad\n");
+        bench.script("check.sh", "exit 0");
+        let rows = bench.verify();
+        assert_eq!((one(&rows).0, rows[0].judge_changed), (Verdict::Failed, true), "{command}: {rows:?}");
+        let person = rows.iter().find(|row| row.id == "protected").expect("a row");
+        assert_eq!(person.verdict, Verdict::NeedsConfirmation);
+        bench.contract.borrow_mut()["kind"] = "repair".into();
+        bench.contract.borrow_mut()["case"] = serde_json::json!(["check.sh"]);
+        assert!(!bench.look()[0].judge_changed, "a case is what the contract wants tried");
+    }
+}
+
+#[test]
+fn what_may_not_appear_is_not_shown_and_changes_the_judge() {
+    let bench = Bench::new();
+    bench.unit("test ! -e settings.conf", "closure = [\"?settings.conf\", \"?**/sitecustomize.py\"]");
+    bench.base();
+    bench.write("docs/a.md", "1\n");
+    let rows = bench.verify();
+    assert_eq!((one(&rows).0, rows[0].judge_changed), (Verdict::Passed, false));
+    bench.write("settings.conf", "x\n");
+    let rows = bench.verify();
+    assert_eq!((one(&rows).0, rows[0].judge_changed), (Verdict::Passed, true), "{rows:?}");
+    let person = rows.iter().find(|row| row.id == "protected").expect("a row");
+    assert_eq!(person.verdict, Verdict::NeedsConfirmation);
 }
 
 #[test]

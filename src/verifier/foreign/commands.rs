@@ -5,93 +5,9 @@
 //! cannot be known without it; a program that such a text names may be used, and that is enough here.
 
 use super::planned::{PlannedRun, joined, text_of};
+use crate::verifier::command_line::{SHELLS, StartedProgram, base_name, unwrapped};
 use std::ffi::OsStr;
 use std::path::Path;
-
-/// A program with its arguments, as far as they are known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StartedProgram {
-    /// The wrappers and their options before it, of which each hands on its environment.
-    pub(super) wrappers: Vec<String>,
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
-    /// True where a wrapper chooses the project's own environment (`uv run`).
-    pub(super) in_project: bool,
-}
-
-/// A program that starts the one after its own options.
-struct Wrapper {
-    name: &'static str,
-    /// The word that makes it one; empty for none.
-    subcommand: &'static str,
-    /// Its options that are followed by a value.
-    valued: &'static [&'static str],
-    /// How many arguments of its own it has before the program.
-    own: usize,
-    in_project: bool,
-}
-
-const fn plain(name: &'static str, valued: &'static [&'static str], own: usize) -> Wrapper {
-    Wrapper { name, subcommand: "", valued, own, in_project: false }
-}
-
-const fn project(name: &'static str, valued: &'static [&'static str]) -> Wrapper {
-    Wrapper { name, subcommand: "run", valued, own: 0, in_project: true }
-}
-
-const UV: &[&str] = &[
-    "--with",
-    "--with-editable",
-    "--with-requirements",
-    "--extra",
-    "--group",
-    "--only-group",
-    "--no-group",
-    "--env-file",
-    "--package",
-    "--project",
-    "--directory",
-    "--python",
-    "-p",
-    "-w",
-    "--index",
-    "--config-file",
-    "--cache-dir",
-    "--no-extra",
-];
-
-const WRAPPERS: &[Wrapper] = &[
-    plain("env", &["-u", "--unset", "-C", "--chdir"], 0),
-    plain("timeout", &["-k", "--kill-after", "-s", "--signal"], 1),
-    plain("nice", &["-n", "--adjustment"], 0),
-    plain("ionice", &["-c", "-n", "--class", "--classdata"], 0),
-    plain("nohup", &[], 0),
-    plain("setsid", &[], 0),
-    plain("time", &["-f", "-o", "--format", "--output"], 0),
-    plain("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], 0),
-    plain("taskset", &[], 1),
-    plain("flock", &["-w", "-E", "--timeout"], 1),
-    plain("xvfb-run", &["-n", "-s", "-e", "-f", "-w", "--server-num", "--server-args"], 0),
-    plain("dbus-run-session", &[], 0),
-    plain("catchsegv", &[], 0),
-    Wrapper { name: "pyenv", subcommand: "exec", valued: &[], own: 0, in_project: false },
-    Wrapper {
-        name: "conda",
-        subcommand: "run",
-        valued: &["-n", "-p", "--name", "--prefix", "--cwd"],
-        own: 0,
-        in_project: false,
-    },
-    project("uv", UV),
-    project("poetry", &["-C", "-P", "--directory", "--project"]),
-    project("pdm", &["-p", "--project"]),
-    project("pipenv", &[]),
-    project("hatch", &["-e", "--env"]),
-    project("rye", &["--pyproject"]),
-    project("pixi", &["-e", "--environment", "--manifest-path"]),
-];
-
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
 /// Runners, and the file of the tree that tells each what to run.
 const RUNNERS: &[(&str, &[&str])] = &[
@@ -130,58 +46,11 @@ pub(super) fn mentions(run: &PlannedRun<'_>, name: &str) -> bool {
     programs(run).iter().any(|invocation| base_name(&invocation.program) == name)
 }
 
-pub(super) fn base_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
-}
-
 /// The words of a text that can be names of programs.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_delimiter = |c: char| !(c.is_ascii_alphanumeric() || "._-+/".contains(c));
     text.split(is_delimiter)
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || "./".contains(c)))
-}
-
-/// The program that is left when all wrappers are taken off.
-fn unwrapped(argv: &[String]) -> Option<StartedProgram> {
-    let (mut at, mut in_project) = (0, false);
-    while let Some(next) = argv.get(at..).and_then(after_wrapper) {
-        in_project |= next.1;
-        at += next.0;
-    }
-    let (program, arguments) = argv.get(at..)?.split_first()?;
-    Some(StartedProgram {
-        wrappers: argv[..at].to_vec(),
-        program: program.clone(),
-        arguments: arguments.to_vec(),
-        in_project,
-    })
-}
-
-/// Where the wrapped program stands, if this begins with a wrapper; and whether it chooses an environment.
-fn after_wrapper(argv: &[String]) -> Option<(usize, bool)> {
-    let name = base_name(argv.first()?);
-    let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
-    let mut at = 1;
-    let mut wanted = usize::from(!wrapper.subcommand.is_empty());
-    let mut own = wrapper.own;
-    while let Some(argument) = argv.get(at) {
-        at += 1;
-        if argument == "--" && wanted == 0 {
-            continue;
-        } else if argument.starts_with('-') {
-            at += usize::from(wrapper.valued.contains(&argument.as_str()));
-        } else if wanted > 0 {
-            if argument != wrapper.subcommand {
-                return None;
-            }
-            wanted = 0;
-        } else if own > 0 {
-            own -= 1;
-        } else if wrapper.name != "env" || !argument.contains('=') {
-            return Some((at - 1, wrapper.in_project));
-        }
-    }
-    None
 }
 
 /// The text that tells this program what to run further.
@@ -235,27 +104,6 @@ pub(super) fn interpreter_of(script: &Path) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn argv(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn wrappers_come_off_with_their_options() {
-        for (line, wrappers, program, in_project) in [
-            ("python3 -m pytest", 0, "python3", false),
-            ("env -u X A=1 B=2 timeout -k 5 60 nice -n 3 python3 t.py", 12, "python3", false),
-            ("uv run --frozen --extra dev pytest -q", 5, "pytest", true),
-            ("timeout 9 poetry -C sub run -- pytest", 7, "pytest", true),
-            ("uv sync", 0, "uv", false),
-            ("conda run -n base python", 4, "python", false),
-        ] {
-            let found = unwrapped(&argv(line)).expect(line);
-            let seen = (found.wrappers.len(), found.program.as_str(), found.in_project);
-            assert_eq!(seen, (wrappers, program, in_project), "{line}");
-        }
-        assert!(unwrapped(&argv("env A=1")).is_some_and(|found| found.program == "env"));
-    }
 
     #[test]
     fn first_lines_name_interpreters() {

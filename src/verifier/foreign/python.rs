@@ -2,13 +2,14 @@
 //! flags of the run, in an empty folder; what is installed by reference in its folders of packages is read.
 //! An environment inside the slot is only read: a candidate may have had a hand in it.
 
-use super::commands::{StartedProgram, base_name, interpreter_of, programs};
+use super::commands::{interpreter_of, programs};
 use super::kept::{ImportAnswer, KeptAnswers, stamp_of};
 use super::planned::{Lead, LeadUse, ModulePlace, PlannedRun, entries, joined, module_or_file, text_of};
 use super::site::{Pointer, deciding_files, pointers, site_folders};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
 use crate::process::{self, Invocation, ProgramEnd};
+use crate::verifier::command_line::{StartedProgram, base_name};
 use crate::verifier::{Host, RunHalt, tools};
 use serde::Deserialize;
 use serde_json::json;

@@ -61,6 +61,7 @@ struct ManifestDraft {
     stores: Vec<String>,
     inputs: Option<Scope>,
     closure: Scope,
+    may_be_absent: Vec<String>,
     tools: Vec<ToolSpec>,
     env: Vec<String>,
     outputs: Vec<DeclaredOutput>,
@@ -102,7 +103,7 @@ fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, fi
             draft.kind = problems.choice(field, node, &words);
         }
         "inputs" => draft.inputs = problems.scope(field, node),
-        "closure" => draft.closure = problems.scope(field, node).unwrap_or_default(),
+        "closure" => (draft.closure, draft.may_be_absent) = closure(problems, field, node),
         "scratch" => draft.scratch = problems.scope(field, node).unwrap_or_default(),
         "tools" => draft.tools = tools(problems, field, node),
         "env" => draft.env = names(problems, field, node),
@@ -175,6 +176,24 @@ fn argv(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
         problems.fault(field, "names no program", "a list that begins with a program", &argv);
     }
     argv
+}
+
+/// The patterns of a closure, and those of them that were written with a `?` before them.
+fn closure(problems: &mut Problems, field: &str, node: &Node) -> (Scope, Vec<String>) {
+    let mut may_be_absent = Vec::new();
+    let Node::List(items) = node else {
+        return (problems.scope(field, node).unwrap_or_default(), may_be_absent);
+    };
+    let mut bare = items.clone();
+    for item in &mut bare {
+        if let Node::Text(text) = item
+            && let Some(pattern) = text.strip_prefix('?')
+        {
+            may_be_absent.push(pattern.to_owned());
+            *text = pattern.to_owned();
+        }
+    }
+    (problems.scope(field, &Node::List(bare)).unwrap_or_default(), may_be_absent)
 }
 
 /// What may be read, and of that the stores.
@@ -388,6 +407,7 @@ fn fill(draft: ManifestDraft) -> Manifest {
         stores: draft.stores,
         inputs: draft.inputs,
         closure: draft.closure,
+        may_be_absent: draft.may_be_absent,
         tools: draft.tools,
         env: draft.env,
         outputs: draft.outputs,
