@@ -217,6 +217,9 @@ pub struct VerifyArgs {
     /// Say why each requirement's evidence is fresh or not.
     #[arg(long)]
     pub explain: bool,
+    /// Run what is flaky until it passed three times in a row, which clears it.
+    #[arg(long)]
+    pub again: bool,
     /// Run without confinement, where the contract lets it through.
     #[arg(long)]
     pub no_sandbox: bool,

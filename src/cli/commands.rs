@@ -185,6 +185,7 @@ impl Invocation<'_> {
         let options = ops::verify::Options {
             only: &args.only,
             explain: args.explain.into(),
+            flaky: args.again.into(),
             sandbox: args.no_sandbox.into(),
         };
         let session = self.session()?;

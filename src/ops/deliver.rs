@@ -57,8 +57,12 @@ pub fn merge(
     }
     let candidate = super::rebase::rebase(session, named)?;
     let task = Some(candidate.task_id.as_str());
-    let how =
-        verify::Options { only: &[], explain: verify::Explain::No, sandbox: verify::Sandbox::AsContracted };
+    let how = verify::Options {
+        only: &[],
+        explain: verify::Explain::No,
+        flaky: verify::FlakyRows::RunOnce,
+        sandbox: verify::Sandbox::AsContracted,
+    };
     verify::verify(session, task, &how, progress)?;
     deliver(session, task, options)
 }

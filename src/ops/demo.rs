@@ -144,6 +144,7 @@ impl Walk<'_> {
         let options = verify::Options {
             only: &[],
             explain: verify::Explain::No,
+            flaky: verify::FlakyRows::RunOnce,
             sandbox: verify::Sandbox::AsContracted,
         };
         let verification = verify::verify(&self.session, Some(task), &options, &|_, _| {})?;

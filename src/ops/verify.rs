@@ -29,6 +29,7 @@ pub struct Options<'a> {
     /// Only these verifiers; all where it is empty.
     pub only: &'a [String],
     pub explain: Explain,
+    pub flaky: FlakyRows,
     pub sandbox: Sandbox,
 }
 
@@ -42,6 +43,21 @@ pub enum Explain {
 impl From<bool> for Explain {
     fn from(explain: bool) -> Self {
         if explain { Self::Yes } else { Self::No }
+    }
+}
+
+/// What to do about a row that failed and passed on the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlakyRows {
+    /// Run it once more, as anything that has not passed.
+    RunOnce,
+    /// Run it until it passed often enough in a row to be cleared, or fails.
+    Clear,
+}
+
+impl From<bool> for FlakyRows {
+    fn from(again: bool) -> Self {
+        if again { Self::Clear } else { Self::RunOnce }
     }
 }
 
@@ -114,19 +130,11 @@ fn complete(
     progress: Progress<'_>,
 ) -> Result<VerificationObject> {
     let session = task.session;
-    let mut made = Vec::new();
-    let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
-    let jobs: Vec<Job> = judge::missing(observation, &before)
-        .into_iter()
-        .filter(|job| wanted(observation, job, options.only))
-        .collect();
-    let total = jobs.len() as u64;
-    let bound = Bound::of(task);
-    for (done, job) in (0u64..).zip(&jobs) {
-        progress(done, total);
-        match run(task, candidate, observation, job, bound)? {
-            Some(records) => made.extend(records),
-            None => break,
+    let mut made = run_missing(task, candidate, observation, options.only, progress, |_, _| true)?;
+    if options.flaky == FlakyRows::Clear {
+        let clears = |job: &Job, records: &[judge::Record]| judge::has_to_clear(observation, job, records);
+        for _ in 1..judge::CLEARING_RUNS {
+            made.extend(run_missing(task, candidate, observation, options.only, progress, clears)?);
         }
     }
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
@@ -139,6 +147,32 @@ fn complete(
         object.explanations = Some(object.requirements.iter().map(explain).collect());
     }
     Ok(object)
+}
+
+/// Runs every job that is missing, is of these verifiers and that `asked` lets through. Gives the digests of
+/// the records; fewer where the budget leaves nothing for the rest.
+fn run_missing(
+    task: &mut TaskWrite<'_>,
+    candidate: &Candidate,
+    observation: &Observation,
+    only: &[String],
+    progress: Progress<'_>,
+    asked: impl Fn(&Job, &[judge::Record]) -> bool,
+) -> Result<Vec<Sha256>> {
+    let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
+    let mut jobs = judge::missing(observation, &before);
+    jobs.retain(|job| wanted(observation, job, only) && asked(job, &before));
+    let total = jobs.len() as u64;
+    let bound = Bound::of(task);
+    let mut made = Vec::new();
+    for (done, job) in (0u64..).zip(&jobs) {
+        progress(done, total);
+        match run(task, candidate, observation, job, bound)? {
+            Some(records) => made.extend(records),
+            None => break,
+        }
+    }
+    Ok(made)
 }
 
 /// The object that `verify` and `attest` show.

@@ -2,6 +2,7 @@
 //!
 //! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one.
 
+use super::blame::Blame;
 use super::cache::FileDigests;
 use super::foreign::{RunPlace, find_foreign_code};
 use super::formats::Counted;
@@ -168,7 +169,7 @@ impl<'a> Runner<'a> {
         }
         let out = self.out_directory()?;
         let finished = self.launch(&setup.command, out.path(), Vec::new())?;
-        let said = self.conclude(&finished, &Ok(None), None, None)?;
+        let said = self.conclude(&finished, &Ok(None), None, (None, None))?;
         if said.0 == Verdict::Passed {
             self.slot.set_setup(Some(made_from));
             return Ok(None);
@@ -230,6 +231,8 @@ impl<'a> Runner<'a> {
         let foreign = self.foreign_code(&manifest.command)?;
         let mut made = RunOutcome { outputs, ..RunOutcome::default() };
         made.findings = self.findings(&counted, answer.as_ref());
+        made.blame = self.assign_blame(&finished, &counted, &root);
+        let blame = made.blame.clone().map(|(blame, _)| blame);
         for row in self.rows {
             let id = &row.clause.id;
             let answered = answer.as_ref().map(|answer| protocol::said_of(answer, id));
@@ -237,7 +240,8 @@ impl<'a> Runner<'a> {
                 Some(Ok(answer)) => answer.counted(id, &counted),
                 _ => counted.clone(),
             };
-            let (verdict, reason) = self.conclude(&finished, &own, answered.as_ref(), manifest.min_checks)?;
+            let (verdict, reason) =
+                self.conclude(&finished, &own, answered.as_ref(), (manifest.min_checks, blame.as_ref()))?;
             let checks = checks_of(&own);
             let said = match &foreign {
                 Some(reason) => (Verdict::Error, Some(reason.clone())),
@@ -257,7 +261,7 @@ impl<'a> Runner<'a> {
         finished: &FinishedRun,
         counted: &std::result::Result<Option<Counted>, String>,
         answered: Option<&std::result::Result<Said, String>>,
-        min_checks: Option<u64>,
+        (min_checks, blame): (Option<u64>, Option<&Blame>),
     ) -> Result<Said> {
         let altered = self.slot.altered(&self.verifier.manifest.scratch)?;
         let survivors = finished.survivors_killed.saturating_add(finished.unkillable);
@@ -274,7 +278,33 @@ impl<'a> Runner<'a> {
             counted,
             answered,
             min_checks,
+            blame,
         }))
+    }
+
+    /// Whose failure it is, where outputs count and the run ended badly before any case; a protocol's answer
+    /// says it by itself.
+    fn assign_blame(
+        &self,
+        finished: &FinishedRun,
+        counted: &std::result::Result<Option<Counted>, String>,
+        root: &Path,
+    ) -> Option<(Blame, i32)> {
+        let manifest = &self.verifier.manifest;
+        let ProgramEnd::Exited(code @ 1..) = finished.end else { return None };
+        if manifest.outputs.is_empty() || manifest.pass == Pass::Protocol {
+            return None;
+        }
+        let nothing = |counted: &Counted| {
+            counted.checks.ran == 0 && counted.checks.skipped == 0 && counted.outside == 0
+        };
+        let none = counted.as_ref().ok().and_then(Option::as_ref).is_none_or(nothing);
+        let blame = none.then(|| Blame::from_logs(finished, &self.shown, root))?;
+        match self.on {
+            On::Candidate => Some((blame, code)),
+            // What a repair is compared with may fail to build; that is kept, what is missing outside is not.
+            On::Base => Some((blame.decide_by_base(false), code)).filter(|(blame, _)| blame.is_outside()),
+        }
     }
 
     fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<FinishedRun> {

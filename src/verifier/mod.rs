@@ -10,6 +10,7 @@
 //!   them.
 
 mod attempt;
+mod blame;
 pub mod builtin;
 mod cache;
 mod command_line;

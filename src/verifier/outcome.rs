@@ -3,6 +3,7 @@
 //! Pure, so that every line of the table in the documentation is a unit test. The order is: what makes the
 //! run meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
+use super::blame::Blame;
 use super::formats::Counted;
 use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
@@ -21,6 +22,8 @@ pub(super) struct RunOutcome {
     pub(super) attempts: Vec<Attempt>,
     pub(super) outputs: Vec<Produced>,
     pub(super) findings: Vec<Finding>,
+    /// Whose failure it is, with the exit code, where it ended badly before any case was counted.
+    pub(super) blame: Option<(Blame, i32)>,
 }
 
 impl RunOutcome {
@@ -29,6 +32,27 @@ impl RunOutcome {
         const PASSED: &Said = &(Verdict::Passed, None);
         let mut all = self.rows.values().map(|row| &row.said);
         all.find(|(verdict, _)| *verdict != Verdict::Passed).unwrap_or(PASSED)
+    }
+
+    /// True where only a run on the base can tell whose failure it is.
+    pub(super) fn needs_base(&self) -> bool {
+        matches!(self.blame, Some((Blame::AskBase(_), _)))
+    }
+
+    /// Decides with the run on the base whose failure it is.
+    pub(super) fn decide_by_base(&mut self, base: &Self) {
+        let Some((blame, code)) = self.blame.take() else { return };
+        let base_counts = base.rows.values().any(|row| row.checks.is_some_and(|checks| checks.ran > 0));
+        let decided = blame.decide_by_base(base_counts);
+        let undecided = blame.verdict(code);
+        let said = decided.verdict(code);
+        for row in self.rows.values_mut().filter(|row| row.said == undecided) {
+            row.said = said.clone();
+        }
+        if let Some(last) = self.attempts.last_mut() {
+            (last.outcome, last.reason) = said;
+        }
+        self.blame = Some((decided, code));
     }
 }
 
@@ -64,6 +88,8 @@ pub(super) struct AttemptFacts<'a> {
     pub answered: Option<&'a Result<Said, String>>,
     /// How many cases must have run; `None` where nothing counts.
     pub min_checks: Option<u64>,
+    /// Whose failure it is, where it ended badly before any case was counted.
+    pub blame: Option<&'a Blame>,
 }
 
 pub(super) fn conclude(facts: &AttemptFacts<'_>) -> Said {
@@ -132,7 +158,10 @@ fn refuted(facts: &AttemptFacts<'_>) -> Option<Said> {
         (ProgramEnd::Exited(0), n) => {
             return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
         }
-        (ProgramEnd::Exited(code), 0) => return failed(format!("exit code {code}")),
+        (ProgramEnd::Exited(code), 0) => match facts.blame {
+            Some(blame) => return Some(blame.verdict(*code)),
+            None => return failed(format!("exit code {code}")),
+        },
         (_, n) => return failed(format!("{n} failed{}", names())),
     }
     match facts.answered {
@@ -203,6 +232,7 @@ mod tests {
             counted,
             answered: None,
             min_checks: Some(1),
+            blame: None,
         };
         change(&mut facts);
         let (verdict, reason) = conclude(&facts);
@@ -218,6 +248,11 @@ mod tests {
         assert_eq!(say(|f| f.end = &ProgramEnd::Exited(1)), (Verdict::Failed, "exit code 1".to_owned()));
         let one = Ok(Some(counted(5, 1, 0)));
         assert_eq!(say(|f| f.counted = &one).0, Verdict::Failed);
+        let blame = Blame::AskBase(None);
+        let unknown = say(|f| (f.end, f.blame) = (&ProgramEnd::Exited(1), Some(&blame)));
+        assert_eq!(unknown, (Verdict::Error, "exit code 1 before any case was counted".to_owned()));
+        let by_base = Blame::AskBase(None).decide_by_base(true);
+        assert_eq!(say(|f| (f.end, f.blame) = (&ProgramEnd::Exited(1), Some(&by_base))).0, Verdict::Failed);
         let both = say(|f| (f.counted, f.end) = (&one, &ProgramEnd::Exited(101)));
         assert_eq!(both, (Verdict::Failed, "1 failed: a::b".to_owned()));
         // too little
@@ -270,7 +305,7 @@ mod tests {
                 Some(verdict) => Ok((*verdict, None)),
                 None => Err("bad".to_owned()),
             };
-            let facts = AttemptFacts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min) };
+            let facts = AttemptFacts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min), blame: None };
             let all = code == 0 && failed == 0 && survivors == 0 && altered.is_empty() && !broken && passed >= min && answer == 0;
             prop_assert_eq!(conclude(&facts).0 == Verdict::Passed, all);
         }

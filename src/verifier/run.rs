@@ -69,6 +69,15 @@ fn command(
         None => tried(verifier.manifest.attempts, || runner.attempt())?,
     };
     runner.finish()?;
+    if on == On::Candidate && made.needs_base() {
+        let mut on_base = prepare(On::Base, false)?;
+        let base = match on_base.before_first_attempt()? {
+            Some(outcome) => outcome,
+            None => on_base.attempt()?,
+        };
+        on_base.finish()?;
+        made.decide_by_base(&base);
+    }
     made.findings.truncate(MOST_FINDINGS);
     Ok(made)
 }

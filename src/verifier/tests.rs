@@ -218,6 +218,7 @@ fn outcome(text: &str, more: &str) -> (Verdict, String) {
     let bench = Bench::new();
     bench.unit(text, more);
     bench.write("src/a", "1\n");
+    bench.write("src/a.c", "\n");
     bench.base();
     bench.write("src/a", "2\n");
     one(&bench.verify())
@@ -235,6 +236,20 @@ fn what_a_run_amounts_to() {
     says("true", "", Verdict::Passed, "");
     says("echo PASS; exit 1", "", Verdict::Failed, "exit code 1");
     says(&format!("echo '{ONE}' > $TENDER_OUT/r.xml; exit 1"), JUNIT, Verdict::Failed, "exit code 1");
+    // Before any case: the change's, the environment's, or nobody's.
+    let breaks = |says: &str| format!("echo '{says}' >&2; exit 1");
+    says(&breaks("something else"), JUNIT, Verdict::Error, "exit code 1 before any case was counted");
+    says(
+        &breaks("error: attempting to get x, but --offline was specified"),
+        JUNIT,
+        Verdict::Error,
+        "cargo fetch",
+    );
+    says(&breaks("ModuleNotFoundError: No module named x"), JUNIT, Verdict::Error, "pip install");
+    says(&breaks("src/a.c:3:1: error: no"), JUNIT, Verdict::Failed, "did not build: exit code 1, src/a.c:3");
+    let on_base = format!("grep -q 2 src/a || {{ echo '{ONE}' > $TENDER_OUT/r.xml; exit 0; }}; ");
+    let breaks_alone = format!("{on_base}echo ModuleNotFoundError: x >&2; exit 1");
+    says(&breaks_alone, JUNIT, Verdict::Failed, "did not build: exit code 1, the base comes to its cases");
     says(&format!("echo '{ONE}' > $TENDER_OUT/r.xml"), JUNIT, Verdict::Passed, "");
     says(
         "echo '<testsuite><testcase name=\"a\"><failure/></testcase></testsuite>' > $TENDER_OUT/r.xml",

@@ -11,6 +11,7 @@ use crate::domain::proof::evidence::{
 };
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
+use std::collections::BTreeSet;
 
 /// The reason of a row whose verifier the contract forbids.
 pub const FORBIDDEN: &str = "forbidden by contract";
@@ -20,6 +21,9 @@ pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
 /// The reason of a row that has no evidence at all.
 pub const NEVER_RUN: &str = "never run on this candidate";
+
+/// The reason of a row that passed last and failed before.
+const FLAKY: &str = "flaky: it failed and passed on the same bytes; `verify --again` clears it where it passes three times in a row";
 
 /// A record with its digest. Records come in the order of the ledger.
 pub type Record = (Sha256, Evidence);
@@ -207,18 +211,33 @@ pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
     flaky || (passed && failed)
 }
 
+/// How many runs in a row have to pass before an earlier failure on the same bytes is forgiven.
+pub const CLEARING_RUNS: usize = 3;
+
+/// True where the last runs of a row passed, enough of them in a row to clear what disagreed before.
+fn is_cleared(fresh: &[&Record]) -> bool {
+    let passes = fresh.iter().rev().map(|(_, e)| e);
+    let passes = passes.take_while(|e| e.outcome == Verdict::Passed && !e.flaky);
+    passes.map(|e| e.run.as_str()).collect::<BTreeSet<_>>().len() >= CLEARING_RUNS
+}
+
+/// True where a run of the job passed last, and has to pass again to clear what disagreed before.
+pub fn has_to_clear(observation: &Observation, job: &Job, records: &[Record]) -> bool {
+    let found = job.rows.iter().filter_map(|at| current(observation, &observation.rows[*at], records));
+    job.on == On::Candidate
+        && found.into_iter().any(|found| found.flaky && found.record.1.outcome == Verdict::Passed)
+}
+
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
 fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
     let fresh: Vec<&Record> = records.iter().filter(|(_, e)| is_fresh(observation, observed, e)).collect();
     let record = *fresh.last()?;
-    let flaky = disagree(fresh.iter().map(|(_, e)| e));
+    let flaky = disagree(fresh.iter().map(|(_, e)| e)) && !is_cleared(&fresh);
     let (verdict, reason) = match (record.1.outcome, flaky) {
         (Verdict::Passed, true) if observation.flaky == Flaky::Warn => {
             (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned()))
         }
-        (Verdict::Passed, true) => {
-            (Verdict::Failed, Some("flaky: it failed and passed on the same bytes".to_owned()))
-        }
+        (Verdict::Passed, true) => (Verdict::Failed, Some(FLAKY.to_owned())),
         (Verdict::Failed, true) => {
             let reason = record.1.reason.as_deref().unwrap_or("it failed");
             (Verdict::Failed, Some(format!("flaky: {reason}; it passed on the same bytes")))

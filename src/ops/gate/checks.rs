@@ -1,7 +1,7 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
 use super::super::submit;
-use super::super::verify::{self, Explain, Options, Sandbox};
+use super::super::verify::{self, Explain, FlakyRows, Options, Sandbox};
 use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
@@ -90,7 +90,8 @@ fn capture_and_verify(
 ) -> Result<(Candidate, VerificationObject)> {
     (line.progress)(0, 0, "capturing the worktree");
     let candidate = submit::take_now(task, None)?;
-    let options = Options { only, explain: Explain::No, sandbox: Sandbox::AsContracted };
+    let options =
+        Options { only, explain: Explain::No, flaky: FlakyRows::RunOnce, sandbox: Sandbox::AsContracted };
     // The capture was a step of its own.
     let steps = std::cell::Cell::new(1);
     let progress = |done: u64, total: u64| {

@@ -39,9 +39,11 @@ fn claim(
     let found = tree::entry(objects, tree, path)?;
     let directory = found.is_none() && is_directory(objects, tree, path)?;
     let mut broken = |rule: &str, message: String| findings.push(finding(path, None, rule, message));
-    if artifact.must_change && !directory && found == tree::entry(objects, base_tree, path)? {
-        let message =
-            if found.is_some() { "is as it was in the base" } else { "is neither in the base nor here" };
+    if artifact.must_change
+        && !directory
+        && let Some(message) =
+            unchanged(objects, found.as_ref(), tree::entry(objects, base_tree, path)?.as_ref())?
+    {
         broken("mustChange", message.to_owned());
     }
     let id = match found {
@@ -75,9 +77,37 @@ fn claim(
     Ok(())
 }
 
-/// The line, from 1, where the text first occurs.
+/// Says why a path counts as not changed: its content has to be another one, by more than white space at the
+/// end. `None` where it changed.
+fn unchanged(
+    objects: &Objects,
+    now: Option<&TreeObject>,
+    before: Option<&TreeObject>,
+) -> Result<Option<&'static str>> {
+    let (now, before) = match (now, before) {
+        (None, None) => return Ok(Some("is neither in the base nor here")),
+        (Some(now), Some(before)) => (now, before),
+        _ => return Ok(None),
+    };
+    if now == before {
+        return Ok(Some("is as it was in the base"));
+    }
+    if !now.mode.is_regular() || !before.mode.is_regular() {
+        return Ok(None);
+    }
+    if now.id == before.id {
+        return Ok(Some("has another mode, and the content that it had in the base"));
+    }
+    let (now, before) = (objects.blob(&now.id)?, objects.blob(&before.id)?);
+    let same = now.trim_ascii_end() == before.trim_ascii_end();
+    Ok(same.then_some("differs from the base in nothing but white space at its end"))
+}
+
+/// The line, from 1, where the text first occurs, in UTF-8 or in UTF-16 of either order.
 fn line_of(bytes: &[u8], text: &str) -> Option<u64> {
-    let at = aho_corasick::AhoCorasick::new([text]).ok()?.find(bytes)?.start();
+    let utf16 = |unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+    let forms = [text.as_bytes().to_vec(), utf16(u16::to_le_bytes), utf16(u16::to_be_bytes)];
+    let at = aho_corasick::AhoCorasick::new(forms).ok()?.find(bytes)?.start();
     Some(bytes[..at].iter().filter(|byte| **byte == b'\n').count() as u64 + 1)
 }
 
@@ -96,7 +126,7 @@ fn is_directory(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<b
 mod tests {
     use super::*;
     use crate::git::testing::TestRepository;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn artifact(path: &str) -> Artifact {
         Artifact {
@@ -120,10 +150,15 @@ mod tests {
             home.write("same", b"old\n");
             home.write("other", b"old\n");
             home.write("gone", b"old\n");
+            home.write("ended", b"old\n");
+            home.write("moded", b"old\n");
             let base = home.commit("base");
             home.write("other", b"one\nTODO two\n");
             home.write("dir/file", b"x");
             home.remove("gone");
+            home.write("ended", b"old \n\n");
+            let moded = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(home.top().join("moded"), moded).expect("a mode");
             symlink("other", home.top().join("link")).expect("a link");
             let candidate = home.commit("candidate");
             Self { home, base, candidate }
@@ -161,6 +196,8 @@ mod tests {
         let changed = |path: &str| Artifact { must_change: true, ..artifact(path) };
         assert_eq!(trees.rules(changed("same")), ["mustChange"]);
         assert_eq!(trees.rules(changed("other")), NONE);
+        assert_eq!(trees.rules(changed("ended")), ["mustChange"], "white space at the end");
+        assert_eq!(trees.rules(changed("moded")), ["mustChange"], "a mode alone");
         assert_eq!(trees.rules(changed("never")), ["mustChange", "mustExist"]);
         assert_eq!(trees.rules(Artifact { must_exist: false, ..changed("gone") }), NONE);
     }
@@ -177,5 +214,9 @@ mod tests {
         assert_eq!(judged.reason.as_deref(), Some("other: has 13 bytes, where 12 are the most (and 2 more)"));
         let lines: Vec<_> = judged.findings.iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [None, Some(2), Some(1)]);
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            let bytes: Vec<u8> = "\u{feff}a\nTODO".encode_utf16().flat_map(order).collect();
+            assert_eq!((line_of(&bytes, "TODO"), line_of(&bytes[2..], "absent")), (Some(2), None));
+        }
     }
 }

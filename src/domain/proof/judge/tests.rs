@@ -415,3 +415,18 @@ proptest! {
         prop_assert_eq!(listing_differences(&a, &b).is_empty(), a == b);
     }
 }
+
+#[test]
+fn three_passes_in_a_row_clear_what_is_flaky() {
+    let fail = record(Verdict::Failed, |_| {});
+    let pass = |run: &'static str| record(Verdict::Passed, |e| e.run = run.to_owned());
+    let two = [fail.clone(), pass("r1"), pass("r2")];
+    assert_eq!(said(unit(), &two).0, Verdict::Failed);
+    assert!(has_to_clear(&observation(vec![unit()]), &missing(&observation(vec![unit()]), &two)[0], &two));
+    let three = [fail.clone(), pass("r1"), pass("r2"), pass("r3")];
+    assert_eq!(said(unit(), &three).0, Verdict::Passed);
+    assert!(missing(&observation(vec![unit()]), &three).is_empty(), "it is reused again");
+    // Records of one run are one run, and what comes between breaks the row.
+    assert_eq!(said(unit(), &[fail.clone(), pass("r1"), pass("r1"), pass("r2")]).0, Verdict::Failed);
+    assert_eq!(said(unit(), &[pass("r1"), pass("r2"), fail, pass("r3")]).0, Verdict::Failed);
+}
