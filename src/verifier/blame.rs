@@ -1,4 +1,4 @@
-//! Whose failure it is where a run ended badly and counted no case: the change's, the environment's, or nobody's.
+//! Whose failure it is where a run ended badly before any case: the change's, the environment's, nobody's.
 //!
 //! A run that never came to its cases says little of the bytes. It is the change's where its first error lies
 //! in a file that was shown, or where the base comes to its cases in the same environment. It is the
@@ -176,7 +176,7 @@ impl Blame {
     }
 
     /// The verdict and its reason for a run that ended with `code`.
-    pub(super) fn verdict(&self, code: i32) -> (Verdict, Option<String>) {
+    pub(super) fn to_verdict(&self, code: i32) -> (Verdict, Option<String>) {
         let (verdict, reason) = match self {
             Self::Change(place) => (Verdict::Failed, format!("did not build: exit code {code}, {place}")),
             Self::Environment(Cause { name, remedy, .. }) => {

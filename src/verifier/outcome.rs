@@ -44,8 +44,8 @@ impl RunOutcome {
         let Some((blame, code)) = self.blame.take() else { return };
         let base_counts = base.rows.values().any(|row| row.checks.is_some_and(|checks| checks.ran > 0));
         let decided = blame.decide_by_base(base_counts);
-        let undecided = blame.verdict(code);
-        let said = decided.verdict(code);
+        let undecided = blame.to_verdict(code);
+        let said = decided.to_verdict(code);
         for row in self.rows.values_mut().filter(|row| row.said == undecided) {
             row.said = said.clone();
         }
@@ -159,7 +159,7 @@ fn refuted(facts: &AttemptFacts<'_>) -> Option<Said> {
             return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
         }
         (ProgramEnd::Exited(code), 0) => match facts.blame {
-            Some(blame) => return Some(blame.verdict(*code)),
+            Some(blame) => return Some(blame.to_verdict(*code)),
             None => return failed(format!("exit code {code}")),
         },
         (_, n) => return failed(format!("{n} failed{}", names())),
