@@ -130,6 +130,7 @@ fn record(
         checks: None,
         flaky: false,
         warm: false,
+        clearing: false,
         attempts: Vec::new(),
         outputs: Vec::new(),
         findings: Vec::new(),

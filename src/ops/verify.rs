@@ -130,11 +130,11 @@ fn complete(
     progress: Progress<'_>,
 ) -> Result<VerificationObject> {
     let session = task.session;
-    let mut made = run_missing(task, candidate, observation, options.only, progress, |_, _| true)?;
+    let mut made = run_missing(task, candidate, observation, options, progress, |_, _| true)?;
     if options.flaky == FlakyRows::Clear {
         let clears = |job: &Job, records: &[judge::Record]| judge::has_to_clear(observation, job, records);
         for _ in 1..judge::CLEARING_RUNS {
-            made.extend(run_missing(task, candidate, observation, options.only, progress, clears)?);
+            made.extend(run_missing(task, candidate, observation, options, progress, clears)?);
         }
     }
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
@@ -155,19 +155,19 @@ fn run_missing(
     task: &mut TaskWrite<'_>,
     candidate: &Candidate,
     observation: &Observation,
-    only: &[String],
+    options: &Options<'_>,
     progress: Progress<'_>,
     asked: impl Fn(&Job, &[judge::Record]) -> bool,
 ) -> Result<Vec<Sha256>> {
     let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
     let mut jobs = judge::missing(observation, &before);
-    jobs.retain(|job| wanted(observation, job, only) && asked(job, &before));
+    jobs.retain(|job| wanted(observation, job, options.only) && asked(job, &before));
     let total = jobs.len() as u64;
     let bound = Bound::of(task);
     let mut made = Vec::new();
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
-        match run(task, candidate, observation, job, bound)? {
+        match run(task, candidate, observation, job, (bound, options.flaky))? {
             Some(records) => made.extend(records),
             None => break,
         }
@@ -273,14 +273,18 @@ fn run(
     candidate: &Candidate,
     observation: &Observation,
     job: &Job,
-    bound: Bound,
+    (bound, flaky): (Bound, FlakyRows),
 ) -> Result<Option<Vec<Sha256>>> {
     let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
     let mut action =
         task.session.action(Actor::Harness, &task.view.id, "verifier", &params, task.view.basis());
-    let ticket = verifier::Ticket { run: action.id().to_owned(), nonce: crate::task::action::random_hex(16) };
+    let ticket = verifier::Ticket {
+        run: action.id().to_owned(),
+        nonce: crate::task::action::random_hex(16),
+        clearing: flaky == FlakyRows::Clear,
+    };
     let Some(meter) = meter::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);
     let ran = with_subject(task, candidate, (&watch, meter.most()), |subject, verifiers, host| {

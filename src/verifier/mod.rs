@@ -86,6 +86,8 @@ pub struct Ticket {
     pub run: String,
     /// Random; ties outputs to this run.
     pub nonce: String,
+    /// It was asked for to clear what is flaky.
+    pub clearing: bool,
 }
 
 /// The machine that verifiers run on.

@@ -180,6 +180,7 @@ fn record(
         checks: judged.checks,
         flaky: judged.flaky,
         warm: false,
+        clearing: ticket.clearing,
         attempts: made.attempts.clone(),
         outputs: made.outputs.clone(),
         findings: made.findings.clone(),

@@ -157,8 +157,11 @@ impl Bench {
         let jobs = if run { judge::missing(&observation, &self.records.borrow()) } else { Vec::new() };
         self.runs.set(jobs.len());
         for job in &jobs {
-            let ticket =
-                Ticket { run: format!("r{}", self.records.borrow().len()), nonce: "n0nce".to_owned() };
+            let ticket = Ticket {
+                run: format!("r{}", self.records.borrow().len()),
+                nonce: "n0nce".to_owned(),
+                clearing: false,
+            };
             for evidence in
                 verifier::run(&subject, &verifiers, &host, &observation, job, &ticket).expect("runs")
             {

@@ -430,6 +430,9 @@ pub struct Evidence {
     /// versions did: it counts for that task only.
     #[serde(default)]
     pub warm: bool,
+    /// It was asked for to clear what is flaky; only such passes can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clearing: bool,
     /// Every start of the command; empty where no process ran.
     pub attempts: Vec<Attempt>,
     pub outputs: Vec<Produced>,

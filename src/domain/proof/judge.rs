@@ -214,10 +214,10 @@ pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
 /// How many runs in a row have to pass before an earlier failure on the same bytes is forgiven.
 pub const CLEARING_RUNS: usize = 3;
 
-/// True where the last runs of a row passed, enough of them in a row to clear what disagreed before.
+/// True where the last runs of a row were asked for to clear it and passed, enough of them in a row.
 fn is_cleared(fresh: &[&Record]) -> bool {
     let passes = fresh.iter().rev().map(|(_, e)| e);
-    let passes = passes.take_while(|e| e.outcome == Verdict::Passed && !e.flaky);
+    let passes = passes.take_while(|e| e.clearing && e.outcome == Verdict::Passed && !e.flaky);
     passes.map(|e| e.run.as_str()).collect::<BTreeSet<_>>().len() >= CLEARING_RUNS
 }
 

@@ -103,6 +103,7 @@ fn record(outcome: Verdict, change: impl FnOnce(&mut Evidence)) -> Record {
         checks: Some(if outcome == Verdict::Passed { counted(2, 0) } else { counted(1, 1) }),
         flaky: false,
         warm: false,
+        clearing: false,
         attempts: Vec::new(),
         outputs: Vec::new(),
         findings: Vec::new(),
@@ -419,7 +420,10 @@ proptest! {
 #[test]
 fn three_passes_in_a_row_clear_what_is_flaky() {
     let fail = record(Verdict::Failed, |_| {});
-    let pass = |run: &'static str| record(Verdict::Passed, |e| e.run = run.to_owned());
+    let pass = |run: &'static str| record(Verdict::Passed, |e| (e.run, e.clearing) = (run.to_owned(), true));
+    let unasked = |run: &'static str| record(Verdict::Passed, |e| e.run = run.to_owned());
+    let by_chance = [fail.clone(), unasked("r1"), unasked("r2"), unasked("r3")];
+    assert_eq!(said(unit(), &by_chance).0, Verdict::Failed, "nobody asked for it");
     let two = [fail.clone(), pass("r1"), pass("r2")];
     assert_eq!(said(unit(), &two).0, Verdict::Failed);
     assert!(has_to_clear(&observation(vec![unit()]), &missing(&observation(vec![unit()]), &two)[0], &two));
