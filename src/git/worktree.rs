@@ -484,7 +484,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::too_many_lines, reason = "one tree with every kind of uncommitted work")]
     fn live_work_is_a_base_and_the_index_stays() {
         use crate::git::live_base::{capture_live, lacks};
         let home = TestRepository::new();

@@ -143,7 +143,7 @@ mod tests {
                 assert_eq!(encode(encoding, &found).expect("encodes"), bytes);
             }
         }
-        assert_eq!(decode(b"\xff\xfe\0\0a\0\0\0").is_none(), true, "UTF-32");
+        assert!(decode(b"\xff\xfe\0\0a\0\0\0").is_none(), "UTF-32");
         let failure = encode(Encoding::Latin1, "snow \u{2603}").expect_err("no such byte");
         assert_eq!(failure.details()["character"], "\u{2603}");
     }

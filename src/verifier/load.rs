@@ -163,7 +163,7 @@ impl Verifiers {
         private: bool,
         files: Vec<ClosureFile>,
         bytes: &dyn Fn(&ClosureFile) -> Result<Vec<u8>>,
-        matching: &dyn Fn(&str) -> Result<Vec<ClosureFile>>,
+        matching: &FindFiles<'_>,
     ) {
         let place = format!("{FOLDER}/{id}/{MANIFEST}");
         let Some(manifest) = files.iter().find(|file| file.file.path.as_bytes() == place.as_bytes()) else {
@@ -237,6 +237,9 @@ impl Verifiers {
     }
 }
 
+/// Finds the files that a pattern names where a verifier's files come from.
+type FindFiles<'a> = dyn Fn(&str) -> Result<Vec<ClosureFile>> + 'a;
+
 /// One verifier: its manifest, and its closure completed by what the manifest names.
 fn assemble(
     id: &str,
@@ -244,7 +247,7 @@ fn assemble(
     private: bool,
     own: Vec<ClosureFile>,
     manifest: &[u8],
-    (case, matching): (&Scope, &dyn Fn(&str) -> Result<Vec<ClosureFile>>),
+    (case, matching): (&Scope, &FindFiles<'_>),
 ) -> Result<Verifier> {
     let parsed = Manifest::parse(name, id, manifest)?;
     let mut closure: BTreeMap<RepoPath, ClosureFile> =

@@ -190,6 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
     fn a_script_is_run_by_what_its_first_line_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let script = folder.path().join("script");
