@@ -44,8 +44,18 @@ pub struct DeclaredOutput {
     pub path: String,
     /// What it is written in.
     pub format: ResultFormat,
+    /// Which files it stands for, where its path is a glob; without [`OUT`].
+    pub pattern: Option<Scope>,
     /// Whether a run without it is an error.
     pub required: bool,
+    /// How many cases must run in it.
+    pub min_checks: Option<u64>,
+}
+
+impl DeclaredOutput {
+    pub fn is_standard_output(&self) -> bool {
+        self.path.is_empty()
+    }
 }
 
 /// A program that a verifier uses.
@@ -185,6 +195,11 @@ attempts = 1
             ),
             ("outputs = [{ path = \"{out}/../x.xml\", format = \"junit\" }]", "outputs[0].path"),
             ("outputs = [{ path = \"a\", format = \"libtest\" }]", "outputs[0]"),
+            ("outputs = [{ path = \"{out}/a[.xml\", format = \"junit\" }]", "outputs[0].path"),
+            (
+                "outputs = [{ path = \"{out}/a.xml\", format = \"junit\", min_checks = \"x\" }]",
+                "outputs[0].min_checks",
+            ),
             ("read = [\"src\"]", "read[0]"),
             ("read = [{ path = \"src\", cache = true }]", "read[0]"),
             ("read = [{ cache = true }]", "read[0].path"),

@@ -4,7 +4,7 @@
 //! run meaningless, what says no, what makes a yes unbelievable, what is not enough for a yes.
 
 use super::blame::Blame;
-use super::formats::Counted;
+use super::formats::{Counted, Lack};
 use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::repo_path::display;
@@ -188,6 +188,14 @@ fn unbelievable(facts: &AttemptFacts<'_>) -> Option<Said> {
 fn insufficient(facts: &AttemptFacts<'_>) -> Option<Said> {
     if let Some(Ok((verdict @ Verdict::NotRun, reason))) = facts.answered {
         return Some((*verdict, reason.clone()));
+    }
+    if let Ok(Some(Counted { lacking: Some(lack), .. })) = facts.counted {
+        let Lack { output, ran, skipped, wanted } = lack;
+        return match (ran, skipped) {
+            (0, 0) => not_run(format!("no checks ran in {output}")),
+            (0, _) => not_run(format!("all skipped in {output}")),
+            _ => failed(format!("{ran} checks ran in {output}, at least {wanted} must")),
+        };
     }
     let min = facts.min_checks?;
     let checks = match facts.counted {

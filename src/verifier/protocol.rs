@@ -136,6 +136,7 @@ impl ProtocolAnswer {
         // Nobody says whose the flaky cases are that only the outputs show.
         let unclaimed = held.map_or(0, |held| held.checks.flaky.saturating_sub(claimed.flaky));
         let checks = Checks { flaky: own.passed.min(own.flaky + unclaimed), ..*own };
+        let lacking = held.and_then(|held| held.lacking.as_ref());
         // Nor does a case or a finding say which requirement it is about.
         let held = held.filter(|_| self.said.len() == 1);
         let findings = match self.said.len() {
@@ -143,7 +144,8 @@ impl ProtocolAnswer {
             _ => Vec::new(),
         };
         let (cases, unnamed) = held.map(|held| (held.cases.clone(), held.unnamed)).unwrap_or_default();
-        Ok(Some(Counted { checks, cases, unnamed, findings, ..Counted::default() }))
+        let lacking = lacking.cloned();
+        Ok(Some(Counted { checks, cases, unnamed, lacking, findings, ..Counted::default() }))
     }
 }
 

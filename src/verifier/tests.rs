@@ -268,6 +268,35 @@ fn what_a_run_amounts_to() {
         "all skipped",
     );
     says("true", JUNIT, Verdict::Error, "was not made");
+    // Each required output needs a case of its own, whatever the others hold; and more, where it says so.
+    let two = "outputs = [{ path = \"{out}/r.xml\", format = \"junit\", required = true }, { path = \"{out}/t.xml\", format = \"junit\", required = true }]";
+    let both = format!("echo '{ONE}' > $TENDER_OUT/r.xml; echo '<testsuites/>' > $TENDER_OUT/t.xml");
+    says(&both, two, Verdict::NotRun, "no checks ran in {out}/t.xml");
+    says(
+        &both,
+        &two.replace("t.xml\", format = \"junit\", required = true", "t.xml\", format = \"junit\""),
+        Verdict::Passed,
+        "",
+    );
+    let more = JUNIT.replace("required = true", "min_checks = 2");
+    says(
+        &format!("echo '{ONE}' > $TENDER_OUT/r.xml"),
+        &more,
+        Verdict::Failed,
+        "1 checks ran in {out}/r.xml, at least 2 must",
+    );
+    // A glob is one output, its files summed.
+    let glob = "min_checks = 2\noutputs = [{ path = \"{out}/reports/**/*.xml\", format = \"junit\", required = true }]";
+    let files = |second: &str| {
+        format!(
+            "mkdir -p $TENDER_OUT/reports/x; echo '{ONE}' > $TENDER_OUT/reports/a.xml; echo '{second}' > $TENDER_OUT/reports/x/b.xml"
+        )
+    };
+    says(&files(ONE), glob, Verdict::Passed, "");
+    says(&files("<testsuites/>"), glob, Verdict::Failed, "1 checks ran, at least 2 must");
+    says(&files("<testsuite"), glob, Verdict::Error, "{out}/reports/x/b.xml");
+    says(&files(&ONE.replace("/>", "><failure/></testcase>")), glob, Verdict::Failed, "1 failed");
+    says("true", glob, Verdict::Error, "was not made");
     says("echo '<testsuite><testcase' > $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "r.xml");
     says("ln -s /etc/hostname $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "was not made");
     says("mkfifo $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "is no file");

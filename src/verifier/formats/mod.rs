@@ -61,8 +61,19 @@ pub struct Counted {
     pub unnamed: u64,
     /// What failed outside of any case: a file that could not be loaded, a build, what runs before the cases.
     pub outside: u64,
+    /// The first output in which fewer cases ran than must.
+    pub lacking: Option<Lack>,
     /// The first failed ones: `rule` is the case's name.
     pub findings: Vec<Finding>,
+}
+
+/// An output in which fewer cases ran than must.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    pub output: String,
+    pub ran: u64,
+    pub skipped: u64,
+    pub wanted: u64,
 }
 
 impl Counted {
@@ -75,6 +86,7 @@ impl Counted {
         self.checks.flaky += other.checks.flaky;
         self.unnamed += other.unnamed;
         self.outside += other.outside;
+        self.lacking = self.lacking.take().or(other.lacking);
         let room = MOST_CASES.saturating_sub(self.cases.len());
         self.unnamed += other.cases.len().saturating_sub(room) as u64;
         self.cases.extend(other.cases.into_iter().take(room));

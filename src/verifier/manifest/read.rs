@@ -270,14 +270,15 @@ fn tools(problems: &mut Problems, field: &str, node: &Node) -> Vec<ToolSpec> {
 fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOutput> {
     let mut outputs = Vec::new();
     for (field, item) in problems.list(field, node, "outputs").unwrap_or_default() {
-        let (mut path, mut format, mut required) = (None, None, false);
+        let (mut path, mut format, mut required, mut min_checks) = (None::<String>, None, false, None);
         problems.object(
             &field,
             item,
-            &["path", "format", "required"],
+            &["path", "format", "required", "min_checks"],
             |problems, key, field, node| match key {
                 "path" => path = problems.text(field, node),
                 "format" => format = output_format(problems, field, node),
+                "min_checks" => min_checks = problems.count(field, node),
                 _ => required = problems.boolean(field, node).unwrap_or_default(),
             },
         );
@@ -296,10 +297,28 @@ fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOut
                 }
                 WrittenTo::StandardOutput => {}
             }
-            outputs.push(DeclaredOutput { path: path.unwrap_or_default(), format, required });
+            let path = path.unwrap_or_default();
+            let pattern = output_pattern(problems, &field, &path);
+            outputs.push(DeclaredOutput { path, format, pattern, required, min_checks });
         }
     }
     outputs
+}
+
+/// The pattern of an output whose path is a glob.
+fn output_pattern(problems: &mut Problems, field: &str, path: &str) -> Option<Scope> {
+    let below = path.strip_prefix(OUT).map_or(path, |below| below.trim_start_matches('/'));
+    if !below.contains(['*', '?', '[', '{']) {
+        return None;
+    }
+    let field = format!("{field}.path");
+    match Scope::parse(&field, Code::ConfigInvalid, vec![below.to_owned()]) {
+        Ok(pattern) => Some(pattern),
+        Err(failure) => {
+            problems.fault(&field, "is no glob", "a path or a glob", failure.message());
+            None
+        }
+    }
 }
 
 fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<ResultFormat> {
