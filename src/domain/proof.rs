@@ -3,6 +3,7 @@
 pub mod cases;
 pub mod evidence;
 pub mod judge;
+pub mod on_live;
 pub mod run;
 pub mod tripwire;
 pub mod verdict;

@@ -62,7 +62,7 @@ fn lfs_files(conversions: &Conversions, base: &ObjectId, files: &[TreeFile]) -> 
         .collect())
 }
 
-fn paths(listing: &[u8]) -> Vec<RepoPath> {
+pub(super) fn paths(listing: &[u8]) -> Vec<RepoPath> {
     let mut found: Vec<RepoPath> = listing
         .split(|b| *b == 0)
         .filter_map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path)).ok())

@@ -35,6 +35,7 @@ pub mod lease;
 pub mod limits;
 pub mod live;
 pub mod live_base;
+pub mod live_difference;
 pub mod materialise;
 pub mod merge;
 pub mod objects;

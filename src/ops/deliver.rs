@@ -8,6 +8,7 @@ use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
+use crate::domain::proof::on_live::{LiveInputs, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
@@ -15,7 +16,7 @@ use crate::task::effect::tree::{Written, explained};
 use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
 use crate::task::journal::{Facts, LedgerJournal};
-use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
+use crate::task::{budget, evidence, hooks, observation, on_live, recover, runs, tripwire};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,11 +108,20 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     if findings::is_meant(&task) {
         return findings::deliver(&mut task, action, &clearance, evidence, options.write);
     }
-    let delivered = match task.view.publishes() {
+    let publishes = task.view.publishes();
+    let mut delivered = match publishes {
         true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
         false => write(&mut task, action, &clearance, evidence, options),
     }?;
-    if delivered.state == TaskState::Completed {
+    let completed = delivered.state == TaskState::Completed;
+    // A branch is not what lies in the live tree.
+    let seen = match completed && !publishes {
+        true => on_live::look_at_live_inputs(&mut task, &rows),
+        false => Vec::new(),
+    };
+    delivered.requirements = add_live_inputs(&rows, &seen);
+    delivered.notes.extend(seen.iter().filter_map(LiveInputs::risk));
+    if completed {
         hooks::after_task(session, &task.view.id);
     }
     Ok(delivered)

@@ -13,6 +13,7 @@ pub mod hooks;
 pub mod journal;
 pub mod meter;
 pub mod observation;
+pub mod on_live;
 pub mod recover;
 pub mod runs;
 pub mod session;

@@ -34,6 +34,7 @@ mod view;
 pub use load::Verifiers;
 pub use observe::observe;
 pub use run::run;
+pub use view::depends_on;
 
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;

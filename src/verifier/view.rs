@@ -1,7 +1,8 @@
 //! What a verifier sees: the candidate's files under its inputs, and its closure as it is in the base. The
 //! same list is digested and shown, so that nothing can be shown that is not digested.
 
-use super::load::{FOLDER, Verifier};
+use super::load::{FOLDER, Verifier, Verifiers};
+use super::manifest::VerifierKind;
 use crate::domain::change::patch::Change;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
@@ -79,4 +80,15 @@ pub(super) fn judge_changed(changes: &[Change], verifier: &Verifier) -> bool {
 /// The changes that make up a repair's case.
 pub(super) fn case_of<'a>(changes: &'a [Change], case: &'a Scope) -> impl Iterator<Item = &'a Change> {
     changes.iter().filter(|change| case.matches(&change.path))
+}
+
+/// Says of a path whether a verifier that runs a command depends on it, as an input or as a part of the
+/// judge; `None` for every other verifier.
+pub fn depends_on<'a>(verifiers: &'a Verifiers, id: &str) -> Option<Box<dyn Fn(&RepoPath) -> bool + 'a>> {
+    let verifier = verifiers.get(id).ok().flatten()?;
+    if verifier.manifest.kind != VerifierKind::Command {
+        return None;
+    }
+    let inputs = verifier.manifest.inputs.as_ref();
+    Some(Box::new(move |path| inputs.is_none_or(|scope| scope.matches(path)) || verifier.scope.matches(path)))
 }

@@ -15,6 +15,7 @@ use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::proof::evidence::{Evidence, Observation};
+use crate::domain::proof::on_live::LiveInputs;
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
@@ -254,6 +255,10 @@ pub enum Record {
     Resumed(Addition),
     /// Something around the task is not as it was when it was looked at before.
     Tripped(Tripped),
+    /// After a delivery, the live tree had other inputs than a verifier saw.
+    SeenOnLive {
+        rows: Vec<LiveInputs>,
+    },
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,

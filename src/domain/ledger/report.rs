@@ -10,6 +10,7 @@ use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
 use crate::domain::ledger::record::{BaseState, Lacks, Opened, Seal};
 use crate::domain::ledger::risk::{Known, Risk};
 use crate::domain::ledger::task::{TaskState, TaskView, Unfinished};
+use crate::domain::proof::on_live::DeliveredRow;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{ObjectId, Sha256};
@@ -134,6 +135,9 @@ pub struct DeliveryObject {
     /// The remote that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
+    /// The rows of `deliver` alone, each with what the live tree has of its inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<DeliveredRow>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -160,6 +164,7 @@ impl DeliveryObject {
             branch: None,
             commit: None,
             remote: None,
+            requirements: Vec::new(),
             notes: receipt.sentences(),
         }
         .published(receipt.publication.as_deref())
@@ -188,6 +193,7 @@ impl DeliveryObject {
             branch: None,
             commit: None,
             remote: None,
+            requirements: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::{Evidence, shown};
 use crate::domain::proof::judge::{disagree, is_fresh};
+use crate::domain::proof::on_live::LiveInputs;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::repo_path::RepoPath;
@@ -52,6 +53,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         flaky,
         cut_output,
         tripped,
+        other_on_live,
         unverified_findings,
         later_work,
     ] {
@@ -194,6 +196,15 @@ fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
         for change in &seen.value.changes {
             add(risks, &seen.action, format!("while the task was open, {change}"));
         }
+    }
+}
+
+/// The live tree had other inputs than those that a pass rests on.
+fn other_on_live(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let delivered = known.view.on_live.as_ref().filter(|_| known.view.undone.is_none());
+    let Some(seen) = delivered else { return };
+    for text in seen.value.iter().filter_map(LiveInputs::risk) {
+        add(risks, &seen.action, text);
     }
 }
 

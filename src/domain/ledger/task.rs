@@ -17,6 +17,7 @@ use crate::domain::ledger::entry::{Entry, Recorded};
 use crate::domain::ledger::inquiries::Inquiries;
 use crate::domain::ledger::record::{Amended, Delivered, Opened, Rebased, Record};
 use crate::domain::proof::evidence::{Evidence, Observation};
+use crate::domain::proof::on_live::LiveInputs;
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{ObjectId, Sha256};
@@ -108,6 +109,8 @@ pub struct TaskView {
     pub standing: Option<Standing>,
     /// Changes around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
+    /// What the live tree had of the verifiers' inputs after the delivery, where that differs.
+    pub on_live: Option<Recorded<Vec<LiveInputs>>>,
     /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may
     /// still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
@@ -140,6 +143,7 @@ impl TaskView {
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
+            on_live: None,
             late: Vec::new(),
             inquiries: Inquiries::default(),
             findings: Vec::new(),
@@ -210,6 +214,7 @@ impl TaskView {
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
             Record::Called(called) => self.take_call(entry, *called),
+            Record::SeenOnLive { rows } => self.on_live = Some(Recorded::new(entry, rows)),
             Record::Tripped(tripped) => self.tripped.push(Recorded::new(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)

@@ -1,0 +1,31 @@
+//! Where a live tree is not as a tree of ours: its index's stamps decide, content only where they do not fit.
+
+use super::{Quarantine, Repository, live_base};
+use crate::domain::value::digest::ObjectId;
+use crate::domain::value::repo_path::RepoPath;
+use crate::error::Result;
+use std::collections::BTreeSet;
+
+/// The paths at which a live tree and a tree differ.
+#[derive(Debug, Default)]
+pub struct LiveDifference {
+    /// Other content, or only on one side; what is untracked and not ignored is among them.
+    pub differs: BTreeSet<RepoPath>,
+    /// In the tree, and untracked in the live tree: the index has no stamp that could tell.
+    pub unknown: BTreeSet<RepoPath>,
+}
+
+/// Compares a live tree with a tree, whose objects may lie in a quarantine.
+pub fn compare_live_tree(
+    home: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<LiveDifference> {
+    let options = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"];
+    let changed = home.git_in_top()?.objects(quarantine).args(options).arg(tree.as_str()).ok()?;
+    let untracked = home.git_in_top()?.args(["ls-files", "-z", "-o", "--exclude-standard"]).ok()?;
+    let changed: BTreeSet<RepoPath> = live_base::paths(&changed).into_iter().collect();
+    let untracked: BTreeSet<RepoPath> = live_base::paths(&untracked).into_iter().collect();
+    let unknown = &changed & &untracked;
+    Ok(LiveDifference { differs: &(&changed | &untracked) - &unknown, unknown })
+}
