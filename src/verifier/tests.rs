@@ -230,12 +230,14 @@ fn outcome(text: &str, more: &str) -> (Verdict, String) {
 const JUNIT: &str = "outputs = [{ path = \"{out}/r.xml\", format = \"junit\", required = true }]";
 const ONE: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
 
+/// A run of a shell text, with more keys in its manifest, amounts to a verdict and words of its reason.
+fn says(text: &str, more: &str, verdict: Verdict, words: &str) {
+    let (found, reason) = outcome(text, more);
+    assert!(found == verdict && reason.contains(words), "{text} ({more}): {found:?} {reason:?}");
+}
+
 #[test]
 fn what_a_run_amounts_to() {
-    let says = |text: &str, more: &str, verdict: Verdict, words: &str| {
-        let (found, reason) = outcome(text, more);
-        assert!(found == verdict && reason.contains(words), "{text} ({more}): {found:?} {reason:?}");
-    };
     says("true", "", Verdict::Passed, "");
     says("echo PASS; exit 1", "", Verdict::Failed, "exit code 1");
     says(&format!("echo '{ONE}' > $TENDER_OUT/r.xml; exit 1"), JUNIT, Verdict::Failed, "exit code 1");
@@ -268,6 +270,23 @@ fn what_a_run_amounts_to() {
         "all skipped",
     );
     says("true", JUNIT, Verdict::Error, "was not made");
+    says("echo '<testsuite><testcase' > $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "r.xml");
+    says("ln -s /etc/hostname $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "was not made");
+    says("mkfifo $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "is no file");
+    let empty = "printf 'running 0 tests\\n\\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\\n'";
+    says(empty, "outputs = [{ format = \"libtest\" }]", Verdict::NotRun, "no checks ran");
+    says("kill -9 $$", "", Verdict::Error, "signal 9");
+    says("echo x > new", "", Verdict::Error, "wrote outside scratch: new");
+    says("mkdir empty", "", Verdict::Error, "wrote outside scratch: empty");
+    says("rm -f src/a; echo evil > src/a", "", Verdict::Error, "changed its inputs: src/a");
+    says("rm -f src/a", "", Verdict::Error, "changed its inputs: removed src/a");
+    says("chmod u+w src/a", "", Verdict::Error, "changed its inputs: src/a");
+    says("mkdir -p target && echo x > target/x", "scratch = [\"target/\"]", Verdict::Passed, "");
+    says("setsid sleep 60 > /dev/null 2>&1 &", "", Verdict::Error, "running");
+}
+
+#[test]
+fn each_output_counts_by_itself_and_a_glob_is_one() {
     // Each required output needs a case of its own, whatever the others hold; and more, where it says so.
     let two = "outputs = [{ path = \"{out}/r.xml\", format = \"junit\", required = true }, { path = \"{out}/t.xml\", format = \"junit\", required = true }]";
     let both = format!("echo '{ONE}' > $TENDER_OUT/r.xml; echo '<testsuites/>' > $TENDER_OUT/t.xml");
@@ -297,19 +316,6 @@ fn what_a_run_amounts_to() {
     says(&files("<testsuite"), glob, Verdict::Error, "{out}/reports/x/b.xml");
     says(&files(&ONE.replace("/>", "><failure/></testcase>")), glob, Verdict::Failed, "1 failed");
     says("true", glob, Verdict::Error, "was not made");
-    says("echo '<testsuite><testcase' > $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "r.xml");
-    says("ln -s /etc/hostname $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "was not made");
-    says("mkfifo $TENDER_OUT/r.xml", JUNIT, Verdict::Error, "is no file");
-    let empty = "printf 'running 0 tests\\n\\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\\n'";
-    says(empty, "outputs = [{ format = \"libtest\" }]", Verdict::NotRun, "no checks ran");
-    says("kill -9 $$", "", Verdict::Error, "signal 9");
-    says("echo x > new", "", Verdict::Error, "wrote outside scratch: new");
-    says("mkdir empty", "", Verdict::Error, "wrote outside scratch: empty");
-    says("rm -f src/a; echo evil > src/a", "", Verdict::Error, "changed its inputs: src/a");
-    says("rm -f src/a", "", Verdict::Error, "changed its inputs: removed src/a");
-    says("chmod u+w src/a", "", Verdict::Error, "changed its inputs: src/a");
-    says("mkdir -p target && echo x > target/x", "scratch = [\"target/\"]", Verdict::Passed, "");
-    says("setsid sleep 60 > /dev/null 2>&1 &", "", Verdict::Error, "running");
 }
 
 #[test]

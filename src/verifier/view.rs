@@ -82,9 +82,12 @@ pub(super) fn case_of<'a>(changes: &'a [Change], case: &'a Scope) -> impl Iterat
     changes.iter().filter(|change| case.matches(&change.path))
 }
 
+/// A question about a path.
+pub type PathTest<'a> = Box<dyn Fn(&RepoPath) -> bool + 'a>;
+
 /// Says of a path whether a verifier that runs a command depends on it, as an input or as a part of the
 /// judge; `None` for every other verifier.
-pub fn depends_on<'a>(verifiers: &'a Verifiers, id: &str) -> Option<Box<dyn Fn(&RepoPath) -> bool + 'a>> {
+pub fn depends_on<'a>(verifiers: &'a Verifiers, id: &str) -> Option<PathTest<'a>> {
     let verifier = verifiers.get(id).ok().flatten()?;
     if verifier.manifest.kind != VerifierKind::Command {
         return None;
