@@ -185,9 +185,12 @@ pub struct StartArgs {
     /// Paths that may change: `dir/`, a file or a glob. May be given several times.
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub scope: Vec<String>,
-    /// Verifiers that must pass. May be given several times.
+    /// Verifiers that must pass; `none` asks for none. Left out: every committed one that the change concerns.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub verify: Vec<String>,
+    /// What a person has to attest, by a name of your own or of a manual verifier. May be given several times.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    pub manual: Vec<String>,
     /// What the task starts from: a revision, or `live` for your uncommitted work.
     #[arg(long, value_name = "BASE", default_value = "HEAD")]
     pub base: String,

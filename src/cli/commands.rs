@@ -147,10 +147,15 @@ impl Invocation<'_> {
                 ["git", "tender", "start", "--help"],
             ));
         }
-        let wish =
-            ops::open::Wish { goal: &args.goal, scope: &args.scope, verify: &args.verify, base: &args.base };
+        let wish = ops::start::Wish {
+            goal: &args.goal,
+            scope: &args.scope,
+            verify: &args.verify,
+            manual: &args.manual,
+            base: &args.base,
+        };
         let progress = self.start_progress("filling the worktree");
-        let object = ops::open::start(&session, &wish, &|done, total| progress.advance(done, total));
+        let object = ops::start::start(&session, &wish, &|done, total| progress.advance(done, total));
         let object = object.map_err(|failure| {
             // The contract was made from these flags: it is them that have to change.
             match failure.code() == Code::ContractInvalid && !failure.has_remedy() {

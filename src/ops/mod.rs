@@ -25,6 +25,7 @@ pub mod recover;
 pub mod report;
 pub mod resume;
 pub mod ship;
+pub mod start;
 pub mod submit;
 pub mod undo;
 pub mod verify;

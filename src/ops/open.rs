@@ -1,14 +1,14 @@
-//! `open` and `start`: seal the contract, fix the base, make the worktree.
+//! `open`: seals the contract, fixes the base, makes the worktree.
 
 use super::{Session, doctor};
 use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective};
-use crate::domain::contract::tool::WorkerTool;
 use crate::domain::contract::{Base, Contract, Kind, family};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::{TaskState, TaskView};
-use crate::domain::value::digest::{Sha256, TreeObject};
+use crate::domain::value::digest::{ObjectId, Sha256, TreeObject};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
@@ -18,35 +18,9 @@ use crate::task::session::Progress;
 use crate::task::view::load;
 use crate::task::{evidence, recover, tripwire};
 use crate::verifier::Verifiers;
+use crate::verifier::inputs::check_asked_for;
 use serde_json::json;
-
-/// What `start` makes a contract from.
-#[derive(Debug)]
-pub struct Wish<'a> {
-    pub goal: &'a str,
-    pub scope: &'a [String],
-    pub verify: &'a [String],
-    pub base: &'a str,
-}
-
-/// Makes a contract from a wish, under the first free task id, and opens it.
-pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Result<TaskObject> {
-    let naming = LockGuard::acquire(&session.layout.start_lock())?;
-    let taken = match session.ledger()? {
-        Some(ledger) => ledger.tasks()?,
-        None => Vec::new(),
-    };
-    let id = (1u32..).map(|n| format!("t{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
-    let tools = WorkerTool::ALL.into_iter().filter(|tool| *tool != WorkerTool::Shell);
-    let tools: Vec<&str> = tools.map(WorkerTool::name).collect();
-    let mut document = json!({
-        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
-    });
-    if !wish.verify.is_empty() {
-        document["verification"] = json!({ "allowed": wish.verify });
-    }
-    open_named(session, document.to_string().as_bytes(), Some(naming), progress)
-}
+use std::collections::BTreeSet;
 
 /// Opens a task. The same contract again gives the same task; another one under the same id is refused.
 pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Result<TaskObject> {
@@ -54,7 +28,7 @@ pub fn open(session: &Session, document: &[u8], progress: Progress<'_>) -> Resul
 }
 
 /// `naming` keeps others from taking the same id; it is needed until the ledger has the task's first row.
-fn open_named(
+pub(super) fn open_named(
     session: &Session,
     document: &[u8],
     naming: Option<LockGuard>,
@@ -207,7 +181,7 @@ struct Prepared {
 /// Everything that can be known and refused before anything is made.
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
-    let base = base(session, contract)?;
+    let base = base_of(session, contract)?;
     let Terms { effective, filters, hooks, narrowed, verifiers } = terms(session, contract, &base)?;
     let home = Home {
         top: path_text(repository.top()?)?,
@@ -230,7 +204,9 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         home,
     };
     let manual = manual(contract, &verifiers);
-    Ok(Prepared { opened, manual, notes: uncommitted_configuration(session)? })
+    let mut notes = uncommitted_configuration(session)?;
+    notes.extend(look_at_verifiers(session, contract, &verifiers, &opened.base)?);
+    Ok(Prepared { opened, manual, notes })
 }
 
 /// What the base commit says of a contract.
@@ -270,6 +246,41 @@ pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result
     })
 }
 
+/// What a person should know of the verifiers that a contract asks for, or does not ask for.
+fn look_at_verifiers(
+    session: &Session,
+    contract: &Contract,
+    verifiers: &Verifiers,
+    base: &BaseState,
+) -> Result<Vec<String>> {
+    let required = contract.requirements.iter().map(|requirement| &requirement.verifier);
+    let asked: BTreeSet<&String> = required.chain(&contract.verification.allowed).collect();
+    if asked.is_empty() && contract.kind != Kind::Explore {
+        let there: Vec<&str> = verifiers.all().map(|(id, _)| id).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        return Ok(vec![format!(
+            "NOTHING is asked of this task: its change will be delivered unseen; verifiers of this repository: {there}"
+        )]);
+    }
+    let forbidden = &contract.verification.forbidden;
+    let mut notes = Vec::new();
+    let mut files = None;
+    for id in asked.into_iter().filter(|id| !forbidden.contains(id)) {
+        let Some(verifier) = verifiers.get(id)? else { continue };
+        let files = match &mut files {
+            Some(files) => files,
+            none => none.insert(paths_of(session, base.commit_tree())?),
+        };
+        notes.extend(check_asked_for(verifier, files, contract)?);
+    }
+    Ok(notes)
+}
+
+fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
+    let files = tree::files(&session.repository.objects(None)?, tree)?;
+    Ok(files.into_iter().map(|file| file.path).collect())
+}
+
 /// A repair that requires nothing could never show that it repaired anything.
 fn repair_can_be_shown(contract: &Contract) -> Result<()> {
     if contract.kind != Kind::Repair || contract.requirements.iter().any(|requirement| requirement.required) {
@@ -291,7 +302,8 @@ fn manual(contract: &Contract, verifiers: &Verifiers) -> Vec<String> {
     contract.requirements.iter().filter(|r| by_hand(&r.verifier)).map(|r| r.id.clone()).collect()
 }
 
-fn base(session: &Session, contract: &Contract) -> Result<BaseState> {
+/// The commit and the tree that a contract starts from.
+pub(super) fn base_of(session: &Session, contract: &Contract) -> Result<BaseState> {
     let repository = &session.repository;
     let revision = match &contract.base {
         Base::Revision(revision) => revision.as_str(),
@@ -325,7 +337,7 @@ fn base(session: &Session, contract: &Contract) -> Result<BaseState> {
 /// The policy of the base commit and the user's private one together.
 fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
     let objects = session.repository.objects(None)?;
-    let path = crate::domain::value::repo_path::RepoPath::new(".tender/config.toml")?;
+    let path = RepoPath::new(".tender/config.toml")?;
     let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
         Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.blob(&id)?),
         _ => None,

@@ -43,6 +43,8 @@ pub struct Verifier {
     pub closure: Vec<ClosureFile>,
     /// The same as a scope: what no candidate can put in the place of it.
     pub scope: Scope,
+    /// True where it comes from the user's private layer.
+    pub private: bool,
 }
 
 /// The verifiers of a repository, as of one base commit.
@@ -209,6 +211,11 @@ impl Verifiers {
         known.chain(broken.map(|(id, failure)| (id.as_str(), Err(failure))))
     }
 
+    /// Likewise without those of the private layer.
+    pub fn committed(&self) -> impl Iterator<Item = (&str, std::result::Result<&Verifier, &Failure>)> {
+        self.all().filter(|(_, verifier)| verifier.as_ref().map_or(true, |verifier| !verifier.private))
+    }
+
     /// True where nobody but a person can show it.
     pub fn is_manual(&self, id: &str) -> bool {
         match self.known.get(id) {
@@ -280,6 +287,7 @@ fn assemble(
     }
     let own = Scope::parse("closure", Code::ConfigInvalid, own)?;
     Ok(Verifier {
+        private,
         manifest_sha256: Sha256::of(manifest),
         closure: closure.into_values().collect(),
         scope: own.union(&parsed.closure),

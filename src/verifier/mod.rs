@@ -16,6 +16,7 @@ mod cache;
 mod command_line;
 mod foreign;
 pub mod formats;
+pub mod inputs;
 pub mod load;
 pub mod logs;
 pub mod manifest;

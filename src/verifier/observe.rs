@@ -3,12 +3,13 @@
 //! are kept.
 
 use super::cache::{BlobDigests, FileDigests};
+use super::inputs::inputs_of;
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::PROTECTED;
-use crate::domain::contract::clause::{Clause, Permission, clauses};
+use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
 use crate::domain::proof::evidence::{
     ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
     listing_digest,
@@ -16,6 +17,7 @@ use crate::domain::proof::evidence::{
 use crate::domain::proof::judge::On;
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::git::Objects;
 use crate::git::attributes::outside_attributes;
@@ -99,17 +101,27 @@ pub fn observe(
 ) -> Result<Observation> {
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
+    let mut observer = Observer::new(subject, verifiers, host)?;
+    let blind = observer.without_inputs(&floor)?;
+    // Who takes away what a verifier looks at takes away the judge.
+    let emptied = |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches(path) && blind.emptied);
     let protected: Vec<RepoPath> = changes
         .iter()
         .map(|c| &c.path)
-        .filter(|path| subject.effective.is_protected(path))
+        .filter(|path| subject.effective.is_protected(path) || emptied(path))
         .cloned()
         .collect();
-    let mut observer = Observer::new(subject, verifiers, host)?;
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
-    for clause in clauses(subject.contract, &floor, &protected) {
+    for mut clause in clauses(subject.contract, &floor, &protected) {
+        let why = nothing_to_see(subject, &clause, &blind);
+        clause.required &= why.is_none();
         let judge = match clause.permission {
+            Permission::Allowed if why.is_some() => {
+                let mut judge = Judge::none(Source::NothingToSee { why: why.unwrap_or_default() });
+                judge.judge_changed = blind.get(&clause.verifier).is_some_and(|blind| blind.emptied);
+                judge
+            }
             Permission::Forbidden => Judge::none(Source::Forbidden),
             Permission::NotNamed => Judge::none(Source::NotAllowed),
             Permission::Allowed => match judges.get(&clause.verifier) {
@@ -135,6 +147,29 @@ pub fn observe(
         flaky: subject.effective.flaky,
         rows,
     })
+}
+
+/// A verifier whose inputs name no file of the candidate.
+struct Blind<'a> {
+    inputs: &'a Scope,
+    /// True where the base had files for it.
+    emptied: bool,
+}
+
+/// Why a verifier has nothing to say of this change.
+fn nothing_to_see(
+    subject: &VerificationSubject<'_>,
+    clause: &Clause,
+    blind: &BTreeMap<String, Blind<'_>>,
+) -> Option<String> {
+    if let Some(blind) = blind.get(&clause.verifier) {
+        let ended = if blind.emptied { "any more" } else { "yet" };
+        return Some(format!("nothing under {} {ended}", blind.inputs.patterns().join(", ")));
+    }
+    let requirement = subject.contract.requirements.iter().find(|r| r.id == clause.id)?;
+    let paths = requirement.paths.as_ref().filter(|_| clause.origin == Origin::Requirement)?;
+    let touched = subject.candidate.changes.iter().any(|change| paths.matches(&change.path));
+    (!touched).then(|| "the change touches none of its inputs".to_owned())
 }
 
 struct Observer<'a> {
@@ -165,6 +200,26 @@ impl<'a> Observer<'a> {
             trees: None,
             checkout: None,
         })
+    }
+
+    /// The verifiers that are asked for and have no file to look at.
+    fn without_inputs(&mut self, floor: &[String]) -> Result<BTreeMap<String, Blind<'a>>> {
+        let contract = self.subject.contract;
+        let required = contract.requirements.iter().map(|requirement| &requirement.verifier);
+        let asked = required.chain(&contract.verification.allowed).chain(floor);
+        let mut blind = BTreeMap::new();
+        for id in asked.collect::<std::collections::BTreeSet<_>>() {
+            // One that cannot be used fails where it is judged.
+            let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
+            let Some(inputs) = inputs_of(verifier) else { continue };
+            let trees = self.trees()?;
+            let any = |files: &[TreeFile]| files.iter().any(|file| inputs.matches(&file.path));
+            if !any(&trees.candidate) {
+                blind.insert(id.clone(), Blind { inputs, emptied: any(&trees.base) });
+            }
+            self.trees = Some(trees);
+        }
+        Ok(blind)
     }
 
     fn judge(&mut self, id: &str) -> Result<Judge> {

@@ -42,6 +42,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
     let mut risks = Vec::new();
     for rule in [
         empty_change,
+        nothing_asked,
         optional_rows,
         unseen_work,
         moved_head,
@@ -71,6 +72,18 @@ fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
     let meant = known.opened.contract.kind != Kind::Explore;
     if let Some(candidate) = known.view.candidate().filter(|c| meant && c.value.changes.is_empty()) {
         add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
+    }
+}
+
+/// A candidate without a single row to show for it is delivered unseen.
+fn nothing_asked(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let meant = known.opened.contract.kind != Kind::Explore && known.rows.is_empty();
+    if let Some(candidate) = known.view.candidate().filter(|c| meant && !c.value.changes.is_empty()) {
+        add(
+            risks,
+            &candidate.action,
+            "no verifier was asked: nothing shows that the change is right".to_owned(),
+        );
     }
 }
 

@@ -254,6 +254,11 @@ pub enum Source {
         /// The place in words.
         place: String,
     },
+    /// The change is none of its business, or took away what it looks at.
+    NothingToSee {
+        /// A sentence that says why.
+        why: String,
+    },
     /// A program that it needs is not here.
     Missing {
         /// A sentence that says what is missing.

@@ -117,7 +117,7 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             "its manifest .tender/verifiers/{}/verifier.toml {NOT_COMMITTED} {place}",
             observed.clause.verifier
         )),
-        Source::Missing { what } => not_run(what.clone()),
+        Source::Missing { what } | Source::NothingToSee { why: what } => not_run(what.clone()),
         Source::Manual | Source::Protected => attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),
     }
