@@ -15,6 +15,7 @@ mod support;
 mod agent;
 mod amendment;
 mod answer;
+mod asked;
 mod attest;
 mod branch;
 mod budget;
