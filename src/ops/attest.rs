@@ -61,7 +61,7 @@ pub fn attest(
 
 fn manual_row<'a>(task: &str, observation: &'a Observation, requirement: &str) -> Result<&'a Observed> {
     let rows = &observation.rows;
-    let manual = |row: &&Observed| matches!(row.source, Source::Manual | Source::Protected);
+    let manual = |row: &&Observed| matches!(row.source, Source::Manual | Source::Protected { .. });
     let names: Vec<&str> = rows.iter().filter(manual).map(|row| row.clause.id.as_str()).collect();
     match rows.iter().find(|row| row.clause.id == requirement) {
         Some(row) if manual(&row) => Ok(row),

@@ -6,6 +6,7 @@
 mod read;
 
 use crate::domain::proof::evidence::Reuse;
+use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::verifier::formats::ResultFormat;
@@ -95,6 +96,9 @@ pub struct Manifest {
     /// Those patterns of the closure that may name nothing in the base, written `?pattern`: what a candidate
     /// adds there is not shown, and changes the judge.
     pub may_be_absent: Vec<String>,
+    /// Files that say how it judges and may rightly change with the work: a run sees the candidate's, and a
+    /// person confirms where they differ.
+    pub watch: Scope,
     pub tools: Vec<ToolSpec>,
     pub env: Vec<String>,
     /// Files that a run makes.
@@ -116,6 +120,11 @@ impl Manifest {
     /// True where a run counts cases.
     pub fn counts(&self) -> bool {
         self.kind == VerifierKind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
+    }
+
+    /// True where a run sees the candidate's file of this path, unless the closure has one there.
+    pub fn sees(&self, path: &RepoPath) -> bool {
+        self.inputs.as_ref().is_none_or(|inputs| inputs.matches(path)) || self.watch.matches(path)
     }
 
     /// Reads a manifest. `file` names it in messages, `id` is the name of its directory. The failure is
@@ -153,6 +162,7 @@ read = ["~/.cargo", "~/.rustup"]
 kind = "command"
 inputs = ["src/**", "tests/**", "Cargo.*"]
 closure = [".tender/bin/unit.sh", "rust-toolchain.toml"]
+watch = ["build.rs", "**/conftest.py"]
 tools = [{ name = "cargo", probe = ["cargo", "-V"] }]
 env = ["RUSTFLAGS"]
 outputs = [{ path = "target/nextest/ci/junit.xml", format = "junit", required = true }]

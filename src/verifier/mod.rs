@@ -31,6 +31,7 @@ pub mod shipped;
 mod tests;
 mod tools;
 mod view;
+mod watched;
 
 pub use load::Verifiers;
 pub use observe::observe;

@@ -7,6 +7,7 @@ use super::inputs::inputs_of;
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
+use super::watched::{ChangedJudge, find_changed_judges};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::PROTECTED;
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
@@ -14,7 +15,7 @@ use crate::domain::proof::evidence::{
     ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
     listing_digest,
 };
-use crate::domain::proof::judge::On;
+use crate::domain::proof::judge::{On, some_of};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
@@ -26,7 +27,7 @@ use crate::git::drivers::configured_drivers;
 use crate::git::tree::{self, TreeFile};
 use crate::process::SandboxLayer;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// From how many files on a listing is stored as its difference from the base's.
 const LARGE: usize = 500;
@@ -102,15 +103,15 @@ pub fn observe(
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
     let mut observer = Observer::new(subject, verifiers, host)?;
-    let blind = observer.without_inputs(&floor)?;
+    let asked = asked_for(subject, &floor);
+    let blind = observer.without_inputs(&asked)?;
+    let told = observer.told_otherwise(&asked);
     // Who takes away what a verifier looks at takes away the judge.
     let emptied = |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches(path) && blind.emptied);
-    let protected: Vec<RepoPath> = changes
-        .iter()
-        .map(|c| &c.path)
-        .filter(|path| subject.effective.is_protected(path) || emptied(path))
-        .cloned()
-        .collect();
+    let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
+    let mut protected: Vec<RepoPath> = changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
+    observer.confirmed = reasons_to_confirm(&protected, &told);
+    protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
     for mut clause in clauses(subject.contract, &floor, &protected) {
@@ -127,7 +128,8 @@ pub fn observe(
             Permission::Allowed => match judges.get(&clause.verifier) {
                 Some(judge) => judge.clone(),
                 None => {
-                    let judge = observer.judge(&clause.verifier)?;
+                    let mut judge = observer.judge(&clause.verifier)?;
+                    judge.judge_changed |= told.contains_key(&clause.verifier);
                     judges.insert(clause.verifier.clone(), judge.clone());
                     judge
                 }
@@ -147,6 +149,23 @@ pub fn observe(
         flaky: subject.effective.flaky,
         rows,
     })
+}
+
+/// The verifiers that a contract or its policy asks for.
+fn asked_for<'a>(subject: &VerificationSubject<'a>, floor: &'a [String]) -> BTreeSet<&'a String> {
+    let contract = subject.contract;
+    let required = contract.requirements.iter().map(|requirement| &requirement.verifier);
+    required.chain(&contract.verification.allowed).chain(floor).collect()
+}
+
+/// Why a person has to confirm a change, a clause each.
+fn reasons_to_confirm(protected: &[RepoPath], told: &BTreeMap<&String, Vec<ChangedJudge>>) -> Vec<String> {
+    let paths = (!protected.is_empty()).then(|| "protected paths are touched".to_owned());
+    let judges = told.iter().map(|(id, changed)| {
+        let what: Vec<String> = changed.iter().map(|changed| changed.what.clone()).collect();
+        format!("{id} is told otherwise how to judge ({})", some_of(&what, ""))
+    });
+    paths.into_iter().chain(judges).collect()
 }
 
 /// A verifier whose inputs name no file of the candidate.
@@ -181,6 +200,8 @@ struct Observer<'a> {
     programs: FileDigests,
     trees: Option<ListedTrees>,
     checkout: Option<Vec<String>>,
+    /// Why a person has to confirm the change.
+    confirmed: Vec<String>,
 }
 
 impl<'a> Observer<'a> {
@@ -199,16 +220,14 @@ impl<'a> Observer<'a> {
             programs: FileDigests::open(&folder),
             trees: None,
             checkout: None,
+            confirmed: Vec::new(),
         })
     }
 
     /// The verifiers that are asked for and have no file to look at.
-    fn without_inputs(&mut self, floor: &[String]) -> Result<BTreeMap<String, Blind<'a>>> {
-        let contract = self.subject.contract;
-        let required = contract.requirements.iter().map(|requirement| &requirement.verifier);
-        let asked = required.chain(&contract.verification.allowed).chain(floor);
+    fn without_inputs(&mut self, asked: &BTreeSet<&String>) -> Result<BTreeMap<String, Blind<'a>>> {
         let mut blind = BTreeMap::new();
-        for id in asked.collect::<std::collections::BTreeSet<_>>() {
+        for id in asked.iter().copied() {
             // One that cannot be used fails where it is judged.
             let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
             let Some(inputs) = inputs_of(verifier) else { continue };
@@ -222,9 +241,20 @@ impl<'a> Observer<'a> {
         Ok(blind)
     }
 
+    /// The verifiers that the change has judge otherwise, with what does.
+    fn told_otherwise<'b>(&self, asked: &BTreeSet<&'b String>) -> BTreeMap<&'b String, Vec<ChangedJudge>> {
+        let changes = &self.subject.candidate.changes;
+        let found = asked.iter().filter_map(|id| {
+            let verifier = self.verifiers.get(id).ok().flatten()?;
+            Some((*id, find_changed_judges(changes, verifier))).filter(|(_, changed)| !changed.is_empty())
+        });
+        found.collect()
+    }
+
     fn judge(&mut self, id: &str) -> Result<Judge> {
         if id == PROTECTED {
-            return Ok(self.by_hand(Source::Protected, Sha256::of(PROTECTED.as_bytes())));
+            let why = self.confirmed.clone();
+            return Ok(self.by_hand(Source::Protected { why }, Sha256::of(PROTECTED.as_bytes())));
         }
         let verifier = self.verifiers.get(id)?;
         match verifier.map(|verifier| (verifier, verifier.manifest.kind)) {

@@ -455,6 +455,29 @@ fn what_may_not_appear_is_not_shown_and_changes_the_judge() {
 }
 
 #[test]
+fn what_is_watched_is_the_candidates_and_a_person_confirms_where_it_differs() {
+    let bench = Bench::new();
+    let keys = "inputs = [\"src/**\"]\nwatch = [\"rules.conf\", \"**/conftest.py\"]";
+    bench.unit("cat rules.conf; ls src", keys);
+    bench.write("rules.conf", "strict\n");
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "2\n");
+    let rows = bench.verify();
+    assert_eq!((one(&rows).0, rows[0].judge_changed, rows.len()), (Verdict::Passed, false, 1));
+    bench.write("rules.conf", "lax\n");
+    bench.write("src/conftest.py", "\n");
+    let stale = bench.look();
+    assert_eq!(one(&stale).0, Verdict::Stale, "what is watched is in the key: {stale:?}");
+    let rows = bench.verify();
+    assert_eq!((one(&rows).0, rows[0].judge_changed), (Verdict::Passed, true), "{rows:?}");
+    assert_eq!(bench.stdout(), "lax\na\nconftest.py\n");
+    let person = rows.iter().find(|row| row.id == "protected").expect("a row");
+    let reason = "unit is told otherwise how to judge (rules.conf, src/conftest.py): a person has to confirm";
+    assert_eq!((person.verdict, person.reason.as_deref()), (Verdict::NeedsConfirmation, Some(reason)));
+}
+
+#[test]
 fn only_what_is_in_the_base_commit_is_a_verifier() {
     let bench = Bench::new();
     bench.write("a", "1\n");

@@ -36,21 +36,21 @@ fn drop_what_lies_beneath_files(files: &mut Vec<TreeFile>) {
     files.retain(|file| !file.path.ancestors().iter().any(|above| paths.contains(above)));
 }
 
+/// True where a run sees the candidate's file of this path.
+pub(super) fn is_input(path: &RepoPath, verifier: &Verifier) -> bool {
+    verifier.manifest.sees(path) && !verifier.scope.matches(path)
+}
+
 /// The candidate's files that a verifier depends on. What its closure names is not among them: that is the
 /// base's.
 pub(super) fn inputs<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
-    let wanted = |path: &RepoPath| verifier.manifest.inputs.as_ref().is_none_or(|scope| scope.matches(path));
-    files.iter().filter(|file| wanted(&file.path) && !verifier.scope.matches(&file.path)).collect()
+    files.iter().filter(|file| is_input(&file.path, verifier)).collect()
 }
 
 /// The inputs, and the attribute files of the tree: they decide how the inputs' bytes are checked out.
 pub(super) fn depended<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
-    let wanted = |path: &RepoPath| verifier.manifest.inputs.as_ref().is_none_or(|scope| scope.matches(path));
     let attributes = |path: &RepoPath| path.file_name() == b".gitattributes";
-    files
-        .iter()
-        .filter(|file| (wanted(&file.path) && !verifier.scope.matches(&file.path)) || attributes(&file.path))
-        .collect()
+    files.iter().filter(|file| is_input(&file.path, verifier) || attributes(&file.path)).collect()
 }
 
 /// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in
@@ -92,6 +92,5 @@ pub fn depends_on<'a>(verifiers: &'a Verifiers, id: &str) -> Option<PathTest<'a>
     if verifier.manifest.kind != VerifierKind::Command {
         return None;
     }
-    let inputs = verifier.manifest.inputs.as_ref();
-    Some(Box::new(move |path| inputs.is_none_or(|scope| scope.matches(path)) || verifier.scope.matches(path)))
+    Some(Box::new(move |path| verifier.manifest.sees(path) || verifier.scope.matches(path)))
 }

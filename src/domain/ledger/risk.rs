@@ -147,7 +147,9 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
         .filter(|c| known.opened.effective.is_protected(&c.path))
         .map(|c| c.path.clone())
         .collect();
-    if touched.is_empty() {
+    let judges: Vec<&str> =
+        known.rows.iter().filter(|row| row.judge_changed).map(|row| row.id.as_str()).collect();
+    if touched.is_empty() && judges.is_empty() {
         return;
     }
     let row = known.rows.iter().find(|row| row.id == "protected");
@@ -158,7 +160,12 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
     });
     let (action, who) =
         confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
-    add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
+    if !touched.is_empty() {
+        add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
+    }
+    if !judges.is_empty() {
+        add(risks, &action, format!("the change touches what judges {} ({who})", judges.join(", ")));
+    }
 }
 
 fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {

@@ -243,8 +243,12 @@ pub enum Source {
     /// A verifier of git-tender's own.
     Builtin,
     Manual,
-    /// Protected paths are touched: a person attests it.
-    Protected,
+    /// Protected paths are touched, or a verifier is told otherwise how to judge: a person attests it.
+    Protected {
+        /// What it is, a clause each; empty in rows of before it was told.
+        #[serde(default)]
+        why: Vec<String>,
+    },
     /// The contract forbids the verifier.
     Forbidden,
     /// The contract does not name it among the allowed ones.

@@ -118,7 +118,7 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
             observed.clause.verifier
         )),
         Source::Missing { what } | Source::NothingToSee { why: what } => not_run(what.clone()),
-        Source::Manual | Source::Protected => attested(observation, observed, records),
+        Source::Manual | Source::Protected { .. } => attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),
     }
 }
@@ -149,11 +149,13 @@ fn attested(observation: &Observation, observed: &Observed, records: &[Record]) 
     let Some((digest, evidence)) = fresh else {
         let earlier = records.iter().any(|record| words(&record));
         let reason = match (&observed.source, earlier) {
-            (_, true) => "attested for other bytes or other words, not for this candidate",
-            (Source::Protected, false) => "protected paths are touched: a person has to confirm",
-            (_, false) => "a person has to attest it for this candidate",
+            (_, true) => "attested for other bytes or other words, not for this candidate".to_owned(),
+            (Source::Protected { why }, false) => {
+                format!("{}: a person has to confirm", some_of(why, "protected paths are touched"))
+            }
+            (_, false) => "a person has to attest it for this candidate".to_owned(),
         };
-        return blank(observed, Verdict::NeedsConfirmation, Some(reason.to_owned()));
+        return blank(observed, Verdict::NeedsConfirmation, Some(reason));
     };
     let said = evidence.attestation.as_ref().map(|a| a.message.clone());
     let (verdict, reason) = match evidence.outcome {
@@ -307,7 +309,7 @@ fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) 
 }
 
 /// At most three of what is named; `otherwise` where nothing is.
-fn some_of(named: &[String], otherwise: &str) -> String {
+pub fn some_of(named: &[String], otherwise: &str) -> String {
     match named.len() {
         0 => otherwise.to_owned(),
         1..=3 => named.join(", "),

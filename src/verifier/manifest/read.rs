@@ -15,7 +15,7 @@ use crate::verifier::builtin;
 use crate::verifier::formats::{self, ResultFormat, WrittenTo};
 use std::time::Duration;
 
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "protocol",
     "id",
     "title",
@@ -35,6 +35,7 @@ const FIELDS: [&str; 20] = [
     "scratch",
     "reuse",
     "attempts",
+    "watch",
     "uses",
 ];
 
@@ -62,6 +63,7 @@ struct ManifestDraft {
     inputs: Option<Scope>,
     closure: Scope,
     may_be_absent: Vec<String>,
+    watch: Scope,
     tools: Vec<ToolSpec>,
     env: Vec<String>,
     outputs: Vec<DeclaredOutput>,
@@ -104,6 +106,7 @@ fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, fi
         }
         "inputs" => draft.inputs = problems.scope(field, node),
         "closure" => (draft.closure, draft.may_be_absent) = closure(problems, field, node),
+        "watch" => draft.watch = problems.scope(field, node).unwrap_or_default(),
         "scratch" => draft.scratch = problems.scope(field, node).unwrap_or_default(),
         "tools" => draft.tools = tools(problems, field, node),
         "env" => draft.env = names(problems, field, node),
@@ -427,6 +430,7 @@ fn fill(draft: ManifestDraft) -> Manifest {
         inputs: draft.inputs,
         closure: draft.closure,
         may_be_absent: draft.may_be_absent,
+        watch: draft.watch,
         tools: draft.tools,
         env: draft.env,
         outputs: draft.outputs,

@@ -245,7 +245,7 @@ fn stale_inputs_are_named_by_path() {
 
 #[test]
 fn a_persons_word_counts_for_one_candidate() {
-    for source in [Source::Manual, Source::Protected] {
+    for source in [Source::Manual, Source::Protected { why: Vec::new() }] {
         let manual = || observed("unit", source.clone());
         let word = |outcome, inputs: &str| {
             record(outcome, |e| {
