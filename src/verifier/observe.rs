@@ -109,7 +109,8 @@ pub fn observe(
     // Who takes away what a verifier looks at takes away the judge.
     let emptied = |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches(path) && blind.emptied);
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
-    let mut protected: Vec<RepoPath> = changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
+    let mut protected: Vec<RepoPath> =
+        changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
     observer.confirmed = reasons_to_confirm(&protected, &told);
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();

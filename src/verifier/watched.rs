@@ -16,9 +16,8 @@ pub(super) struct ChangedJudge {
 
 /// Finds what a change tells a verifier otherwise, in the order of the paths.
 pub(super) fn find_changed_judges(changes: &[Change], verifier: &Verifier) -> Vec<ChangedJudge> {
-    let watched = |change: &&Change| {
-        verifier.manifest.watch.touches(&change.path) && is_input(&change.path, verifier)
-    };
+    let watched =
+        |change: &&Change| verifier.manifest.watch.touches(&change.path) && is_input(&change.path, verifier);
     changes
         .iter()
         .filter(watched)
