@@ -185,10 +185,10 @@ pub struct StartArgs {
     /// Paths that may change: `dir/`, a file or a glob. May be given several times.
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub scope: Vec<String>,
-    /// Verifiers that must pass; `none` asks for none. Left out: every committed one that the change concerns.
+    /// Verifiers that must pass; `none` asks for none. Left out: each committed one that the change concerns.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub verify: Vec<String>,
-    /// What a person has to attest, by a name of your own or of a manual verifier. May be given several times.
+    /// What a person has to attest, by a name of your own or of a manual verifier. May be given again.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub manual: Vec<String>,
     /// What the task starts from: a revision, or `live` for your uncommitted work.

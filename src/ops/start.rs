@@ -45,7 +45,7 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     let mut document = json!({
         "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
     });
-    let Asked { allowed, requirements, notes } = ask_for_verifiers(session, wish, &document)?;
+    let AskedVerifiers { allowed, requirements, notes } = ask_for_verifiers(session, wish, &document)?;
     if !allowed.is_empty() {
         document["verification"] = json!({ "allowed": allowed });
         document["requirements"] = Value::Array(requirements);
@@ -57,14 +57,14 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
 
 /// The verifiers that a contract asks for.
 #[derive(Default)]
-struct Asked {
+struct AskedVerifiers {
     allowed: Vec<String>,
     requirements: Vec<Value>,
     /// Those that were left out, and why.
     notes: Vec<String>,
 }
 
-impl Asked {
+impl AskedVerifiers {
     fn add(&mut self, id: &str, inputs: Option<&Scope>) {
         if self.allowed.iter().any(|known| known == id) {
             return;
@@ -78,10 +78,10 @@ impl Asked {
     }
 }
 
-fn ask_for_verifiers(session: &Session, wish: &Wish<'_>, document: &Value) -> Result<Asked> {
+fn ask_for_verifiers(session: &Session, wish: &Wish<'_>, document: &Value) -> Result<AskedVerifiers> {
     // Its goal, scope and base have to be right before anything is looked up by them.
     let contract = Contract::parse(document.to_string().as_bytes())?;
-    let mut asked = Asked::default();
+    let mut asked = AskedVerifiers::default();
     if wish.verify == [NONE] && wish.manual.is_empty() {
         return Ok(asked);
     }
@@ -100,7 +100,7 @@ fn ask_for_verifiers(session: &Session, wish: &Wish<'_>, document: &Value) -> Re
 }
 
 /// Every valid committed verifier that runs a command and may depend on what the task may change.
-fn ask_for_concerned(verifiers: &Verifiers, contract: &Contract, asked: &mut Asked) {
+fn ask_for_concerned(verifiers: &Verifiers, contract: &Contract, asked: &mut AskedVerifiers) {
     let mut left_out = Vec::new();
     for (id, verifier) in verifiers.committed() {
         match verifier {

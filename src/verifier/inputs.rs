@@ -23,8 +23,9 @@ pub fn can_meet(one: &Scope, other: &Scope) -> bool {
     meets(one, other) || meets(other, one)
 }
 
-/// Looks at a verifier that a contract asks for, as `open` does: what its inputs name in the base, and how its
-/// command reads. Gives notes for people; refused (`config.invalid`) where it could never look at anything.
+/// Looks at a verifier that a contract asks for, as `open` does: what its inputs name in the base, and how
+/// its command reads. Gives notes for people; refused (`config.invalid`) where it could never look at
+/// anything.
 pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contract) -> Result<Vec<String>> {
     let id = &verifier.manifest.id;
     let mut notes = command_notes(verifier);

@@ -1,5 +1,5 @@
-//! Says what a change tells a verifier otherwise: files that say how it judges and that may rightly change with
-//! the work. A run sees the candidate's, so a person confirms the difference.
+//! Says what a change tells a verifier otherwise: files that say how it judges and that may rightly change
+//! with the work. A run sees the candidate's, so a person confirms the difference.
 
 use super::load::Verifier;
 use super::view::is_input;
