@@ -37,7 +37,8 @@ fn start_asks_for_every_verifier_that_the_scope_can_meet() {
     let opened = repo.json(&["start", "goal", "--scope", "docs/"]).ok();
     assert_eq!(asked(&repo, "t1"), ["text"], "{:#}", opened.json);
     let told = notes(&opened);
-    for words in ["by default: text", "unit (its inputs lie outside", "look (a person", "bad (cannot be used"] {
+    for words in ["by default: text", "unit (its inputs lie outside", "look (a person", "bad (cannot be used"]
+    {
         assert!(told.contains(words), "{words}: {told}");
     }
     repo.json(&["start", "goal", "--scope", "**"]).ok();
