@@ -21,7 +21,7 @@ use crate::domain::worker::finding::Lines;
 use crate::error::{Code, Failure};
 use crate::git::testing::TestRepository;
 use crate::tools::patch_formats;
-use crate::verifier::formats::{Counted, junit, libtest};
+use crate::verifier::formats::{Counted, junit, libtest, tap};
 use crate::verifier::logs;
 use crate::verifier::manifest::Manifest;
 use proptest::prelude::*;
@@ -327,6 +327,24 @@ fn output_of_the_rust_harness() {
         b"successes:\n",
     ];
     holds(&[WHOLE], words, |bytes| adds_up(libtest::count_cases(bytes)));
+}
+
+#[test]
+fn output_of_the_test_anything_protocol() {
+    const WHOLE: &[u8] = b"TAP version 14\n# Subtest: a\n    ok 1 - b\n    not ok 2 - c # TODO\n      ---\n      error: 'x'\n      ...\n    1..2\nok 1 - a\nok 2 - d {\n    ok 1\n    1..1\n}\nnot ok 3\n1..3\n";
+    let words: &[&[u8]] = &[
+        b"ok 1\n",
+        b"not ok",
+        b"    ",
+        b"1..1\n",
+        b" {\n",
+        b"}\n",
+        b"  ---\n",
+        b"  ...\n",
+        b"# Subtest: x\n",
+        b"Bail out!",
+    ];
+    holds(&[WHOLE], words, |bytes| adds_up(tap::count_cases(bytes)));
 }
 
 #[test]

@@ -40,9 +40,23 @@ const JUNIT: &[ResultFile] = files! { junit::count_cases:
     "go-junit-report/failing.xml" => Ok((1, 1, 1, 0, 1)),
 };
 
+const TAP: &[ResultFile] = files! { tap::count_cases:
+    "node/passing.tap" => Ok((2, 0, 2, 0, 0)),
+    "node/failing.tap" => Ok((4, 5, 3, 0, 3)),
+    "node/unloadable.tap" => Ok((2, 0, 2, 0, 1)),
+    "mocha/passing.tap" => Ok((2, 0, 1, 0, 0)),
+    "mocha/failing.tap" => Ok((2, 2, 2, 0, 1)),
+    "perl/passing.tap" => Ok((1, 0, 0, 0, 0)),
+    "perl/failing.tap" => Ok((3, 2, 2, 0, 0)),
+    "perl/braces.tap" => Ok((3, 2, 1, 0, 0)),
+    "perl/braces-passing.tap" => Ok((2, 0, 0, 0, 0)),
+    "perl/bail-out.tap" => Err("gave up"),
+    "perl/skipped.tap" => Ok((0, 0, 0, 0, 0)),
+};
+
 /// All files of all formats.
 fn all() -> impl Iterator<Item = &'static ResultFile> {
-    JUNIT.iter()
+    JUNIT.iter().chain(TAP)
 }
 
 #[test]

@@ -8,6 +8,7 @@
 
 mod vocabulary;
 
+use super::runners::{claimed_failure, failed_how};
 use super::{CasePlace, Counted, refuse_size};
 use crate::domain::proof::cases::{CaseOutcome, CountedCase};
 use quick_xml::XmlVersion;
@@ -133,7 +134,10 @@ impl Document {
                 Err("it declares entities".to_owned())
             }
             Event::Comment(comment) => {
-                self.comment(&comment.xml10_content());
+                // node says in comments what its root element does not.
+                if let Some(claim) = claimed_failure(&comment.xml10_content()) {
+                    self.note_problem(claim);
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -142,17 +146,6 @@ impl Document {
 
     fn note_problem(&mut self, problem: impl Into<String>) {
         self.problem.get_or_insert_with(|| problem.into());
-    }
-
-    /// node says in comments what its root element does not: `fail 2`, `cancelled 1`.
-    fn comment(&mut self, comment: &str) {
-        let mut words = comment.split_ascii_whitespace();
-        if let (Some(word @ ("fail" | "cancelled")), Some(count), None) =
-            (words.next(), words.next(), words.next())
-            && count != "0"
-        {
-            self.note_problem(format!("it says \"{word} {count}\" and no case failed"));
-        }
     }
 
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), String> {
@@ -240,7 +233,7 @@ impl Document {
                     case.marked = true;
                     self.seen.failures += 1;
                 }
-                case.fail(vocabulary::failed_how(how, attributes.get("type").as_deref()));
+                case.fail(failed_how(how, attributes.get("type").as_deref()));
                 case.message = case.message.take().or_else(message);
             }
             Element::Skipped => {

@@ -8,6 +8,8 @@
 mod fixtures;
 pub mod junit;
 pub mod libtest;
+mod runners;
+pub mod tap;
 
 use crate::domain::proof::cases::{CaseOutcome, CountedCase, MOST_CASES};
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
@@ -27,6 +29,8 @@ pub enum WrittenTo {
     /// A file, which the manifest names.
     File,
     StandardOutput,
+    /// A file where the manifest names one, else standard output.
+    Either,
 }
 
 /// A format of results. All that the rest of the program knows of one stands in its row of [`ALL`].
@@ -47,6 +51,7 @@ pub const ALL: &[ResultFormat] = &[
         written_to: WrittenTo::StandardOutput,
         count_cases: libtest::count_cases,
     },
+    ResultFormat { name: "tap", written_to: WrittenTo::Either, count_cases: tap::count_cases },
 ];
 
 /// The formats of a later version.
@@ -183,14 +188,6 @@ impl Counted {
             _ => Ok(self),
         }
     }
-}
-
-/// True for the name of a file of JavaScript or TypeScript: runners name such a file like a case where it
-/// has none.
-fn is_script_name(name: &str) -> bool {
-    let ends = ["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"];
-    !name.contains(char::is_whitespace)
-        && name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && ends.contains(&end))
 }
 
 /// Where in the sources a case failed, as far as its output says.

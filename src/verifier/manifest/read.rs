@@ -298,7 +298,7 @@ fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOut
                     let why = format!("has a path, but {} is read from standard output", format.name);
                     problems.fault(&field, &why, "no path", &path);
                 }
-                WrittenTo::StandardOutput => {}
+                WrittenTo::StandardOutput | WrittenTo::Either => {}
             }
             let path = path.unwrap_or_default();
             let pattern = output_pattern(problems, &field, &path);

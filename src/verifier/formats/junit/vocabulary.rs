@@ -4,7 +4,7 @@
 //! A word that is not here is not guessed at: the reader refuses the file.
 
 use crate::domain::proof::cases::CaseOutcome;
-use crate::verifier::formats::is_script_name;
+use crate::verifier::formats::runners::{is_hook_name, is_script_name};
 
 /// An element, by its part in the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,17 +101,6 @@ pub(super) fn outcome_in_attribute(key: &str, value: &str) -> Result<Option<Case
     })
 }
 
-/// The words in `type` by which node says that a case did not fail in its own body.
-const NOT_ITS_OWN: [&str; 4] = ["cancelledByParent", "hookFailed", "testTimeoutFailure", "testAborted"];
-
-/// How a case failed, by the element and its `type`.
-pub(super) fn failed_how(element: CaseOutcome, kind: Option<&str>) -> CaseOutcome {
-    match kind {
-        Some(kind) if NOT_ITS_OWN.contains(&kind) => CaseOutcome::FailedByError,
-        _ => element,
-    }
-}
-
 /// What is known of an element `testcase` that may be no case.
 pub(super) struct SuspectCase<'a> {
     pub name: &'a str,
@@ -132,9 +121,7 @@ pub(super) fn is_no_case(suspect: &SuspectCase<'_>) -> bool {
         || class.starts_with("unittest.loader.")
         || failed && ["initializationError", "executionError", "classMethod"].contains(&name) // JUnit
         || failed && name.is_empty() && !class.is_empty() // surefire, a class as a whole
-        || ["before all", "before each", "after all", "after each"]
-            .iter()
-            .any(|hook| name.contains(&format!("\"{hook}\" hook"))) // mocha
+        || is_hook_name(name) // mocha
         || ["[build failed]", "[setup failed]"].contains(&name) // go-junit-report
         || warned && name == "Warning" // PHPUnit
 }
