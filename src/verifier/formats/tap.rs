@@ -1,10 +1,10 @@
-//! TAP, the Test Anything Protocol, versions 12 to 14: a line a case, a plan that says how many there are, and
-//! subtests that stand further in.
+//! TAP, the Test Anything Protocol, versions 12 to 14: a line a case, a plan that says how many there are,
+//! and subtests that stand further in.
 //!
-//! Cases are the points that hold no subtest; a point that closes one only says once more what its cases said.
-//! A plan has to be there at each depth and to be borne out, since nothing else tells a run that ended early
-//! from one that is whole. Numbers of points are not held against each other: node counts anew in each file.
-//! A failure counts whatever else is wrong.
+//! Cases are the points that hold no subtest; a point that closes one only says once more what its cases
+//! said. A plan has to be there at each depth and to be borne out, since nothing else tells a run that ended
+//! early from one that is whole. Numbers of points are not held against each other: node counts anew in each
+//! file. A failure counts whatever else is wrong.
 
 mod line;
 
