@@ -26,6 +26,8 @@ mod outputs;
 mod protocol;
 mod reads;
 mod run;
+mod runners;
+mod settings;
 pub mod shipped;
 #[cfg(test)]
 mod tests;

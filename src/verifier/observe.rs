@@ -7,7 +7,7 @@ use super::inputs::inputs_of;
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
-use super::watched::{ChangedJudge, find_changed_judges};
+use super::watched::{ChangedJudge, ListedChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::PROTECTED;
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
@@ -105,7 +105,7 @@ pub fn observe(
     let mut observer = Observer::new(subject, verifiers, host)?;
     let asked = asked_for(subject, &floor);
     let blind = observer.without_inputs(&asked)?;
-    let told = observer.told_otherwise(&asked);
+    let told = observer.told_otherwise(&asked)?;
     // Who takes away what a verifier looks at takes away the judge.
     let emptied = |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches(path) && blind.emptied);
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
@@ -243,13 +243,27 @@ impl<'a> Observer<'a> {
     }
 
     /// The verifiers that the change has judge otherwise, with what does.
-    fn told_otherwise<'b>(&self, asked: &BTreeSet<&'b String>) -> BTreeMap<&'b String, Vec<ChangedJudge>> {
-        let changes = &self.subject.candidate.changes;
-        let found = asked.iter().filter_map(|id| {
-            let verifier = self.verifiers.get(id).ok().flatten()?;
-            Some((*id, find_changed_judges(changes, verifier))).filter(|(_, changed)| !changed.is_empty())
-        });
-        found.collect()
+    fn told_otherwise<'b>(
+        &mut self,
+        asked: &BTreeSet<&'b String>,
+    ) -> Result<BTreeMap<&'b String, Vec<ChangedJudge>>> {
+        let mut told = BTreeMap::new();
+        for id in asked.iter().copied() {
+            let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
+            let trees = self.trees()?;
+            let listed = ListedChange {
+                objects: &self.objects,
+                base: &trees.base,
+                candidate: &trees.candidate,
+                changes: &self.subject.candidate.changes,
+            };
+            let changed = listed.find_changed_judges(verifier)?;
+            self.trees = Some(trees);
+            if !changed.is_empty() {
+                told.insert(id, changed);
+            }
+        }
+        Ok(told)
     }
 
     fn judge(&mut self, id: &str) -> Result<Judge> {

@@ -477,6 +477,84 @@ fn what_is_watched_is_the_candidates_and_a_person_confirms_where_it_differs() {
     assert_eq!((person.verdict, person.reason.as_deref()), (Verdict::NeedsConfirmation, Some(reason)));
 }
 
+/// What a person is asked to confirm, where the base has `before`, the candidate `after`, and the command is
+/// run on both.
+fn asked_to_confirm(command: &str, before: &[(&str, &str)], after: &[(&str, &str)]) -> Option<String> {
+    let bench = Bench::new();
+    let argv: Vec<&str> = command.split(' ').collect();
+    let manifest = format!("protocol = 1\nid = \"unit\"\ncommand = {argv:?}\n");
+    bench.write(".tender/verifiers/unit/verifier.toml", &manifest);
+    before.iter().for_each(|(path, text)| bench.write(path, text));
+    bench.base();
+    for (path, text) in after {
+        let place = bench.top().join(path);
+        drop(std::fs::remove_file(&place));
+        match text.strip_prefix("-> ") {
+            Some(target) => std::os::unix::fs::symlink(target, place).expect("linked"),
+            None if *text == "gone" => {}
+            None => bench.write(path, text),
+        }
+    }
+    let rows = bench.look();
+    let person = rows.iter().find(|row| row.id == "protected");
+    assert_eq!(person.is_some(), rows[0].judge_changed, "{rows:?}");
+    let reason = person?.reason.as_deref()?;
+    Some(reason.strip_prefix("unit is told otherwise how to judge (")?.split_once(')')?.0.to_owned())
+}
+
+#[test]
+fn settings_of_the_runner_that_a_command_starts_are_a_persons_to_confirm() {
+    let npm = r#"{"scripts": {"test": "jest"}, "jest": {"bail": 1}, "version": "1"}"#;
+    let other = &npm.replace("\"1\"", "\"2\"");
+    let lax = &npm.replace("jest\"}", "true\"}");
+    let jest = &npm.replace("bail", "passWithNoTests");
+    let cargo = "[package]\nname = \"a\"\n";
+    let toml = "[tool.pytest.ini_options]\naddopts = \"-x\"\n[project]\nname = \"a\"\n";
+    for (command, path, before, after, wanted) in [
+        ("make test", "Makefile", "test:\n\tfalse\n", "test:\n\ttrue\n", Some("Makefile")),
+        ("make test", "local.mk", "", "test:\n", Some("local.mk")),
+        ("make test", "Makefile", "test:\n", "gone", Some("Makefile")),
+        ("make test", "README", "a", "b", None),
+        ("true", "Makefile", "a", "b", None),
+        ("sh -c make", "Makefile", "a", "b", Some("Makefile")),
+        ("npm test", "package.json", npm, other, None),
+        ("npm test", "package.json", npm, lax, Some("package.json: scripts.test")),
+        ("npm test", "package.json", npm, jest, Some("package.json: jest")),
+        ("npm test", "package.json", npm, "{", Some("package.json, which cannot be read")),
+        ("npx jest", "package.json", npm, lax, None),
+        ("python3 -m pytest", "pyproject.toml", toml, &toml.replace("\"a\"", "\"b\""), None),
+        ("pytest", "pyproject.toml", toml, &toml.replace("-x", ""), Some("pyproject.toml: tool.pytest")),
+        ("pytest", "pytest.ini", "", "[pytest]\n", Some("pytest.ini")),
+        ("pytest", "setup.cfg", "", "[tool:pytest]\na = 1\n", Some("setup.cfg: [tool:pytest]")),
+        ("pytest", "setup.cfg", "", "[flake8]\na = 1\n", None),
+        ("cargo test", ".cargo/config.toml", "", "[build]\n", Some(".cargo/config.toml")),
+        ("cargo test", "Cargo.toml", cargo, "[package]\nname = \"b\"\n", None),
+        ("cargo test", "a/Cargo.toml", cargo, "[lib]\nharness = false\n", Some("a/Cargo.toml: lib.harness")),
+        ("just check", "justfile", "check:\n", "check:\n\ttrue\n", Some("justfile")),
+        ("nox", "noxfile.py", "a", "b", Some("noxfile.py")),
+        ("tox", "tox.ini", "[testenv]\na = 1\n", "[testenv]\na = 2\n", Some("tox.ini: [testenv]")),
+    ] {
+        let before = if before.is_empty() { vec![] } else { vec![(path, before)] };
+        let found = asked_to_confirm(command, &before, &[(path, after)]);
+        assert_eq!(found.as_deref(), wanted, "{command}: {path} {after}");
+    }
+}
+
+#[test]
+fn a_runner_that_another_one_starts_is_told_otherwise_too() {
+    let base = [("Makefile", "test:\n\tnpm test\n"), ("package.json", r#"{"scripts": {"test": "sh t.sh"}}"#)];
+    let after = [("package.json", r#"{"scripts": {"test": "true"}}"#)];
+    assert_eq!(asked_to_confirm("make", &base, &after).as_deref(), Some("package.json: scripts.test"));
+    let base = [("check.sh", "cd sub && exec make -s\n"), ("sub/Makefile", "a")];
+    assert_eq!(
+        asked_to_confirm("sh check.sh", &base, &[("sub/Makefile", "b")]).as_deref(),
+        Some("sub/Makefile")
+    );
+    let base = [("a/config.toml", "x"), ("a/b", "x")];
+    assert_eq!(asked_to_confirm("cargo test", &base, &[(".cargo", "-> a")]).as_deref(), Some(".cargo"));
+    assert_eq!(asked_to_confirm("cargo test", &base, &[("c", "-> a/b")]), None, "a link to a file");
+}
+
 #[test]
 fn only_what_is_in_the_base_commit_is_a_verifier() {
     let bench = Bench::new();

@@ -38,7 +38,7 @@ fn drop_what_lies_beneath_files(files: &mut Vec<TreeFile>) {
 
 /// True where a run sees the candidate's file of this path.
 pub(super) fn is_input(path: &RepoPath, verifier: &Verifier) -> bool {
-    verifier.manifest.sees(path) && !verifier.scope.matches(path)
+    verifier.manifest.sees(path) && !verifier.scope.touches(path)
 }
 
 /// The candidate's files that a verifier depends on. What its closure names is not among them: that is the
