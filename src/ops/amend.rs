@@ -4,7 +4,6 @@
 //! The new version is held to everything that `open` holds a contract to: the policy of the base commit and
 //! the parent's limits. The base, the worktree and the live tree stay what they are.
 
-use super::open;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::contract::budget::Limits as Budget;
@@ -18,6 +17,7 @@ use crate::task::effect::refs;
 use crate::task::family::{attach, children};
 use crate::task::held::TaskWrite;
 use crate::task::session::redacted;
+use crate::task::terms::read_terms;
 use crate::task::view::load;
 use crate::task::{budget, observation};
 use serde_json::{Map, Value};
@@ -67,18 +67,14 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let session = task.session;
     let old = task.view.opened()?.clone();
     let (document, contract) = proposal.merged(&document(task)?)?;
-    let terms = open::terms(session, &contract, &old.base)?;
+    let terms = read_terms(session, &contract, &old.base)?;
     let author = refs::before_opening(&session.repository, &contract)?;
     parts_stay_within(task, &contract, &terms.effective.limits)?;
     let opened = Opened {
         seal: Seal { version: old.seal.version + 1, sha256: Contract::seal(&document) },
         contract,
-        effective: terms.effective,
-        filters: terms.filters,
-        narrowed: terms.narrowed,
-        hooks: terms.hooks,
         author,
-        ..old
+        ..terms.apply(old)
     };
     Ok(Version { document, opened })
 }

@@ -1,13 +1,11 @@
 //! `open`: seals the contract, fixes the base, makes the worktree.
 
 use super::{Session, doctor};
-use crate::domain::contract::hook::{Hook, Layer};
-use crate::domain::contract::policy::{Config, Effective, Policy, effective};
-use crate::domain::contract::{Base, Contract, Kind, family};
+use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::{TaskState, TaskView};
-use crate::domain::value::digest::{ObjectId, Sha256, TreeObject};
+use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::{live_base, tree, user_index, worktree};
@@ -15,6 +13,7 @@ use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
 use crate::task::session::Progress;
+use crate::task::terms::{Terms, find_parent, read_terms};
 use crate::task::view::load;
 use crate::task::{evidence, recover, tripwire};
 use crate::verifier::Verifiers;
@@ -64,7 +63,7 @@ pub(super) fn open_named(
     };
     let record = Record::Opened(Box::new(opened.clone()));
     // A parent that has ended meanwhile ends its parts, and would miss one that comes after.
-    let recorded = ledger.atomically(|ledger| match parent(ledger, &contract) {
+    let recorded = ledger.atomically(|ledger| match find_parent(ledger, &contract) {
         Ok(_) => action.succeed(ledger, &record).map(|_| Ok(())),
         Err(failure) => Ok(Err(failure)),
     })?;
@@ -74,47 +73,6 @@ pub(super) fn open_named(
     worktree::made(&session.quarantine(&contract.task_id))?;
     let (_, view) = session.view(Some(&contract.task_id))?;
     Ok(object(&contract.task_id, view.state(&[]), &opened, manual, notes))
-}
-
-/// The task that this one is a part of, which has to be there and to go on.
-fn parent(ledger: &Ledger, contract: &Contract) -> Result<Option<TaskView>> {
-    let Some(id) = &contract.parent else { return Ok(None) };
-    let Some(view) = load(ledger, id)? else {
-        return Err(Failure::new(
-            Code::NotFound,
-            format!("there is no task {id:?} that this one could be a part of"),
-        )
-        .subject("parent")
-        .detail("parent", id)
-        .remedy("Open that task first.", ["git", "tender", "status"]));
-    };
-    if view.has_ended() {
-        let state = if view.cancelled.is_some() { "cancelled" } else { "completed" };
-        return Err(Failure::new(
-            Code::StateInvalid,
-            format!("the task {id} is {state}, so nothing can be a part of it any more"),
-        )
-        .subject("parent")
-        .detail("parent", id)
-        .expected("a task that has not ended", state)
-        .remedy("Leave `parent` out, or name a task that is open.", ["git", "tender", "status"]));
-    }
-    Ok(Some(view))
-}
-
-/// What is in force of a part of another task: nothing beyond that one.
-fn beneath_parent(session: &Session, contract: &Contract, effective: Effective) -> Result<Effective> {
-    let view = match (&contract.parent, session.ledger()?) {
-        (None, _) => None,
-        (_, Some(ledger)) => parent(&ledger, contract)?,
-        (Some(_), None) => return Err(Failure::internal("a ledger was made and is not there")),
-    };
-    let Some(view) = view else { return Ok(effective) };
-    let (above, limits) = (view.opened()?, view.limits());
-    match Failure::first_of(family::beyond(contract, &above.contract, &limits)) {
-        Some(failure) => Err(failure),
-        None => Ok(effective.beneath(&above.effective, &limits)),
-    }
 }
 
 /// The same `open` again.
@@ -182,7 +140,7 @@ struct Prepared {
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
     let base = base_of(session, contract)?;
-    let Terms { effective, filters, hooks, narrowed, verifiers } = terms(session, contract, &base)?;
+    let Terms { effective, filters, hooks, narrowed, verifiers } = read_terms(session, contract, &base)?;
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
@@ -207,43 +165,6 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let mut notes = uncommitted_configuration(session)?;
     notes.extend(look_at_verifiers(session, contract, &verifiers, &opened.base)?);
     Ok(Prepared { opened, manual, notes })
-}
-
-/// What the base commit says of a contract.
-pub struct Terms {
-    pub effective: Effective,
-    /// Filter drivers that run while a slot is filled.
-    pub filters: Vec<String>,
-    /// Programs that are asked, or hear, of what the worker does.
-    pub hooks: Vec<Hook>,
-    /// What the policy took away, as sentences.
-    pub narrowed: Vec<String>,
-    verifiers: Verifiers,
-}
-
-/// Policy and verifiers are read from the base commit; every manifest that the contract or the policy names
-/// has to be readable there, so that nothing is refused for that once the work is done.
-pub fn terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
-    repair_can_be_shown(contract)?;
-    let config = configuration(session, base)?;
-    let (effective, narrowings) = effective(contract, &config.policy)?;
-    let effective = beneath_parent(session, contract, effective)?;
-    let verifiers =
-        Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local(), &contract.case)?;
-    let forbidden = &contract.verification.forbidden;
-    let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
-    let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
-    let demanded = demanded.chain(&contract.verification.allowed);
-    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
-        verifiers.get(verifier)?;
-    }
-    Ok(Terms {
-        effective: effective.protecting(&verifiers.closure_scope()),
-        filters: config.filters,
-        hooks: config.hooks,
-        narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
-        verifiers,
-    })
 }
 
 /// What a person should know of the verifiers that a contract asks for, or does not ask for.
@@ -279,20 +200,6 @@ fn look_at_verifiers(
 fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
     let files = tree::files(&session.repository.objects(None)?, tree)?;
     Ok(files.into_iter().map(|file| file.path).collect())
-}
-
-/// A repair that requires nothing could never show that it repaired anything.
-fn repair_can_be_shown(contract: &Contract) -> Result<()> {
-    if contract.kind != Kind::Repair || contract.requirements.iter().any(|requirement| requirement.required) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Code::ContractInvalid,
-        "a repair needs a required requirement that fails on the base and passes on the candidate",
-    )
-    .subject("requirements")
-    .expected("a required requirement", "none")
-    .remedy("Name the verifier that runs the case under verification.allowed.", ["git", "tender", "doctor"]))
 }
 
 /// Requirements that only a person can attest, because nobody has a verifier for them.
@@ -332,37 +239,6 @@ pub(super) fn base_of(session: &Session, contract: &Contract) -> Result<BaseStat
         .resolve(commit.as_str(), "tree")?
         .ok_or_else(|| Failure::internal("a commit without a tree"))?;
     Ok(BaseState { tree: commit_tree.clone(), commit_tree, commit, live })
-}
-
-/// The policy of the base commit and the user's private one together.
-fn configuration(session: &Session, base: &BaseState) -> Result<Config> {
-    let objects = session.repository.objects(None)?;
-    let path = RepoPath::new(".tender/config.toml")?;
-    let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
-        Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.blob(&id)?),
-        _ => None,
-    };
-    let private = session.layout.local().join("config.toml");
-    let private_bytes = match std::fs::read(&private) {
-        Ok(bytes) => Some(bytes),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-        Err(e) => return Err(Failure::io("read", &private, &e)),
-    };
-    let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Option<Config>> {
-        bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))
-    };
-    let committed = parse(committed, ".tender/config.toml in the base commit")?;
-    let mut private = parse(private_bytes, &private.display().to_string())?;
-    private.iter_mut().flat_map(|config| &mut config.hooks).for_each(|hook| hook.layer = Layer::Private);
-    // Only what is there takes part: the defaults of a missing file are no ceiling of anybody's.
-    Ok(match (committed, private) {
-        (Some(mut committed), Some(private)) => {
-            committed.filters.extend(private.filters);
-            committed.hooks.extend(private.hooks);
-            Config { policy: Policy::intersect(&committed.policy, &private.policy), ..committed }
-        }
-        (one, other) => one.or(other).unwrap_or_default(),
-    })
 }
 
 /// Files under `.tender/` that are not committed count for nothing; whoever made them should hear it.

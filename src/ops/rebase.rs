@@ -5,7 +5,7 @@
 //! moves, which can be cut off anywhere and is completed by recovery. Evidence is made anew, since it was
 //! made for other bytes.
 
-use super::{Session, open};
+use super::Session;
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::delivery::{Conflict, Reason, plan};
@@ -24,6 +24,7 @@ use crate::task::candidate::SET_ASIDE;
 use crate::task::effect::advance;
 use crate::task::effect::tree::{IndexAtBase, index_rule};
 use crate::task::held::TaskWrite;
+use crate::task::terms::read_terms;
 use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::json;
 use std::collections::HashSet;
@@ -192,16 +193,12 @@ fn merged(
     let labels = Labels { theirs, ours: &id };
     let outcome =
         merge::carry_over(&index, &candidate.base_tree, &candidate.changes, &base.state.tree, labels)?;
-    let terms = open::terms(session, &old.contract, &base.state)?;
+    let terms = read_terms(session, &old.contract, &base.state)?;
     let differences = user_index::differences(home, &quarantine, &base.state.tree)?;
     let opened = Opened {
-        effective: terms.effective,
-        filters: terms.filters,
-        hooks: terms.hooks,
-        narrowed: terms.narrowed,
         index: session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?,
         base: base.state,
-        ..old
+        ..terms.apply(old)
     };
     let marked: Vec<RepoPath> =
         outcome.conflicts.iter().filter(|c| c.marked).map(|c| c.path.clone()).collect();

@@ -17,6 +17,7 @@ pub mod on_live;
 pub mod recover;
 pub mod runs;
 pub mod session;
+pub mod terms;
 pub mod tripwire;
 pub mod view;
 
