@@ -2,6 +2,7 @@
 //! writes nothing.
 
 use super::{Session, verify};
+use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::delivery::receipt::Outcome;
@@ -115,7 +116,8 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     }?;
     let completed = delivered.state == TaskState::Completed;
     // A branch is not what lies in the live tree.
-    let seen = match completed && !publishes {
+    let looks = task.view.opened()?.effective.live != LiveRule::Off;
+    let seen = match completed && !publishes && looks {
         true => on_live::look_at_live_inputs(&mut task, &rows),
         false => Vec::new(),
     };

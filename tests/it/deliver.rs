@@ -2,7 +2,7 @@
 
 use crate::support::repo::{LINES, lines_with};
 use crate::support::snapshot::{Entry, same_tree};
-use crate::support::{Contract, Lab, Repo, Verifier, shape};
+use crate::support::{Contract, Lab, Repo, shape};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
@@ -449,25 +449,4 @@ fn no_temporary_file_is_left_beside_the_users_files() {
     repo.json(&["deliver", "t1"]).ok();
     assert_eq!(before, names(&repo));
     assert!(matches!(repo.snapshot().files["docs/a.md"], Entry::File { .. }));
-}
-
-/// What was delivered says for each row whether the live tree has the files that the verifier saw.
-#[test]
-fn a_row_says_whether_the_live_tree_has_the_same_inputs() {
-    let lab = Lab::new();
-    let repo = lab.repo("app");
-    Verifier::new("unit").inputs(&["docs/**"]).commit(&repo);
-    Verifier::new("lint").inputs(&["src/**"]).commit(&repo);
-    let contract = Contract::new("t1").allowed(&["unit", "lint"]);
-    repo.submitted(&contract, |task| task.write("docs/a.md", lines_with(5, "five")));
-    repo.json(&["verify", "t1"]).ok();
-    repo.write("docs/untracked.md", "nobody saw this\n");
-    let answer = repo.json(&["deliver", "t1"]).ok();
-    let row = answer.row("unit");
-    assert_eq!((&row["onLive"], &row["differs"]), (&json!("differs"), &json!(["docs/untracked.md"])));
-    let row = answer.row("lint");
-    assert_eq!((&row["onLive"], &row["differs"]), (&json!("same"), &json!([])));
-    let report = repo.json(&["report", "t1"]).ok();
-    assert!(report.has_risk("unit was shown on other files than the live tree has"), "{:#}", report.json);
-    assert!(!report.has_risk("lint was shown"), "{:#}", report.json["risks"]);
 }

@@ -35,6 +35,7 @@ mod hooks;
 mod inquiry;
 mod live_code;
 mod mcp;
+mod on_live;
 mod open;
 mod patches;
 mod policy;

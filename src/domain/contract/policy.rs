@@ -31,6 +31,19 @@ pub enum Flaky {
     Warn,
 }
 
+/// What a delivery does about a live tree with other files than the verifiers saw; the strictest comes last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LiveRule {
+    /// Nobody looks.
+    Off,
+    /// The rows say so, and it is a risk in the report.
+    #[default]
+    Warn,
+    /// It is shown on the live tree before anything is written.
+    Prove,
+}
+
 /// A verifier that must pass where a change touches certain paths, whatever the contract says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
@@ -55,6 +68,9 @@ pub struct Policy {
     pub commit: Option<bool>,
     /// What flaky counts as; `None` sets nothing, and stands for [`Flaky::Fail`] in the end.
     pub flaky: Option<Flaky>,
+    /// What to do about other files in the live tree; `None` sets nothing, and stands for [`LiveRule::Warn`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveRule>,
     /// By kind: the most that a task may use.
     pub budget: BTreeMap<String, Amounts>,
 }
@@ -93,7 +109,7 @@ impl Config {
 }
 
 fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
-    const KEYS: [&str; 10] = [
+    const KEYS: [&str; 11] = [
         "write",
         "protected",
         "require",
@@ -102,6 +118,7 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "commit",
         "env",
         "flaky",
+        "live",
         "accept",
         "budget",
     ];
@@ -117,6 +134,10 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "flaky" => {
             let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
             policy.flaky = problems.choice(field, node, &words);
+        }
+        "live" => {
+            let words = [("off", LiveRule::Off), ("warn", LiveRule::Warn), ("prove", LiveRule::Prove)];
+            policy.live = problems.choice(field, node, &words);
         }
         // A contract cannot pass variables on in this version; those that a manifest names are its owners'
         // own.
@@ -210,6 +231,7 @@ impl Policy {
             flaky: both(&self.flaky, &other.flaky, |a, b| {
                 if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
             }),
+            live: both(&self.live, &other.live, |a, b| *a.max(b)),
             budget,
         }
     }
@@ -269,6 +291,8 @@ pub struct Effective {
     pub delivery: DeliveryMode,
     pub commit: bool,
     pub flaky: Flaky,
+    #[serde(default)]
+    pub live: LiveRule,
     pub policy_sha256: Sha256,
 }
 
@@ -325,6 +349,7 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         delivery: contract.delivery,
         commit,
         flaky: policy.flaky.unwrap_or_default(),
+        live: policy.live.unwrap_or_default(),
         policy_sha256: policy.digest(),
     };
     Ok((effective, narrowings))
@@ -422,6 +447,7 @@ impl Effective {
         if parent.flaky == Flaky::Fail {
             self.flaky = Flaky::Fail;
         }
+        self.live = self.live.max(parent.live);
         self
     }
 
@@ -475,6 +501,7 @@ network = "disabled"
 delivery = ["local_files", "bundle"]
 commit = false
 flaky = "warn"
+live = "off"
 [policy.budget.repair]
 artifactBytes = 1000
 "#;
@@ -489,6 +516,7 @@ artifactBytes = 1000
         assert_eq!(policy.require[1].verifier, "lint");
         assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
         assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
+        assert_eq!(policy.live, Some(LiveRule::Off));
         assert_eq!(policy.budget["repair"].get(&Key::ArtifactBytes), Some(&1000));
     }
 
@@ -514,6 +542,7 @@ artifactBytes = 1000
             ("[policy]\nwrite = \"docs/\"", "policy.write", "a list"),
             ("[policy]\nwrite = [\"../\"]", "policy.write[0]", ".."),
             ("[policy]\nflaky = \"maybe\"", "policy.flaky", "fail, warn"),
+            ("[policy]\nlive = \"on\"", "policy.live", "off, warn, prove"),
             ("[policy]\ncommit = \"no\"", "policy.commit", "true or false"),
             ("[policy]\nnetwork = \"open\"", "policy.network", "disabled"),
             ("[policy]\ndelivery = [\"mail\"]", "policy.delivery[0]", "local_files"),
@@ -575,6 +604,17 @@ artifactBytes = 1000
         assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));
         let strict = Policy { flaky: Some(Flaky::Fail), ..Policy::default() };
         assert_eq!(strict.intersect(&lenient).flaky, Some(Flaky::Fail), "the stricter of the two");
+        let rule = |live| Policy { live, ..Policy::default() };
+        for (one, other, holds) in [
+            (Some(LiveRule::Off), Some(LiveRule::Warn), Some(LiveRule::Warn)),
+            (Some(LiveRule::Prove), Some(LiveRule::Warn), Some(LiveRule::Prove)),
+            (Some(LiveRule::Off), None, Some(LiveRule::Off)),
+        ] {
+            assert_eq!(rule(one).intersect(&rule(other)).live, holds, "{one:?} {other:?}");
+            assert_eq!(rule(other).intersect(&rule(one)).live, holds, "{other:?} {one:?}");
+        }
+        let told = serde_json::to_value(Policy::default()).expect("is written");
+        assert!(told.get("live").is_none(), "its digest is in keys: a policy from before keeps it");
     }
 
     #[test]
