@@ -71,6 +71,7 @@ codes! {
     GitUnsupported "git.unsupported" Environment "This git or this kind of repository cannot be worked with.";
     SandboxUnavailable "sandbox.unavailable" Environment "Confinement cannot be had here.";
     StoreCorrupt "store.corrupt" Environment "The ledger or a stored blob is damaged.";
+    StoreRolledBack "store.rolled_back" Environment "The ledger has lost rows that it had.";
     Io "io" Environment "A file or device operation failed.";
     Internal "internal" Internal "A fault of git-tender itself.";
 }

@@ -128,8 +128,12 @@ pub enum Command {
     },
     /// Print what a coding agent's client needs to work on a task; installs nothing.
     Agent(AgentArgs),
-    /// Finish or undo what a crash left behind.
-    Recover,
+    /// Finish or undo what a crash left behind, and check the whole ledger.
+    Recover {
+        /// Go on with a ledger that was set back, without the rows that it has lost. A person has to confirm.
+        #[arg(long)]
+        accept_rollback: bool,
+    },
     /// Remove the worktrees and private files of ended tasks, where nothing would be lost.
     Gc,
     /// Say what this machine and repository offer, what is missing, and how to get it.

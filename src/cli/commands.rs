@@ -45,7 +45,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Resume { task, add } => run.resume(task.as_deref(), add),
         Command::Mcp { task } => run.serve_worker(task.as_deref()),
         Command::Agent(args) => run.agent(args),
-        Command::Recover => run.recover(),
+        Command::Recover { accept_rollback } => run.recover((*accept_rollback).into()),
         Command::Gc => run.gc(),
         Command::Doctor => run.doctor(),
         Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
@@ -85,7 +85,15 @@ impl Invocation<'_> {
         ProgressBar::start(self.cli.format, step)
     }
 
-    /// A view changes nothing, but says what needs recovery.
+    /// A view changes nothing, but says what needs recovery, and whether the ledger was set back.
+    fn tell_state(&self, session: &Session) -> Result<()> {
+        self.tell_unfinished(session)?;
+        for lost in ops::report::find_lost_heads(session)? {
+            self.tell_person(&format!("{}\n", render::lost_head_line(&lost)));
+        }
+        Ok(())
+    }
+
     fn tell_unfinished(&self, session: &Session) -> Result<()> {
         if self.cli.format == OutputFormat::Text {
             for left in ops::report::unfinished(session, None)? {
@@ -284,8 +292,8 @@ impl Invocation<'_> {
         self.show(&object, || render::task_text(&object))
     }
 
-    fn recover(&self) -> Result<u8> {
-        let object = ops::recover::recover(&self.session()?)?;
+    fn recover(&self, rollback: ops::recover::Rollback) -> Result<u8> {
+        let object = ops::recover::recover(&self.session()?, rollback)?;
         self.show(&object, || render::recovery_text(&object))?;
         Ok(exit_code_of_recovery(object.actions.iter().map(|action| action.outcome)))
     }
@@ -325,7 +333,7 @@ impl Invocation<'_> {
             let object = ops::report::report(&session, task)?;
             self.show(&object, || render::report_text(&object))?;
         }
-        self.tell_unfinished(&session).map(|()| 0)
+        self.tell_state(&session).map(|()| 0)
     }
 
     fn diff(&self, task: Option<&str>) -> Result<u8> {
@@ -335,7 +343,7 @@ impl Invocation<'_> {
             OutputFormat::Text => output::write_out(&object.patch)?,
             OutputFormat::Json => show(OutputFormat::Json, &object, String::new)?,
         }
-        self.tell_unfinished(&session).map(|()| 0)
+        self.tell_state(&session).map(|()| 0)
     }
 
     fn log(&self, task: Option<&str>) -> Result<u8> {
@@ -343,7 +351,8 @@ impl Invocation<'_> {
         for entry in ops::report::log(&session, task)? {
             self.show(&entry, || render::entry_line(&entry))?;
         }
-        self.tell_unfinished(&session).map(|()| 0)
+        self.tell_unfinished(&session)?;
+        ops::report::refuse_rollback(&session).map(|()| 0)
     }
 
     fn show_reference(&self, reference: &str) -> Result<u8> {
@@ -358,7 +367,7 @@ impl Invocation<'_> {
             },
             (format, _) => show(format, &object, || render::action_text(&object))?,
         }
-        self.tell_unfinished(&session).map(|()| 0)
+        self.tell_state(&session).map(|()| 0)
     }
 }
 

@@ -5,6 +5,7 @@ pub mod brief;
 pub mod calls;
 pub mod charges;
 pub mod entry;
+pub mod head;
 pub mod inquiries;
 pub mod objects;
 pub mod record;

@@ -17,6 +17,7 @@
 
 pub mod address;
 pub mod advance;
+pub mod anchor;
 pub mod apply;
 pub mod attributes;
 pub mod beneath;

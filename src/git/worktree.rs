@@ -307,9 +307,7 @@ pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result
         Failure::new(Code::StateInvalid, format!("{} is not removed: {why}", path.display()))
             .subject(path.display().to_string())
     };
-    let root = path.parent().map(|parent| std::fs::read(parent.join(NOTE)));
-    let ours = matches!(root, Some(Ok(note)) if note.trim_ascii_end() == repository.common_dir().as_os_str().as_bytes());
-    if !ours {
+    if !is_in_root(repository, path) {
         return Err(refused("it does not lie in this repository's folder of task worktrees"));
     }
     let _guard = lock()?;
@@ -328,6 +326,12 @@ pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result
         }
     }
     admin.map_or(Ok(()), |admin| remove_admin(&admin))
+}
+
+/// True for a folder beside the note that says whose task worktrees lie there, where that is this repository.
+pub(super) fn is_in_root(repository: &Repository, path: &Path) -> bool {
+    let note = path.parent().and_then(|root| std::fs::read(root.join(NOTE)).ok());
+    note.is_some_and(|note| note.trim_ascii_end() == repository.common_dir().as_os_str().as_bytes())
 }
 
 /// Where a worktree lies while it is removed.

@@ -8,10 +8,12 @@ use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use crate::git::anchor::anchor_of_task;
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
+use crate::task::rollback::refuse_rollback;
 use crate::task::session::Progress;
 use crate::task::terms::{Terms, find_parent, read_terms};
 use crate::task::view::load;
@@ -36,6 +38,7 @@ pub(super) fn open_named(
     let contract = Contract::parse(document)?;
     let seal = Seal { version: 1, sha256: Contract::seal(document) };
     session.repository.top()?;
+    refuse_rollback(session)?;
     doctor::require_git(&session.repository)?;
     let known = match session.ledger()? {
         Some(ledger) => load(&ledger, &contract.task_id)?,
@@ -62,6 +65,7 @@ pub(super) fn open_named(
         Err(failure) => return Err(action.fail(&mut ledger, failure)),
     };
     let record = Record::Opened(Box::new(opened.clone()));
+    ledger.keep_head_at(anchor_of_task(&session.repository, &contract.task_id)?);
     // A parent that has ended meanwhile ends its parts, and would miss one that comes after.
     let recorded = ledger.atomically(|ledger| match find_parent(ledger, &contract) {
         Ok(_) => action.succeed(ledger, &record).map(|_| Ok(())),

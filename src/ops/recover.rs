@@ -7,11 +7,34 @@ use crate::error::{Code, Result};
 use crate::store::lock::LockGuard;
 use crate::task::effect::choice_lines;
 use crate::task::recover::{moves_a_ref, reconcile};
+use crate::task::rollback::{accept_rollback, refuse_rollback};
+
+/// What a person says of a ledger that was set back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rollback {
+    Refuse,
+    /// To go on without what is missing.
+    Accept,
+}
+
+impl From<bool> for Rollback {
+    fn from(accept: bool) -> Self {
+        if accept { Self::Accept } else { Self::Refuse }
+    }
+}
 
 /// Brings everything unfinished to its end. Where that fails for one action the others are settled all the
 /// same, and the failure lists all.
-pub fn recover(session: &Session) -> Result<Recovery> {
-    let mut recovery = Recovery { schema: "git-tender/recovery/v1", rows: 0, actions: Vec::new() };
+pub fn recover(session: &Session, rollback: Rollback) -> Result<Recovery> {
+    let schema = "git-tender/recovery/v1";
+    let mut recovery = Recovery { schema, rows: 0, accepted: Vec::new(), actions: Vec::new() };
+    if let Some(ledger) = session.ledger()? {
+        ledger.check_chain()?;
+    }
+    match rollback {
+        Rollback::Refuse => refuse_rollback(session)?,
+        Rollback::Accept => recovery.accepted = accept_rollback(session)?,
+    }
     let Some(ledger) = session.ledger()? else { return Ok(recovery) };
     recovery.rows = ledger.check_chain()?;
     let mut failed = None;

@@ -15,6 +15,7 @@ use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::Evidence;
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
+pub use crate::task::rollback::{find_lost_heads, refuse_rollback};
 use crate::task::view::load;
 use crate::task::{budget, evidence, family, runs};
 
@@ -35,7 +36,8 @@ pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Re
 
 /// Lists the tasks. Writes nothing, and makes no store where there is none.
 pub fn status(session: &Session) -> Result<TaskList> {
-    let mut status = TaskList { schema: "git-tender/status/v1", tasks: Vec::new(), unfinished: Vec::new() };
+    let (tasks, unfinished, rolled_back) = (Vec::new(), Vec::new(), find_lost_heads(session)?);
+    let mut status = TaskList { schema: "git-tender/status/v1", tasks, unfinished, rolled_back };
     let Some(ledger) = session.ledger()? else { return Ok(status) };
     for id in ledger.tasks()? {
         let Some(mut view) = load(&ledger, &id)? else { continue };
@@ -45,7 +47,7 @@ pub fn status(session: &Session) -> Result<TaskList> {
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
         status.tasks.push(TaskListRow { state: view.state(&rows), task_id: id, worktree, bytes });
     }
-    status.unfinished = unfinished(session, None)?;
+    status.unfinished = self::unfinished(session, None)?;
     Ok(status)
 }
 
@@ -73,6 +75,7 @@ fn size(folder: &std::path::Path) -> u64 {
 /// The entries of the ledger, of one task or all, after the whole chain was checked.
 pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::ledger::entry::Entry>> {
     let Some(ledger) = session.ledger()? else {
+        refuse_rollback(session)?;
         return match named {
             Some(id) => {
                 Err(Failure::new(Code::NotFound, format!("there is no task {id:?} in this repository"))
@@ -84,6 +87,7 @@ pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::
     ledger.check_chain()?;
     let entries = ledger.entries(named)?;
     if let (Some(id), true) = (named, entries.is_empty()) {
+        refuse_rollback(session)?;
         return Err(Failure::new(Code::NotFound, format!("there is no task {id:?} in this repository"))
             .subject(id)
             .remedy("See which tasks there are.", ["git", "tender", "status"]));

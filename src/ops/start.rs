@@ -11,7 +11,9 @@ use crate::domain::ledger::report::TaskObject;
 use crate::domain::value::document::nearest;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
+use crate::git::worktree::worktree_root;
 use crate::store::lock::LockGuard;
+use crate::task::rollback::refuse_rollback;
 use crate::task::session::Progress;
 use crate::verifier::Verifiers;
 use crate::verifier::inputs::{can_meet, inputs_of, unknown_ids};
@@ -34,12 +36,16 @@ pub struct Wish<'a> {
 
 /// Makes a contract from a wish, under the first free task id, and opens it.
 pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Result<TaskObject> {
+    refuse_rollback(session)?;
     let naming = LockGuard::acquire(&session.layout.start_lock())?;
     let taken = match session.ledger()? {
         Some(ledger) => ledger.tasks()?,
         None => Vec::new(),
     };
-    let id = (1u32..).map(|n| format!("t{n}")).find(|id| !taken.contains(id)).unwrap_or_default();
+    // A ledger that was set back, and is gone on with, does not know every folder that is there.
+    let root = worktree_root(&session.repository)?;
+    let is_free = |id: &String| !taken.contains(id) && root.join(id).symlink_metadata().is_err();
+    let id = (1u32..).map(|n| format!("t{n}")).find(is_free).unwrap_or_default();
     let tools = WorkerTool::ALL.into_iter().filter(|tool| *tool != WorkerTool::Shell);
     let tools: Vec<&str> = tools.map(WorkerTool::name).collect();
     let mut document = json!({

@@ -39,6 +39,6 @@ pub use log::{action_text, entry_line};
 pub use manual::manual_text;
 pub use recovery::recovery_text;
 pub use report::report_text;
-pub use status::{status_text, unfinished_line};
+pub use status::{lost_head_line, status_text, unfinished_line};
 pub use task::task_text;
 pub use verification::verification_text;

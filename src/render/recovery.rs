@@ -4,6 +4,9 @@ use crate::domain::ledger::objects::Recovery;
 
 pub fn recovery_text(recovery: &Recovery) -> String {
     let mut out = format!("the ledger is whole: {} rows\n", recovery.rows);
+    for lost in &recovery.accepted {
+        out.push_str(&format!("goes on although {}; its files are left as they are\n", lost.clause()));
+    }
     if recovery.actions.is_empty() {
         out.push_str("nothing was left unfinished\n");
     }

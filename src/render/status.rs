@@ -1,6 +1,7 @@
 //! The tasks of a repository.
 
 use super::style::word;
+use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::objects::{TaskList, UnfinishedRow};
 use std::fmt::Write;
 
@@ -22,7 +23,15 @@ pub fn status_text(status: &TaskList) -> String {
     for left in &status.unfinished {
         let _ = writeln!(out, "{}", unfinished_line(left));
     }
+    for lost in &status.rolled_back {
+        let _ = writeln!(out, "{}", lost_head_line(lost));
+    }
     out
+}
+
+pub fn lost_head_line(lost: &LostHead) -> String {
+    let what = lost.clause();
+    format!("the ledger was set back: {what}; nothing is written to it, and `git tender recover` says more")
 }
 
 pub fn unfinished_line(left: &UnfinishedRow) -> String {

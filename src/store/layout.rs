@@ -144,6 +144,16 @@ pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with_mode(path, bytes, 0o644)
 }
 
+/// Replaces a file of ours without waiting for the disk: whole for every reader, but a power cut may take it.
+pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let failed = |e: std::io::Error| Failure::io("write", path, &e);
+    let folder = path.parent().unwrap_or(path);
+    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|e| Failure::io("put in place", path, &e.error))
+}
+
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     use std::io::Write;
     let folder =

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+mod anchor;
 mod check;
 
 /// Version of the database's layout. A newer one is refused, an older one would be migrated.
@@ -64,6 +65,8 @@ impl From<EntryBody> for Draft {
 pub struct Ledger {
     connection: Connection,
     path: PathBuf,
+    /// Where the head is kept outside the store after each commit.
+    anchor: Option<PathBuf>,
     // Dropped after the connection that reads in it.
     _copy: Option<tempfile::TempDir>,
 }
@@ -116,7 +119,7 @@ impl Ledger {
             connection.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         match run() {
-            Ok(VERSION) => Ok(Self { connection, path, _copy: copy }),
+            Ok(VERSION) => Ok(Self { connection, path, anchor: None, _copy: copy }),
             Ok(other) if other < VERSION => Err(Failure::new(
                 Code::StoreCorrupt,
                 format!("{} is not a ledger any more: it has no layout version", path.display()),
@@ -148,6 +151,7 @@ impl Ledger {
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
         let entries = append_to(&transaction, drafts).map_err(fail)?;
         transaction.commit().map_err(fail)?;
+        self.keep_head_outside();
         Ok(entries)
     }
 
@@ -160,7 +164,11 @@ impl Ledger {
         let done = work(self);
         let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.connection.execute_batch(end).map_err(fail);
-        done.and_then(|value| ended.map(|()| value))
+        let done = done.and_then(|value| ended.map(|()| value));
+        if done.is_ok() {
+            self.keep_head_outside();
+        }
+        done
     }
 
     /// Every task that is a part of another one, with that one. The rows themselves say so; this only says

@@ -35,7 +35,7 @@ impl RunningAction {
     /// A new action with an id of its own.
     pub fn new(
         actor: Actor,
-        task: &str,
+        task: Option<&str>,
         tool: &str,
         params: &impl Serialize,
         basis: Value,
@@ -43,7 +43,7 @@ impl RunningAction {
     ) -> Self {
         Self {
             template: EntryBody {
-                task: Some(task.to_owned()),
+                task: task.map(str::to_owned),
                 actor,
                 action: fresh_id("a"),
                 tool: tool.to_owned(),

@@ -3,6 +3,7 @@
 
 use super::family::attach;
 use super::held::TaskWrite;
+use super::rollback::refuse_rollback;
 use super::session::Stop;
 use super::view::{load, open_tasks};
 use super::{Session, recover};
@@ -40,12 +41,22 @@ impl Session {
 
     /// What is known of a task, for looking at it.
     pub fn view(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
-        let (ledger, mut view) = self.find(named)?;
+        let found = self.find(named);
+        if found.as_ref().is_err_and(|failure| failure.code() == Code::NotFound) {
+            // It may be among what a ledger that was set back has lost.
+            refuse_rollback(self)?;
+        }
+        let (ledger, mut view) = found?;
         attach(&ledger, &mut view)?;
         Ok((ledger, view))
     }
 
-    /// The same without its family.
+    /// The same without its family, for changing it: not where the ledger was set back.
+    fn find_to_change(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
+        refuse_rollback(self)?;
+        self.find(named)
+    }
+
     fn find(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
         let id = self.task_id(named)?;
         let missing = || no_such_task(&id);
@@ -56,7 +67,7 @@ impl Session {
 
     /// A task for changing it. What a crash left unfinished is reconciled first.
     pub fn write(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.find(named)?;
+        let (_, view) = self.find_to_change(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
         self.restore_folder(&view)?;
         recover::before_writing(self, &view.id)?;
@@ -67,6 +78,7 @@ impl Session {
     /// `known` is what was read of the task before: only what came since is read.
     pub fn write_until<'s>(&'s self, known: TaskView, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
         let view = known;
+        refuse_rollback(self)?;
         let claim = Claim::acquire_unless(&self.layout, &view.id, &|| stop())?;
         self.restore_folder(&view)?;
         recover::before_writing(self, &view.id)?;
@@ -75,7 +87,7 @@ impl Session {
 
     /// A task for a person's decision: it may not be known what became of an effect.
     pub fn write_while_unknown(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.find(named)?;
+        let (_, view) = self.find_to_change(named)?;
         let claim = Claim::acquire(&self.layout, &view.id)?;
         self.restore_folder(&view)?;
         recover::as_far_as_known(self, &view.id)?;
@@ -84,7 +96,7 @@ impl Session {
 
     /// A task for ending it: likewise, and whatever command is at work on it is asked to stop.
     pub fn write_stopping(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.find(named)?;
+        let (_, view) = self.find_to_change(named)?;
         let claim = Claim::acquire_stopping(&self.layout, &view.id)?;
         self.restore_folder(&view)?;
         recover::as_far_as_known(self, &view.id)?;
@@ -94,7 +106,7 @@ impl Session {
     /// A task for writing to the live tree: the delivery lock is taken first, and every unfinished delivery
     /// is reconciled. One that leaves the live tree alone gets by with its own lock.
     pub fn write_live(&self, named: Option<&str>) -> Result<TaskWrite<'_>> {
-        let (_, view) = self.find(named)?;
+        let (_, view) = self.find_to_change(named)?;
         if view.publishes() {
             return self.write(Some(&view.id));
         }

@@ -9,6 +9,7 @@ use super::view::catch_up;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Failure, Result};
+use crate::git::anchor::anchor_of_task;
 use crate::store::lock::LockGuard;
 use crate::store::{Claim, Ledger};
 use serde::Serialize;
@@ -29,7 +30,8 @@ pub struct TaskWrite<'s> {
 impl<'s> TaskWrite<'s> {
     /// A task whose lock is held, and of which nothing is left to settle, with what is known by now.
     pub(super) fn read(session: &'s Session, found: TaskView, claim: Claim) -> Result<Self> {
-        let ledger = Ledger::create(&session.layout)?;
+        let mut ledger = Ledger::create(&session.layout)?;
+        ledger.keep_head_at(anchor_of_task(&session.repository, &found.id)?);
         let mut task = Self { session, ledger, view: found, claim, stop: None, _delivery: None };
         task.refresh()?;
         Ok(task)

@@ -15,6 +15,7 @@ pub mod meter;
 pub mod observation;
 pub mod on_live;
 pub mod recover;
+pub mod rollback;
 pub mod runs;
 pub mod session;
 pub mod terms;

@@ -136,7 +136,7 @@ impl Session {
         basis: Value,
     ) -> RunningAction {
         let channel = ActionOrigin { origin: &self.origin, secrets: self.machine.secrets() };
-        RunningAction::new(actor, task, tool, params, basis, channel)
+        RunningAction::new(actor, Some(task), tool, params, basis, channel)
     }
 
     /// Lends the store of blobs to whoever writes user files.

@@ -88,10 +88,16 @@ fn a_commit_is_made_on_a_branch_and_nothing_is_checked_out() {
     let sha256 =
         repo.json(&["report", "t1"]).ok().json["contract"]["sha256"].as_str().expect("text").to_owned();
     let evidence = verified.row("unit")["evidence"].as_str().expect("text");
+    let log = repo.tender(&["log", "t1", "--format", "json"]).ok().text();
+    let rows: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
+    let planned = rows.iter().rposition(|row| row["result"]["record"] == "publishing").expect("a plan");
+    let head = &rows[planned - 1];
+    let head = format!("{}:{}", head["seq"], head["hash"].as_str().expect("text"));
     assert_eq!(
         message.trim_end(),
         format!(
-            "a change for a test\n\nTender-Task: t1\nTender-Contract: {sha256}\nTender-Evidence: {evidence}"
+            "a change for a test\n\nTender-Task: t1\nTender-Contract: {sha256}\nTender-Evidence: {evidence}\nTender-Ledger: {head}"
         )
     );
     let report = repo.json(&["report", "t1"]).ok();

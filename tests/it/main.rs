@@ -47,6 +47,7 @@ mod rebase;
 mod repair;
 mod report;
 mod repositories;
+mod rollback;
 mod scenarios;
 mod ship;
 mod staged;

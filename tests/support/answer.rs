@@ -84,7 +84,11 @@ pub const CODES: &[(&str, i32, &[&str])] = &[
     ("unknown", 7, &["outcome.unknown"]),
     ("cancelled", 8, &["cancelled"]),
     ("busy", 9, &["store.busy"]),
-    ("environment", 10, &["git.unsupported", "sandbox.unavailable", "store.corrupt", "io"]),
+    (
+        "environment",
+        10,
+        &["git.unsupported", "sandbox.unavailable", "store.corrupt", "store.rolled_back", "io"],
+    ),
     ("internal", 70, &["internal"]),
 ];
 

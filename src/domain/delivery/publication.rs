@@ -32,10 +32,20 @@ pub struct CommitPlan {
     pub message: String,
 }
 
+/// The trailer with the head of the ledger before the delivery. It goes where the commit goes, so that a
+/// ledger that was set back can be compared with it.
+pub const LEDGER_TRAILER: &str = "Tender-Ledger";
+
 impl CommitPlan {
-    /// True where the two differ in nothing but the time.
-    pub fn same_but_for_the_date(&self, other: &Self) -> bool {
-        Self { date: other.date.clone(), ..self.clone() } == *other
+    /// True where the two differ in nothing but the time and how long the ledger was.
+    pub fn means_same_commit(&self, other: &Self) -> bool {
+        self.without_moment() == other.without_moment()
+    }
+
+    fn without_moment(&self) -> Self {
+        let is_head = |line: &&str| line.split_once(": ").is_some_and(|(key, _)| key == LEDGER_TRAILER);
+        let message = self.message.split_inclusive('\n').filter(|line| !is_head(line)).collect();
+        Self { date: String::new(), message, ..self.clone() }
     }
 }
 

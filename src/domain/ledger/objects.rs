@@ -1,6 +1,7 @@
 //! What commands show beside the report: one plain object a command.
 
 use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::record::Seal;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::evidence::Evidence;
@@ -141,6 +142,9 @@ pub struct Recovery {
     pub schema: &'static str,
     /// Rows of the ledger; its whole chain was checked.
     pub rows: u64,
+    /// Heads that the ledger had lost, and that it goes on without on a person's word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<LostHead>,
     /// One an action that was unfinished.
     pub actions: Vec<Reconciled>,
 }
@@ -183,6 +187,9 @@ pub struct TaskList {
     /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<UnfinishedRow>,
+    /// Heads that the ledger has lost: it was set back, and nothing is written to it.
+    #[serde(rename = "rolledBack", skip_serializing_if = "Vec::is_empty")]
+    pub rolled_back: Vec<LostHead>,
 }
 
 /// One task in the list.

@@ -14,6 +14,7 @@ use crate::domain::delivery::publication::{Identity, Publication};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
 use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::head::LostHead;
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::on_live::LiveInputs;
 use crate::domain::proof::tripwire::Tripped;
@@ -258,6 +259,10 @@ pub enum Record {
     /// After a delivery, the live tree had other inputs than a verifier saw.
     SeenOnLive {
         rows: Vec<LiveInputs>,
+    },
+    /// A person goes on with a ledger that was set back, without what these heads stood for.
+    RollbackAccepted {
+        lost: Vec<LostHead>,
     },
     Cancelled,
     /// Its worktree and private files were removed.

@@ -222,6 +222,7 @@ impl TaskView {
             | Record::Reserved(_)
             | Record::Charged { .. }
             | Record::Resumed(_)
+            | Record::RollbackAccepted { .. }
             | Record::Planned(_)
             | Record::Staged(_)
             | Record::InPlace

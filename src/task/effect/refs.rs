@@ -12,7 +12,7 @@ use crate::domain::change::patch::{Candidate, manifest_sha256};
 use crate::domain::contract::Contract;
 use crate::domain::contract::terms::{default_branch, message_of_goal};
 use crate::domain::delivery::Clearance;
-use crate::domain::delivery::publication::{CommitPlan, Identity, Publication, Standing};
+use crate::domain::delivery::publication::{CommitPlan, Identity, LEDGER_TRAILER, Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::action::{ActionState, writes_live_tree};
@@ -230,7 +230,7 @@ fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &
     Ok(())
 }
 
-/// The commit. Where an earlier attempt meant the same one it keeps that one's date, and with it its id.
+/// The commit. Where an earlier attempt meant the same one it is that one, with its date and its id.
 fn commit_plan(
     task: &TaskWrite<'_>,
     opened: &Opened,
@@ -248,9 +248,10 @@ fn commit_plan(
             trailers.push(trailer);
         }
     }
+    trailers.extend(task.ledger.head()?.map(|head| format!("{LEDGER_TRAILER}: {head}")));
     let contract = &opened.contract;
     let text = contract.terms.message.clone().unwrap_or_else(|| message_of_goal(&contract.goal));
-    let mut plan = CommitPlan {
+    let plan = CommitPlan {
         tree: candidate.tree.clone(),
         parent: opened.base.commit.clone(),
         author,
@@ -258,14 +259,8 @@ fn commit_plan(
         message: branch::message(task.session.repository.environment(), &text, &trailers)?,
     };
     let attempts = task.ledger.entries(Some(id))?;
-    let attempts = attempts.iter().rev().filter_map(Publishing::of).filter_map(|earlier| earlier.commit);
-    for earlier in attempts {
-        if plan.same_but_for_the_date(&earlier) {
-            plan.date = earlier.date;
-            break;
-        }
-    }
-    Ok(plan)
+    let mut attempts = attempts.iter().rev().filter_map(Publishing::of).filter_map(|earlier| earlier.commit);
+    Ok(attempts.find(|earlier| plan.means_same_commit(earlier)).unwrap_or(plan))
 }
 
 fn now_to_the_second() -> String {
