@@ -79,6 +79,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/apply.rs", "user files: executes a cleared plan"),
     ("git/apply/", "user files: staging, the commit step, looking, recovery"),
     ("git/index_write.rs", "the user's index: replaced under git's own lock, entry by entry"),
+    ("git/answers.rs", "our own cache of what programs answered"),
     ("git/lease.rs", "opens for a lease, writes nothing"),
     ("git/beneath.rs", "the primitive steps beneath a directory descriptor, no link followed"),
     ("git/materialise.rs", "our trees: fills worktrees and slots"),

@@ -5,6 +5,7 @@
 //! found by accident. The caller's `GIT_*` variables do not reach it, but for the few that carry
 //! configuration and credentials.
 
+use super::beneath::Stamp;
 use crate::error::{Code, DetailKey, Failure, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -70,6 +71,22 @@ impl Environment {
             !name.starts_with("GIT_") || config_pair || KEPT.contains(&name.as_ref())
         });
         Self(kept.collect())
+    }
+
+    /// All variables with their values.
+    pub fn iter(&self) -> impl Iterator<Item = &(OsString, OsString)> {
+        self.0.iter()
+    }
+
+    /// Tells one git program from another; empty where there is none on PATH.
+    pub fn git_stamp(&self) -> String {
+        let paths = self.get("PATH").map(std::env::split_paths).into_iter().flatten();
+        let found = paths
+            .map(|folder| folder.join("git"))
+            .find_map(|file| Some((rustix::fs::stat(&file).ok()?, file)));
+        found
+            .map(|(stat, file)| format!("{} {} {:?}", file.display(), stat.st_dev, Stamp::of(&stat)))
+            .unwrap_or_default()
     }
 
     /// The value of a variable.

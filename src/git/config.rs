@@ -1,17 +1,70 @@
 //! The merged configuration of a repository, read once: asking git for each key would be most of what a small
-//! delivery costs.
+//! delivery costs. It is git's own answer, kept as long as every file that it came from, or could have come
+//! from, looks the same.
 
-use super::command::Git;
+use super::answers::{answers_of_git, question_to_git};
+use super::command::{Environment, Git};
 use crate::error::Result;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The sections that are asked for. Nothing else is held or kept: an address or a header may be a secret.
+const SECTIONS: [&str; 4] = ["core.", "filter.", "user.", "tender."];
+
+/// Whose configuration is read.
+#[derive(Clone, Copy)]
+pub struct ConfigSource<'a> {
+    pub environment: &'a Environment,
+    pub git_dir: &'a Path,
+    /// The git directory that all worktrees share.
+    pub common_dir: &'a Path,
+    /// Where answers are kept; nothing is, where this folder is not there.
+    pub cache_dir: &'a Path,
+}
+
+impl ConfigSource<'_> {
+    fn git(self) -> Git {
+        Git::new(self.environment, Some(self.git_dir))
+    }
+}
 
 /// Keys and values in the order in which git reads them: the last one of a key counts.
 #[derive(Debug, Clone, Default)]
 pub struct GitConfig(Vec<(String, Option<String>)>);
 
 impl GitConfig {
-    /// Reads everything that counts for `git`'s repository.
-    pub fn read(git: Git) -> Result<Self> {
-        Ok(Self::listed(&git.args(["config", "--list", "-z", "--includes"]).ok()?))
+    /// Reads what counts for a repository.
+    pub fn read(source: ConfigSource<'_>) -> Result<Self> {
+        let environment = source.environment;
+        let head = std::fs::read(source.git_dir.join("HEAD")).unwrap_or_default();
+        let program = environment.git_stamp();
+        let git_dir = source.git_dir.as_os_str().as_bytes();
+        let question = question_to_git(environment, &[b"configuration", program.as_bytes(), git_dir, &head]);
+        let mut answers = answers_of_git(source.cache_dir);
+        if let Some(listing) = answers.get(&question) {
+            return Ok(Self::listed(listing.as_bytes()));
+        }
+        let asked = SystemTime::now();
+        let listing = source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).ok()?;
+        let entries = with_origins(&listing);
+        let config = Self::listed(
+            &entries.iter().flat_map(|(_, entry)| [entry, &b"\0"[..]].concat()).collect::<Vec<_>>(),
+        );
+        if let Some(places) = places_of(source, &entries) {
+            answers.put(&question, &places, asked, &config.listing());
+        }
+        Ok(config)
+    }
+
+    /// The form of git's own listing.
+    fn listing(&self) -> String {
+        let entry = |(key, value): &(String, Option<String>)| match value {
+            Some(value) => format!("{key}\n{value}\0"),
+            None => format!("{key}\0"),
+        };
+        self.0.iter().map(entry).collect()
     }
 
     /// Of git's own listing, entries ended by NUL.
@@ -23,7 +76,8 @@ impl GitConfig {
                 None => (text.into_owned(), None),
             }
         };
-        Self(listing.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry).collect())
+        let entries = listing.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry);
+        Self(entries.filter(|(key, _)| SECTIONS.iter().any(|section| key.starts_with(section))).collect())
     }
 
     /// The value of a key; a key without a value gives the empty text.
@@ -52,6 +106,63 @@ impl GitConfig {
     }
 }
 
+/// The entries of a listing, each with the place that it comes from.
+fn with_origins(listing: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let fields: Vec<&[u8]> = listing.split(|b| *b == 0).collect();
+    fields.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// Every file that the configuration came from or would have come from; `None` where that cannot be said.
+fn places_of(source: ConfigSource<'_>, entries: &[(&[u8], &[u8])]) -> Option<Vec<PathBuf>> {
+    let environment = source.environment;
+    let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = variable("HOME");
+    let mut places = vec![
+        source.common_dir.join("config"),
+        source.common_dir.join("config.worktree"),
+        source.git_dir.join("config.worktree"),
+    ];
+    let folder = variable("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    places.extend(folder.map(|folder| folder.join("git/config")));
+    places.extend(home.as_ref().map(|home| home.join(".gitconfig")));
+    places.extend(["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].into_iter().filter_map(variable));
+    // Git's own place for the machine's depends on how it was built.
+    let system = source.git().args(["var", "GIT_CONFIG_SYSTEM"]).run().ok()?;
+    if !system.success() && environment.get("GIT_CONFIG_NOSYSTEM").is_none() {
+        return None;
+    }
+    places.extend(system.line().lines().map(PathBuf::from));
+    for (origin, entry) in entries {
+        let Some(file) = origin.strip_prefix(b"file:") else {
+            if *origin == b"command line:" {
+                continue;
+            }
+            return None;
+        };
+        let file = PathBuf::from(OsStr::from_bytes(file));
+        places.extend(included(&file, entry, home.as_deref())?);
+        if !places.contains(&file) {
+            places.push(file);
+        }
+    }
+    places.iter().all(|place| place.is_absolute()).then_some(places)
+}
+
+/// The file that an entry includes, whether it is there or not; `None` where only git can say which.
+fn included(file: &Path, entry: &[u8], home: Option<&Path>) -> Option<Option<PathBuf>> {
+    let at = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
+    let (key, value) = (&entry[..at], entry.get(at + 1..).unwrap_or_default());
+    if !(key == b"include.path" || (key.starts_with(b"includeif.") && key.ends_with(b".path"))) {
+        return Some(None);
+    }
+    let path = Path::new(OsStr::from_bytes(value));
+    match value {
+        [b'~', b'/', rest @ ..] => Some(Some(home?.join(OsStr::from_bytes(rest)))),
+        [b'~', ..] | [b'%', ..] | [] => None,
+        _ => Some(Some(file.parent()?.join(path))),
+    }
+}
+
 /// Section and name in lower case, as git lists them; what stands between is kept.
 fn canonical(key: &str) -> String {
     match (key.find('.'), key.rfind('.')) {
@@ -65,6 +176,7 @@ fn canonical(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::testing::TestRepository;
 
     #[test]
     fn values_are_read_as_git_reads_them() {
@@ -88,6 +200,39 @@ mod tests {
         assert_eq!(config.get("FILTER.Big.Clean"), Some("cat"));
         assert_eq!(config.get("filter.big.clean"), None);
         assert_eq!(config.beneath("filter.").collect::<Vec<_>>(), [("filter.Big.clean", "cat")]);
+    }
+
+    /// Whatever a value comes from: when that changes, git is asked anew.
+    #[test]
+    fn what_is_kept_is_forgotten_when_a_file_that_counts_changes() {
+        let home = TestRepository::new();
+        let included = home.outside().join("included");
+        std::fs::create_dir_all(home.repository().cache_dir()).expect("a folder");
+        home.config("tender.worktreeRoot", "one");
+        home.config("includeIf.onbranch:other.path", "../../included");
+        let value = || home.repository().config("tender.worktreeRoot").expect("asks").expect("is set");
+        let kept = || {
+            std::thread::sleep(std::time::Duration::from_millis(80));
+            assert_eq!(value(), value());
+            let kept =
+                std::fs::read(home.repository().cache_dir().join("git-answers.json")).expect("is kept");
+            let question = String::from_utf8_lossy(&kept).into_owned();
+            assert!(!question.contains("secret"), "{question}");
+        };
+        home.config("http.extraHeader", "secret");
+        kept();
+        home.config("tender.worktreeRoot", "two");
+        assert_eq!(value(), "two");
+        kept();
+        std::fs::write(&included, "[tender]\nworktreeRoot = three\n").expect("writes");
+        assert_eq!(value(), "two");
+        home.run(["symbolic-ref", "HEAD", "refs/heads/other"]);
+        assert_eq!(value(), "three");
+        kept();
+        std::fs::write(&included, "[tender]\nworktreeRoot = four!\n").expect("writes");
+        assert_eq!(value(), "four!");
+        std::fs::remove_file(&included).expect("removes");
+        assert_eq!(value(), "two");
     }
 
     #[test]

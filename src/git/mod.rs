@@ -1,7 +1,8 @@
 //! Everything that reads or writes git data or a working tree.
 //!
-//! - Running git and reading objects: `command` (the only way to start it), `repository`, `config`,
-//!   `objects`, `tree`, `private_index`, `user_index`.
+//! - Running git and reading objects: `command` (the only way to start it), `repository` with `ordinary`
+//!   (found and read without it), `config` with `answers` (what it said and still holds), `objects`,
+//!   `tree`, `private_index`, `user_index`.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`,
 //!   `live_base`, `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
@@ -18,6 +19,7 @@
 pub mod address;
 pub mod advance;
 pub mod anchor;
+pub mod answers;
 pub mod apply;
 pub mod attributes;
 pub mod beneath;
@@ -40,6 +42,7 @@ pub mod live_difference;
 pub mod materialise;
 pub mod merge;
 pub mod objects;
+mod ordinary;
 pub mod patch_intake;
 pub mod private_index;
 pub mod push;

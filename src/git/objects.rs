@@ -84,6 +84,13 @@ impl Objects {
             .ok_or_else(|| Failure::new(Code::Io, format!("the tree {id} is damaged")).subject(id.as_str()))
     }
 
+    /// The tree of a commit that can be read in process; `None` for all else.
+    pub(super) fn tree_of_commit(&self, id: &ObjectId) -> Option<ObjectId> {
+        let (kind, bytes) = self.read_fast(id)?;
+        let header = bytes.strip_prefix(b"tree ").filter(|_| kind == git2::ObjectType::Commit)?;
+        std::str::from_utf8(header.get(..self.format.hex_len())?).ok()?.parse().ok()
+    }
+
     fn read(&self, id: &ObjectId, kind: &str) -> Result<Vec<u8>> {
         if let Some((found, bytes)) = self.read_fast(id) {
             return check_kind(id, kind, found.str(), bytes);

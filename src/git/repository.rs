@@ -5,8 +5,9 @@
 //! that one.
 
 use super::command::{Environment, Git, Quarantine, absolute};
-use super::config::GitConfig;
+use super::config::{ConfigSource, GitConfig};
 use super::objects::Objects;
+use super::ordinary::{self, OrdinaryPlaces, OrdinaryRefs};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
@@ -36,6 +37,8 @@ pub struct Repository {
     top: Option<PathBuf>,
     format: ObjectFormat,
     task: Option<String>,
+    /// True where its refs can be read without git.
+    is_ordinary: bool,
     config: OnceLock<GitConfig>,
 }
 
@@ -59,12 +62,18 @@ impl Repository {
                 Some(task),
             );
         }
+        if let Some(places) = ordinary::find_above(&caller.environment, &caller.cwd) {
+            return Ok(Self::at_places(&caller.environment, places, None));
+        }
         let git = Git::new(&caller.environment, None).cwd(&caller.cwd);
         Self::from_answer(&caller.environment, git, None, &caller.cwd)
     }
 
     /// The repository of a known git directory, with `top` as its working tree.
     pub fn at(environment: &Environment, git_dir: &Path, top: &Path, task: Option<String>) -> Result<Self> {
+        if let Some(places) = ordinary::places_of(git_dir, top) {
+            return Ok(Self::at_places(environment, places, task));
+        }
         let mut git = Git::new(environment, Some(git_dir));
         if is_bare(environment, git_dir) {
             git = git.cwd(git_dir);
@@ -72,6 +81,19 @@ impl Repository {
             git = git.work_tree(top);
         }
         Self::from_answer(environment, git, task, git_dir)
+    }
+
+    fn at_places(environment: &Environment, places: OrdinaryPlaces, task: Option<String>) -> Self {
+        Self {
+            environment: environment.clone(),
+            git_dir: places.git_dir,
+            common_dir: places.common_dir,
+            top: Some(places.top),
+            format: ordinary::FORMAT,
+            task,
+            is_ordinary: true,
+            config: OnceLock::new(),
+        }
     }
 
     fn from_answer(environment: &Environment, git: Git, task: Option<String>, asked: &Path) -> Result<Self> {
@@ -126,6 +148,7 @@ impl Repository {
             top,
             format,
             task,
+            is_ordinary: false,
             config: OnceLock::new(),
         })
     }
@@ -190,6 +213,16 @@ impl Repository {
         }
     }
 
+    /// Where answers are kept that are dear to get; only the store makes this folder.
+    pub fn cache_dir(&self) -> PathBuf {
+        self.common_dir.join("tender").join("cache")
+    }
+
+    /// A reader of refs in process; `None` where git has to be asked.
+    pub(super) fn refs_in_process(&self) -> Option<OrdinaryRefs<'_>> {
+        self.is_ordinary.then_some(OrdinaryRefs { git_dir: &self.git_dir, common_dir: &self.common_dir })
+    }
+
     /// Where the repository's own objects lie.
     pub fn objects_dir(&self) -> PathBuf {
         self.common_dir.join("objects")
@@ -207,7 +240,12 @@ impl Repository {
         if let Some(config) = self.config.get() {
             return Ok(config);
         }
-        let config = GitConfig::read(self.git())?;
+        let config = GitConfig::read(ConfigSource {
+            environment: &self.environment,
+            git_dir: &self.git_dir,
+            common_dir: &self.common_dir,
+            cache_dir: &self.cache_dir(),
+        })?;
         Ok(self.config.get_or_init(|| config))
     }
 
@@ -218,14 +256,35 @@ impl Repository {
 
     /// The id that a revision names; `None` where there is none.
     pub fn resolve(&self, revision: &str, kind: &str) -> Result<Option<ObjectId>> {
+        if let Some(id) = self.resolve_in_process(revision, kind) {
+            return Ok(Some(id));
+        }
         let wanted = format!("{revision}^{{{kind}}}");
         let output =
             self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]).run()?;
         if output.success() { output.line().parse().map(Some) } else { Ok(None) }
     }
 
+    /// The same of HEAD and of whole ids of commits, where they can be read without git.
+    fn resolve_in_process(&self, revision: &str, kind: &str) -> Option<ObjectId> {
+        let refs = self.refs_in_process()?;
+        let id = match revision {
+            "HEAD" => refs.head_id()?,
+            id => id.parse().ok().filter(|_| id.len() == self.format.hex_len())?,
+        };
+        let tree = self.objects(None).ok()?.tree_of_commit(&id)?;
+        match kind {
+            "commit" => Some(id),
+            "tree" => Some(tree),
+            _ => None,
+        }
+    }
+
     /// The branch that is checked out in the live tree; `None` where HEAD is detached.
     pub fn branch(&self) -> Result<Option<String>> {
+        if let Some(branch) = self.refs_in_process().and_then(|refs| refs.current_branch()) {
+            return Ok(branch);
+        }
         let output = self.git().args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
         Ok(output.success().then(|| output.line()))
     }

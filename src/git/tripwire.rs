@@ -145,6 +145,11 @@ fn listing(folder: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 fn refs(home: &Repository, sight: &mut Sight) -> Result<()> {
+    if let Some((refs, head)) = refs_in_process(home) {
+        sight.refs = refs;
+        sight.head = head;
+        return Ok(());
+    }
     let listed = home
         .git()
         .args(["for-each-ref", "--format=%(refname)%00%(objectname)%00%(HEAD)", "refs/heads", "refs/stash"])
@@ -163,6 +168,17 @@ fn refs(home: &Repository, sight: &mut Sight) -> Result<()> {
         sight.head = id.or(home.branch()?).unwrap_or_default();
     }
     Ok(())
+}
+
+/// The same without git, where the repository is an ordinary one.
+fn refs_in_process(home: &Repository) -> Option<(BTreeMap<String, String>, String)> {
+    let refs = home.refs_in_process()?;
+    let found: BTreeMap<String, String> = refs.branches_and_stash()?.into_iter().collect();
+    let head = match refs.current_branch()? {
+        Some(branch) => branch,
+        None => refs.head_id()?.to_string(),
+    };
+    Some((found, head))
 }
 
 /// Length, time and last bytes (git's own checksum) of the index.

@@ -3,12 +3,14 @@
 //! An environment inside the slot is only read: a candidate may have had a hand in it.
 
 use super::commands::{interpreter_of, programs};
-use super::kept::{ImportAnswer, KeptAnswers, stamp_of};
+use super::kept::{ImportAnswer, stamp_of};
 use super::planned::{Lead, LeadUse, ModulePlace, PlannedRun, entries, joined, module_or_file, text_of};
 use super::site::{Pointer, deciding_files, pointers, site_folders};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
+use crate::git::answers::Answers;
 use crate::process::{self, Invocation, ProgramEnd};
+use crate::store::layout::create_private_dir;
 use crate::verifier::command_line::{StartedProgram, base_name};
 use crate::verifier::{Host, RunHalt, tools};
 use serde::Deserialize;
@@ -17,6 +19,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::time::SystemTime;
 
 /// How long an interpreter may take to answer.
 const ASK_TIME: Duration = Duration::from_secs(10);
@@ -304,13 +307,18 @@ impl Asker<'_> {
             "versions": versions,
             "read": self.read,
         }));
-        let mut kept = KeptAnswers::open(&self.host.layout.root().join("cache"));
-        let answer = match kept.get(&question) {
+        let folder = self.host.layout.digests();
+        create_private_dir(&folder)?;
+        let mut answers = Answers::open(folder.join("imports.json"));
+        let kept = answers.get(&question).and_then(|kept| serde_json::from_str(kept).ok());
+        let answer: ImportAnswer = match kept {
             Some(answer) => answer,
             None => {
+                let asked = SystemTime::now();
                 let Some(said) = self.ask(run, interpreter, &versions)? else { return Ok(Vec::new()) };
                 let answer = answer_of(said);
-                kept.put(question, answer.clone());
+                let text = serde_json::to_string(&answer).unwrap_or_default();
+                answers.put(&question, &answer.stamped, asked, &text);
                 answer
             }
         };
