@@ -13,10 +13,12 @@
 mod rules;
 mod talk;
 
+use super::attributes::outside_attributes;
 use super::command::Quarantine;
 use super::command::{Conversation, Git};
 use super::drivers::configured_drivers;
 use super::repository::Repository;
+use super::tree;
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -261,6 +263,11 @@ impl Conversions<'_> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
+        if self.has_no_attributes(tree, paths)? {
+            let nothing: Vec<(&[u8], &[u8])> =
+                names.iter().map(|name| (name.as_bytes(), &b"unspecified"[..])).collect();
+            return Ok(paths.iter().map(|_| read(&nothing)).collect());
+        }
         let folder = self.private_folder()?;
         let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
         let call = self.call(tree, folder.path())?.args(["check-attr", "-z", "--stdin"]).args(names);
@@ -274,6 +281,16 @@ impl Conversions<'_> {
         } else {
             Err(Failure::internal("git check-attr left out a path"))
         }
+    }
+
+    /// True where no file exists that could say anything of these paths: none outside of the tree, and no
+    /// `.gitattributes` in a folder above one of them.
+    fn has_no_attributes(&self, tree: &ObjectId, paths: &[&RepoPath]) -> Result<bool> {
+        if !outside_attributes(self.repository)?.is_empty() {
+            return Ok(false);
+        }
+        let objects = self.repository.objects(self.quarantine)?;
+        Ok(!tree::is_on_the_way(&objects, tree, b".gitattributes", paths)?)
     }
 
     /// A call with the attributes of a tree, in a private directory that plays the work tree.

@@ -6,6 +6,7 @@ use crate::domain::change::patch::Change;
 use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
+use std::collections::{BTreeSet, HashMap};
 
 /// One file, link or gitlink of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,31 @@ pub fn files_beneath(objects: &Objects, tree: &ObjectId, folder: &RepoPath) -> R
     Ok(found)
 }
 
+/// True where a folder from the top down to one of these paths has an entry of this name.
+pub fn is_on_the_way(objects: &Objects, tree: &ObjectId, name: &[u8], paths: &[&RepoPath]) -> Result<bool> {
+    let top = objects.tree(tree)?;
+    if top.iter().any(|entry| entry.name == name) {
+        return Ok(true);
+    }
+    let parents: BTreeSet<RepoPath> = paths.iter().filter_map(|path| path.parent()).collect();
+    // Folders come after those above them.
+    let folders: BTreeSet<RepoPath> =
+        parents.into_iter().flat_map(|folder| folder.ancestors().into_iter().chain([folder])).collect();
+    let mut entered = HashMap::from([(None, top)]);
+    for folder in folders {
+        let is_it = |entry: &&TreeEntry| entry.mode.is_none() && entry.name == folder.file_name();
+        let Some(above) = entered.get(&folder.parent()).and_then(|above| above.iter().find(is_it)) else {
+            continue;
+        };
+        let entries = objects.tree(&above.id)?;
+        if entries.iter().any(|entry| entry.name == name) {
+            return Ok(true);
+        }
+        entered.insert(Some(folder), entries);
+    }
+    Ok(false)
+}
+
 /// What differs between two trees, sorted by path bytes.
 pub fn difference(objects: &Objects, old: &ObjectId, new: &ObjectId) -> Result<Vec<TreeDifference>> {
     let mut found = Vec::new();
@@ -112,8 +138,7 @@ fn compare(
     }
     let read = |tree: Option<&ObjectId>| tree.map_or(Ok(Vec::new()), |id| objects.tree(id));
     let (old, new) = (read(old)?, read(new)?);
-    let names: std::collections::BTreeSet<&[u8]> =
-        old.iter().chain(&new).map(|e| e.name.as_slice()).collect();
+    let names: BTreeSet<&[u8]> = old.iter().chain(&new).map(|e| e.name.as_slice()).collect();
     let (old_by, new_by) = (index(&old), index(&new));
     for name in names {
         let (a, b) = (old_by.get(name).copied(), new_by.get(name).copied());
@@ -133,7 +158,7 @@ fn compare(
     Ok(())
 }
 
-fn index(entries: &[TreeEntry]) -> std::collections::HashMap<&[u8], &TreeEntry> {
+fn index(entries: &[TreeEntry]) -> HashMap<&[u8], &TreeEntry> {
     entries.iter().map(|e| (e.name.as_slice(), e)).collect()
 }
 
