@@ -104,6 +104,11 @@ mod tests {
     use super::*;
     use std::ffi::OsString;
 
+    #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
+    fn write_text(file: &Path, text: &str) {
+        std::fs::write(file, text).expect("writes");
+    }
+
     fn later() -> SystemTime {
         SystemTime::now() + Duration::from_secs(10)
     }
@@ -112,7 +117,7 @@ mod tests {
     fn an_answer_holds_while_its_files_look_the_same() {
         let folder = tempfile::tempdir().expect("folder");
         let (there, absent) = (folder.path().join("there"), folder.path().join("absent"));
-        std::fs::write(&there, "1").expect("writes");
+        write_text(&there, "1");
         let asked = question_to_git(&Environment::default(), &[b"config"]);
         let put = || {
             let mut answers = answers_of_git(folder.path());
@@ -121,13 +126,13 @@ mod tests {
         let get = || answers_of_git(folder.path()).get(&asked).map(str::to_owned);
         put();
         assert_eq!(get().as_deref(), Some("a\nb"));
-        std::fs::write(&absent, "").expect("writes");
+        write_text(&absent, "");
         assert_eq!(get(), None, "a file that was not there");
         put();
         assert!(get().is_some());
-        std::fs::write(&there, "22").expect("writes");
+        write_text(&there, "22");
         assert_eq!(get(), None, "a file that was written");
-        std::fs::write(folder.path().join("git-answers.json"), "{").expect("writes");
+        write_text(&folder.path().join("git-answers.json"), "{");
         assert_eq!(get(), None, "a damaged cache");
     }
 
@@ -135,7 +140,7 @@ mod tests {
     fn an_answer_from_a_file_that_was_just_written_is_not_kept() {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("config");
-        std::fs::write(&file, "1").expect("writes");
+        write_text(&file, "1");
         let asked = question_to_git(&Environment::default(), &[b"config"]);
         answers_of_git(folder.path()).put(&asked, std::slice::from_ref(&file), SystemTime::now(), "a");
         assert_eq!(answers_of_git(folder.path()).get(&asked), None);

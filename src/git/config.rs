@@ -224,12 +224,12 @@ mod tests {
         home.config("tender.worktreeRoot", "two");
         assert_eq!(value(), "two");
         kept();
-        std::fs::write(&included, "[tender]\nworktreeRoot = three\n").expect("writes");
+        home.write("../included", b"[tender]\nworktreeRoot = three\n");
         assert_eq!(value(), "two");
         home.run(["symbolic-ref", "HEAD", "refs/heads/other"]);
         assert_eq!(value(), "three");
         kept();
-        std::fs::write(&included, "[tender]\nworktreeRoot = four!\n").expect("writes");
+        home.write("../included", b"[tender]\nworktreeRoot = four!\n");
         assert_eq!(value(), "four!");
         std::fs::remove_file(&included).expect("removes");
         assert_eq!(value(), "two");

@@ -19,11 +19,6 @@ impl Layout {
         Self { root: common_dir.join("tender") }
     }
 
-    /// The directory that holds everything.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the
     /// database. The folders alone say nothing, since a first writer makes them before the ledger.
     pub fn remains(&self) -> Option<PathBuf> {
