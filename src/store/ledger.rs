@@ -580,7 +580,7 @@ mod tests {
         ledger.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("moves the rows");
         drop(ledger);
         assert_eq!(look(), 1);
-        let names = std::fs::read_dir(layout.root()).expect("lists");
+        let names = std::fs::read_dir(layout.ledger().parent().expect("a folder")).expect("lists");
         let beside = names.flatten().filter(|name| name.file_name().to_string_lossy().contains("ledger.db-"));
         assert_eq!(beside.count(), 0);
     }
