@@ -2,14 +2,14 @@
 //! writes nothing.
 
 use super::{Session, verify};
-use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::DeliveryObject;
+use crate::domain::ledger::risk::seen_after_delivery;
 use crate::domain::ledger::task::TaskState;
-use crate::domain::proof::on_live::{LiveInputs, add_live_inputs};
+use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
@@ -17,7 +17,8 @@ use crate::task::effect::tree::{Written, explained};
 use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
 use crate::task::journal::{Facts, LedgerJournal};
-use crate::task::{budget, evidence, hooks, observation, on_live, recover, runs, tripwire};
+use crate::task::on_live::look_after_delivery;
+use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,7 +85,9 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
         let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);
-        return Ok(DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already());
+        let mut again = DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already();
+        again.risks = Some(seen_after_delivery(&task.view));
+        return Ok(again);
     }
     task.require_active()?;
     if let Err(missing) = task.view.last_candidate() {
@@ -115,14 +118,13 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
         false => write(&mut task, action, &clearance, evidence, options),
     }?;
     let completed = delivered.state == TaskState::Completed;
-    // A branch is not what lies in the live tree.
-    let looks = task.view.opened()?.effective.live != LiveRule::Off;
-    let seen = match completed && !publishes && looks {
-        true => on_live::look_at_live_inputs(&mut task, &rows),
-        false => Vec::new(),
+    let seen = match completed {
+        true => look_after_delivery(&mut task, &rows),
+        false => SeenAfterDelivery::default(),
     };
-    delivered.requirements = add_live_inputs(&rows, &seen);
-    delivered.notes.extend(seen.iter().filter_map(LiveInputs::risk));
+    delivered.requirements = add_live_inputs(&rows, &seen.rows);
+    delivered.notes.extend(seen.risks());
+    delivered.risks = Some(seen_after_delivery(&task.view));
     if completed {
         hooks::after_task(session, &task.view.id);
     }

@@ -12,6 +12,7 @@ pub mod held;
 pub mod hooks;
 pub mod journal;
 pub mod meter;
+mod newer_rules;
 pub mod observation;
 pub mod on_live;
 pub mod recover;

@@ -1,12 +1,19 @@
-//! What the live tree has, after a delivery, of the files that the verifiers saw. It refuses nothing, nor
-//! does it when it cannot be looked: the delivery has taken place.
+//! What there is to tell right after a delivery: what the live tree has of the files that the verifiers saw,
+//! newer rules at HEAD, and work that was left in the worktree. It refuses nothing, nor does it where nobody
+//! can look: the delivery has taken place.
 
 use super::held::TaskWrite;
+use super::newer_rules::compare_rules_of_head;
 use super::observation::with_subject;
+use super::{budget, candidate};
+use crate::domain::change::patch::Change;
+use crate::domain::contract::policy::LiveRule;
 use crate::domain::ledger::record::Record;
-use crate::domain::proof::on_live::{LiveInputs, OnLive};
+use crate::domain::proof::on_live::{LiveInputs, OnLive, SeenAfterDelivery};
 use crate::domain::proof::verdict::Row;
-use crate::error::Result;
+use crate::domain::value::repo_path::RepoPath;
+use crate::error::{Code, Result};
+use crate::git::limits::CandidateLimits;
 use crate::git::live_difference::{LiveDifference, compare_live_tree};
 use crate::verifier::depends_on;
 use serde_json::json;
@@ -15,14 +22,48 @@ use std::collections::HashSet;
 /// How many paths are named for each requirement.
 const FIRST: usize = 10;
 
-/// Looks at the live tree and records where inputs differ, so that the report says it too.
-pub fn look_at_live_inputs(task: &mut TaskWrite<'_>, rows: &[Row]) -> Vec<LiveInputs> {
-    let Ok(seen) = compare_live_inputs(task, rows) else { return Vec::new() };
-    if seen.iter().any(|inputs| inputs.on_live == Some(OnLive::Differs)) {
-        let record = Record::SeenOnLive { rows: seen.clone() };
+/// Looks at the live tree and at what was left behind, and records what there is to tell, so that the report
+/// says it too.
+pub fn look_after_delivery(task: &mut TaskWrite<'_>, rows: &[Row]) -> SeenAfterDelivery {
+    let mut seen = SeenAfterDelivery::default();
+    let Ok(opened) = task.view.opened() else { return seen };
+    // A branch is not what lies in the live tree.
+    if !task.view.publishes() {
+        if opened.effective.live != LiveRule::Off {
+            seen.rows = compare_live_inputs(task, rows).unwrap_or_default();
+        }
+        seen.told = compare_rules_of_head(task, rows).unwrap_or_default();
+    }
+    seen.told.extend(find_uncaptured_work(task));
+    if !seen.risks().is_empty() {
+        let record = Record::SeenOnLive(seen.clone());
         task.act("live-inputs", &json!({}), |_| Ok((record, ()))).ok();
     }
     seen
+}
+
+/// Work in the task's worktree that is in no candidate, as a sentence; ignored files are no work.
+fn find_uncaptured_work(task: &TaskWrite<'_>) -> Option<String> {
+    let most = budget::artifact_bytes(&task.view);
+    let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: Some(most) };
+    let captured = match candidate::worktree(task, limits) {
+        Ok(captured) => captured,
+        Err(failure) if failure.code() == Code::NotFound => return None,
+        Err(failure) => {
+            return Some(format!("the task's worktree holds what is in no candidate: {}", failure.message()));
+        }
+    };
+    if task.view.is_known(&captured.tree) {
+        return None;
+    }
+    let known = |change: &&Change| {
+        let candidates = task.view.candidates.iter().flat_map(|candidate| &candidate.value.changes);
+        !candidates.into_iter().any(|known| known.path == change.path && known.new == change.new)
+    };
+    let left: Vec<&RepoPath> = captured.changes.iter().filter(known).map(|change| &change.path).collect();
+    let (first, more) = (left.first()?, left.len() - 1);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("work in the task's worktree is in no candidate, and was not delivered: {first}{more}"))
 }
 
 fn compare_live_inputs(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<LiveInputs>> {
@@ -44,11 +85,7 @@ fn compare_live_inputs(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<LiveInp
     })
 }
 
-fn inputs_of(
-    row: &Row,
-    difference: &LiveDifference,
-    depends: &dyn Fn(&crate::domain::value::repo_path::RepoPath) -> bool,
-) -> LiveInputs {
+fn inputs_of(row: &Row, difference: &LiveDifference, depends: &dyn Fn(&RepoPath) -> bool) -> LiveInputs {
     let differs: Vec<_> =
         difference.differs.iter().filter(|path| depends(path)).take(FIRST).cloned().collect();
     let on_live = match differs.is_empty() {

@@ -13,7 +13,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::{Fit, Scope};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Protected where the policy does not say.
 pub const DEFAULT_PROTECTED: [&str; 4] = [".tender/", ".github/", "**/.gitattributes", "**/.gitmodules"];
@@ -240,6 +240,17 @@ impl Policy {
     pub fn protected_scope(&self) -> Scope {
         let own = self.protected.clone().unwrap_or_else(|| built_in(&DEFAULT_PROTECTED));
         own.union(&built_in(&ALWAYS_PROTECTED))
+    }
+
+    /// The keys that another policy sets otherwise.
+    pub fn differing_keys(&self, other: &Self) -> Vec<String> {
+        let fields = |policy: &Self| match serde_json::to_value(policy) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (own, theirs) = (fields(self), fields(other));
+        let keys: BTreeSet<&String> = own.keys().chain(theirs.keys()).collect();
+        keys.into_iter().filter(|key| own.get(*key) != theirs.get(*key)).cloned().collect()
     }
 
     /// The digest that an authorization names as its basis.
@@ -599,6 +610,11 @@ artifactBytes = 1000
             assert_eq!((bytes("edit"), bytes("repair")), (7, 10));
         }
         assert_eq!(committed.intersect(&committed), committed);
+        assert_eq!(committed.differing_keys(&committed), Vec::<String>::new());
+        assert_eq!(
+            committed.differing_keys(&private),
+            ["budget", "commit", "delivery", "flaky", "live", "protected", "require", "write"]
+        );
         assert_eq!(committed.intersect(&Policy::default()), committed, "who says nothing changes nothing");
         let lenient = Policy { flaky: Some(Flaky::Warn), ..Policy::default() };
         assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));

@@ -16,7 +16,7 @@ use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::proof::evidence::{Evidence, Observation};
-use crate::domain::proof::on_live::LiveInputs;
+use crate::domain::proof::on_live::SeenAfterDelivery;
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
@@ -256,14 +256,12 @@ pub enum Record {
     Resumed(Addition),
     /// Something around the task is not as it was when it was looked at before.
     Tripped(Tripped),
-    /// After a delivery, the live tree had other inputs than a verifier saw.
-    SeenOnLive {
-        rows: Vec<LiveInputs>,
-    },
     /// A person goes on with a ledger that was set back, without what these heads stood for.
     RollbackAccepted {
         lost: Vec<LostHead>,
     },
+    /// After a delivery, there was something to tell of the live tree or of the worktree.
+    SeenOnLive(SeenAfterDelivery),
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,

@@ -138,6 +138,9 @@ pub struct DeliveryObject {
     /// The rows of `deliver` alone, each with what the live tree has of its inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<DeliveredRow>,
+    /// What a reader of `deliver` should know beside its rows; a report has them among its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risks: Option<Vec<Risk>>,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -165,6 +168,7 @@ impl DeliveryObject {
             commit: None,
             remote: None,
             requirements: Vec::new(),
+            risks: None,
             notes: receipt.sentences(),
         }
         .published(receipt.publication.as_deref())
@@ -194,6 +198,7 @@ impl DeliveryObject {
             commit: None,
             remote: None,
             requirements: Vec::new(),
+            risks: None,
             notes: Vec::new(),
         }
     }

@@ -7,7 +7,6 @@ use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::{Evidence, shown};
 use crate::domain::proof::judge::{disagree, is_fresh};
-use crate::domain::proof::on_live::LiveInputs;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::repo_path::RepoPath;
@@ -54,7 +53,7 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         flaky,
         cut_output,
         tripped,
-        other_on_live,
+        seen_after,
         unverified_findings,
         later_work,
     ] {
@@ -219,13 +218,19 @@ fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
 }
 
-/// The live tree had other inputs than those that a pass rests on.
-fn other_on_live(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let delivered = known.view.on_live.as_ref().filter(|_| known.view.undone.is_none());
-    let Some(seen) = delivered else { return };
-    for text in seen.value.iter().filter_map(LiveInputs::risk) {
-        add(risks, &seen.action, text);
+fn seen_after(known: Known<'_>, risks: &mut Vec<Risk>) {
+    if known.view.undone.is_none() {
+        risks.extend(seen_after_delivery(known.view));
     }
+}
+
+/// What there was to tell right after the delivery.
+pub fn seen_after_delivery(view: &TaskView) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    if let Some(seen) = &view.seen_after {
+        seen.value.risks().into_iter().for_each(|text| add(&mut risks, &seen.action, text));
+    }
+    risks
 }
 
 fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {

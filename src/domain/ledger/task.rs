@@ -17,7 +17,7 @@ use crate::domain::ledger::entry::{Entry, Recorded};
 use crate::domain::ledger::inquiries::Inquiries;
 use crate::domain::ledger::record::{Amended, Delivered, Opened, Rebased, Record};
 use crate::domain::proof::evidence::{Evidence, Observation};
-use crate::domain::proof::on_live::LiveInputs;
+use crate::domain::proof::on_live::SeenAfterDelivery;
 use crate::domain::proof::tripwire::Tripped;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{ObjectId, Sha256};
@@ -109,8 +109,8 @@ pub struct TaskView {
     pub standing: Option<Standing>,
     /// Changes around it, each time with what was seen then.
     pub tripped: Vec<Recorded<Tripped>>,
-    /// What the live tree had of the verifiers' inputs after the delivery, where that differs.
-    pub on_live: Option<Recorded<Vec<LiveInputs>>>,
+    /// What there was to tell after the delivery.
+    pub seen_after: Option<Recorded<SeenAfterDelivery>>,
     /// Pushes that had not arrived when they were asked for, with their actions: a server that is slow may
     /// still be at them.
     pub late: Vec<(String, Box<Publishing>)>,
@@ -143,7 +143,7 @@ impl TaskView {
             charges: Charges::default(),
             standing: None,
             tripped: Vec::new(),
-            on_live: None,
+            seen_after: None,
             late: Vec::new(),
             inquiries: Inquiries::default(),
             findings: Vec::new(),
@@ -208,13 +208,14 @@ impl TaskView {
             Record::Delivered(receipt) => {
                 // From here on the lease of an earlier one cannot hold.
                 self.late.clear();
+                self.seen_after = None;
                 self.delivered = Some(Recorded::new(entry, *receipt));
             }
             Record::Undone(receipt) => self.undone = Some(Recorded::new(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
             Record::Called(called) => self.take_call(entry, *called),
-            Record::SeenOnLive { rows } => self.on_live = Some(Recorded::new(entry, rows)),
+            Record::SeenOnLive(seen) => self.seen_after = Some(Recorded::new(entry, seen)),
             Record::Tripped(tripped) => self.tripped.push(Recorded::new(entry, tripped)),
             Record::Rebasing(_)
             | Record::Decision(_)

@@ -38,6 +38,23 @@ impl LiveInputs {
     }
 }
 
+/// What was seen right after a delivery of the live tree, and of what the delivery left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenAfterDelivery {
+    /// The requirements' inputs in the live tree.
+    pub rows: Vec<LiveInputs>,
+    /// Newer rules at HEAD, and work that is in no candidate: sentences for a reader.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<String>,
+}
+
+impl SeenAfterDelivery {
+    /// Every sentence for a reader.
+    pub fn risks(&self) -> Vec<String> {
+        self.rows.iter().filter_map(LiveInputs::risk).chain(self.told.iter().cloned()).collect()
+    }
+}
+
 /// A row of a delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
