@@ -21,7 +21,7 @@ use crate::domain::worker::finding::Lines;
 use crate::error::{Code, Failure};
 use crate::git::testing::TestRepository;
 use crate::tools::patch_formats;
-use crate::verifier::formats::{Counted, junit, libtest, tap};
+use crate::verifier::formats::{Counted, gotest, junit, libtest, tap};
 use crate::verifier::logs;
 use crate::verifier::manifest::Manifest;
 use proptest::prelude::*;
@@ -345,6 +345,22 @@ fn output_of_the_test_anything_protocol() {
         b"Bail out!",
     ];
     holds(&[WHOLE], words, |bytes| adds_up(tap::count_cases(bytes)));
+}
+
+#[test]
+fn events_of_go_test() {
+    const WHOLE: &[u8] = b"{\"Action\":\"run\",\"Package\":\"x/a\",\"Test\":\"TestA\"}\n{\"Action\":\"output\",\"Package\":\"x/a\",\"Test\":\"TestA\",\"Output\":\"panic: x\\n\"}\n{\"Action\":\"fail\",\"Package\":\"x/a\",\"Test\":\"TestA\"}\n{\"Action\":\"fail\",\"Package\":\"x/a\"}\nFAIL\tx/c [build failed]\n";
+    let words: &[&[u8]] = &[
+        b"{\"Action\":\"pass\",\"Package\":\"x/a\"}\n",
+        b"\"run\"",
+        b"\"skip\"",
+        b"\"Test\":",
+        b"null",
+        b"FAIL\n",
+        b"{",
+        b"}",
+    ];
+    holds(&[WHOLE], words, |bytes| adds_up(gotest::count_cases(bytes)));
 }
 
 #[test]

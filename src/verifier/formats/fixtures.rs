@@ -54,9 +54,20 @@ const TAP: &[ResultFile] = files! { tap::count_cases:
     "perl/skipped.tap" => Ok((0, 0, 0, 0, 0)),
 };
 
+const GOTEST: &[ResultFile] = files! { gotest::count_cases:
+    "go/passing.json" => Ok((2, 0, 0, 0, 0)),
+    "go/failing.json" => Ok((3, 4, 2, 0, 1)),
+    "go/unbuildable.json" => Ok((2, 0, 0, 0, 1)),
+    "go/timed-out.json" => Ok((0, 1, 0, 0, 0)),
+    "go/main-fails.json" => Ok((1, 0, 0, 0, 1)),
+    "go/benchmarks.json" => Ok((3, 0, 1, 0, 0)),
+    "go/no-newline.json" => Ok((2, 0, 0, 0, 0)),
+    "go/build-failed.json" => Ok((1, 0, 0, 0, 1)),
+};
+
 /// All files of all formats.
 fn all() -> impl Iterator<Item = &'static ResultFile> {
-    JUNIT.iter().chain(TAP)
+    JUNIT.iter().chain(TAP).chain(GOTEST)
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod fixtures;
+pub mod gotest;
 pub mod junit;
 pub mod libtest;
 mod runners;
@@ -52,6 +53,7 @@ pub const ALL: &[ResultFormat] = &[
         count_cases: libtest::count_cases,
     },
     ResultFormat { name: "tap", written_to: WrittenTo::Either, count_cases: tap::count_cases },
+    ResultFormat { name: "gotest", written_to: WrittenTo::Either, count_cases: gotest::count_cases },
 ];
 
 /// The formats of a later version.
