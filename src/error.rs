@@ -5,6 +5,7 @@
 //! people's scripts match on them, so a code is never renamed or reused for another meaning.
 
 mod details;
+pub mod presence;
 mod several;
 
 pub use details::DetailKey;

@@ -6,9 +6,9 @@
 use super::command::absolute;
 use super::repository::Repository;
 use super::worktree::is_in_root;
+use crate::error::presence::means_absent;
 use crate::error::{Failure, Result};
 use std::ffi::OsStr;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -45,8 +45,8 @@ pub fn find_anchors(repository: &Repository) -> Result<Vec<FoundAnchor>> {
         let path = admin.join(NAME);
         let text = match std::fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(e) if is_absent(&e) => continue,
-            Err(e) => return Err(Failure::io("read", &path, &e)),
+            Err(e) if means_absent(&e) => continue,
+            Err(e) => return Err(Failure::io_of_ours("read", &path, &e)),
         };
         let worktree = worktree_of(&admin).unwrap_or_else(|| admin.clone());
         found.push(FoundAnchor { path, worktree, text });
@@ -56,16 +56,12 @@ pub fn find_anchors(repository: &Repository) -> Result<Vec<FoundAnchor>> {
 }
 
 fn folders_in(records: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |e: std::io::Error| Failure::io("list", records, &e);
+    let failed = |e: std::io::Error| Failure::io_of_ours("list", records, &e);
     match std::fs::read_dir(records) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect(),
-        Err(e) if is_absent(&e) => Ok(Vec::new()),
+        Err(e) if means_absent(&e) => Ok(Vec::new()),
         Err(e) => Err(failed(e)),
     }
-}
-
-fn is_absent(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// The worktree that a record of git's is about.

@@ -9,6 +9,7 @@ use super::config::{ConfigSource, GitConfig};
 use super::objects::Objects;
 use super::ordinary::{self, OrdinaryPlaces, OrdinaryRefs};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +54,7 @@ impl Repository {
             };
             return Self::at(&caller.environment, &git_dir, top.as_deref().unwrap_or(&caller.cwd), None);
         }
-        if let Some((common_dir, task)) = way_back(&caller.cwd) {
+        if let Some((common_dir, task)) = way_back(&caller.cwd)? {
             let top = top_of(&common_dir);
             return Self::at(
                 &caller.environment,
@@ -308,14 +309,25 @@ fn top_of(git_dir: &Path) -> Option<PathBuf> {
 }
 
 /// From inside a task's worktree: the git directory that it belongs to and the task's name.
-fn way_back(cwd: &Path) -> Option<(PathBuf, String)> {
-    let start = cwd.canonicalize().ok()?;
-    start.ancestors().find_map(|folder| {
-        let note = std::fs::read(folder.parent()?.join(".repository")).ok()?;
-        let common_dir = PathBuf::from(OsStr::from_bytes(note.trim_ascii_end()));
-        let task = folder.file_name()?.to_str()?.to_owned();
-        common_dir.join("tender").join("tasks").join(&task).is_dir().then_some((common_dir, task))
-    })
+fn way_back(cwd: &Path) -> Result<Option<(PathBuf, String)>> {
+    let Ok(start) = cwd.canonicalize() else { return Ok(None) };
+    for folder in start.ancestors() {
+        let (Some(root), Some(task)) = (folder.parent(), folder.file_name().and_then(OsStr::to_str)) else {
+            continue;
+        };
+        let note = root.join(".repository");
+        let common_dir = match std::fs::read(&note) {
+            Ok(bytes) => PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())),
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Failure::io_of_ours("read", &note, &e));
+            }
+            Err(_) => continue,
+        };
+        if is_folder(&common_dir.join("tender").join("tasks").join(task))? {
+            return Ok(Some((common_dir, task.to_owned())));
+        }
+    }
+    Ok(None)
 }
 
 fn not_a_repository(stderr: &str, asked: &Path) -> Failure {

@@ -15,6 +15,7 @@ use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::value::digest::ObjectId;
+use crate::error::presence::{is_present, means_absent};
 use crate::error::{Code, Failure, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -48,7 +49,7 @@ pub fn make_root(repository: &Repository) -> Result<PathBuf> {
         let root = worktree_root(repository)?;
         std::fs::create_dir_all(&root).map_err(|e| Failure::io("create the directory", &root, &e))?;
         let note = root.join(NOTE);
-        if note.exists() {
+        if is_present(&note)? {
             return Ok(root);
         }
         let failed = |e: std::io::Error| Failure::io("write", &note, &e);
@@ -113,7 +114,7 @@ fn wanted_root(repository: &Repository) -> Result<(PathBuf, OsString)> {
 fn is_usable(root: &Path, common_dir: &Path) -> Result<bool> {
     match std::fs::read(root.join(NOTE)) {
         Ok(note) => Ok(note.trim_ascii_end() == common_dir.as_os_str().as_bytes()),
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+        Err(e) if means_absent(&e) => {
             if root.symlink_metadata().is_err() {
                 return Ok(true);
             }
@@ -222,7 +223,8 @@ fn write_marker(marker: &Path, path: &Path) -> Result<()> {
 fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Result<()> {
     let ours = std::fs::read(marker).is_ok_and(|noted| noted == path.as_os_str().as_bytes());
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    if !ours && !empty && path.symlink_metadata().is_ok() {
+    let there = is_present(path)?;
+    if !ours && !empty && there {
         return Err(Failure::new(
             Code::StateInvalid,
             format!("{} is there already, and git-tender did not make it for this task", path.display()),
@@ -234,7 +236,7 @@ fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Resul
         remove_files(path)?;
     }
     match admin_of(repository, path)? {
-        Some(admin) if ours || empty || !path.exists() => remove_admin(&admin),
+        Some(admin) if ours || empty || !there => remove_admin(&admin),
         _ => Ok(()),
     }
 }
@@ -284,7 +286,12 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
     let resolved = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
     let wanted = resolved(path);
     for entry in entries.flatten() {
-        let Ok(link) = std::fs::read(entry.path().join("gitdir")) else { continue };
+        let file = entry.path().join("gitdir");
+        let link = match std::fs::read(&file) {
+            Ok(link) => link,
+            Err(e) if means_absent(&e) => continue,
+            Err(e) => return Err(Failure::io_of_ours("read", &file, &e)),
+        };
         let link = absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
         if link.parent().is_some_and(|top| top == path || resolved(top) == wanted) {
             return Ok(Some(entry.path()));
@@ -312,11 +319,11 @@ pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result
     }
     let _guard = lock()?;
     let admin = admin_of(repository, path)?;
-    if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
+    if admin.as_ref().map_or(Ok(false), |admin| is_present(&admin.join("locked")))? {
         return Err(refused("it is locked").remedy("Unlock it first.", ["git", "worktree", "unlock"]));
     }
     remove_files(&going(path))?;
-    if path.symlink_metadata().is_ok() {
+    if is_present(path)? {
         let renamed = |from: &Path, to: &Path| {
             std::fs::rename(from, to).map_err(|e| Failure::io("rename for its removal", from, &e))
         };
@@ -341,7 +348,7 @@ fn going(path: &Path) -> PathBuf {
 }
 
 fn remove_files(path: &Path) -> Result<()> {
-    if path.symlink_metadata().is_err() {
+    if !is_present(path)? {
         return Ok(());
     }
     remove_content(&Folder::open(path)?)?;

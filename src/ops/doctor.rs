@@ -123,6 +123,9 @@ fn ledger(layout: &Layout) -> std::result::Result<String, (String, &'static str)
             Ok(rows) => Ok(format!("{rows} rows, the chain is whole")),
             Err(failure) => Err((failure.message().to_owned(), REMEDY)),
         },
-        Err(failure) => Err((failure.message().to_owned(), REMEDY)),
+        Err(failure) => {
+            let next = failure.next_step();
+            Err((format!("{} {}", failure.message(), next.text), REMEDY))
+        }
     }
 }

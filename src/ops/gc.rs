@@ -4,6 +4,7 @@
 use super::Session;
 use crate::domain::ledger::objects::{Collection, KeptTask};
 use crate::domain::ledger::record::Record;
+use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::CandidateLimits;
 use crate::git::{capture, keep, materialise, worktree};
@@ -41,7 +42,7 @@ fn collect(session: &Session, id: &str) -> Result<()> {
     let mut task = session.write(Some(id))?;
     let worktree = task.view.opened()?.worktree.clone();
     let path = Path::new(&worktree);
-    if path.exists() {
+    if is_present(path)? {
         nobody_works_there(path)?;
         nothing_is_lost(&task, path)?;
     }

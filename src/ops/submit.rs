@@ -7,6 +7,7 @@ use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::CandidateObject;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
+use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::Capture;
 use crate::git::limits::CandidateLimits;
@@ -76,7 +77,7 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
 /// decided between them.
 fn decided(task: &TaskWrite<'_>, opened: &Opened) -> Result<()> {
     let folder = Path::new(&opened.worktree).join(SET_ASIDE);
-    if !task.view.set_aside || folder.symlink_metadata().is_err() {
+    if !task.view.set_aside || !is_present(&folder)? {
         return Ok(());
     }
     Err(Failure::new(

@@ -46,7 +46,7 @@ impl Blobs {
                 Failure::new(Code::NotFound, format!("there is no stored blob {digest}"))
                     .subject(digest.to_string())
             }
-            _ => Failure::io("read", &path, &e),
+            _ => Failure::io_of_ours("read", &path, &e),
         })?;
         let actual = Sha256::of(&bytes);
         if actual == *digest {

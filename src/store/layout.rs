@@ -3,6 +3,7 @@
 //! Under the repository's common git directory, so that all worktrees share it and nobody commits it.
 //! Everything is private to the user (0700 and 0600). A command that only looks creates none of it.
 
+use crate::error::presence::{is_filled_file, means_absent};
 use crate::error::{Failure, Result};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -21,11 +22,16 @@ impl Layout {
 
     /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the
     /// database. The folders alone say nothing, since a first writer makes them before the ledger.
-    pub fn remains(&self) -> Option<PathBuf> {
-        let is_filled =
-            |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut names| names.next().is_some());
-        let log = Some(beside(&self.ledger(), "-wal")).filter(|log| is_filled_file(log));
-        [self.blobs(), self.root.join("tasks")].into_iter().find(is_filled).or(log)
+    pub fn remains(&self) -> Result<Option<PathBuf>> {
+        for folder in [self.blobs(), self.root.join("tasks")] {
+            match std::fs::read_dir(&folder).map(|mut names| names.next().is_some()) {
+                Ok(true) => return Ok(Some(folder)),
+                Err(e) if !means_absent(&e) => return Err(Failure::io_of_ours("list", &folder, &e)),
+                _ => {}
+            }
+        }
+        let log = beside(&self.ledger(), "-wal");
+        Ok(if is_filled_file(&log)? { Some(log) } else { None })
     }
 
     pub fn ledger(&self) -> PathBuf {
@@ -114,18 +120,13 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// True for a file with content.
-pub(super) fn is_filled_file(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|known| known.len() > 0)
-}
-
 /// Makes a directory and its parents, readable by the user only.
 pub fn create_private_dir(path: &Path) -> Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|e| Failure::io("create the directory", path, &e))
+        .map_err(|e| Failure::io_of_ours("create the directory", path, &e))
 }
 
 /// Writes a file of ours so that it is whole or absent after a crash: temporary file, sync, rename. Mode
@@ -139,12 +140,15 @@ pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with_mode(path, bytes, 0o644)
 }
 
-/// Replaces a file of ours without waiting for the disk: whole for every reader, but a power cut may take it.
+/// Replaces a file that others may read, without waiting for the disk: whole for every reader, but a power
+/// cut may take it.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
     use std::io::Write;
     let failed = |e: std::io::Error| Failure::io("write", path, &e);
     let folder = path.parent().unwrap_or(path);
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
+    let mode = std::fs::Permissions::from_mode(0o644);
+    let mut file =
+        tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.persist(path).map(drop).map_err(|e| Failure::io("put in place", path, &e.error))
 }
@@ -153,7 +157,7 @@ fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     use std::io::Write;
     let folder =
         path.parent().ok_or_else(|| Failure::internal(format!("{} has no parent", path.display())))?;
-    let failed = |e: std::io::Error| Failure::io("write", path, &e);
+    let failed = |e: std::io::Error| Failure::io_of_ours("write", path, &e);
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;

@@ -10,8 +10,10 @@ use super::lock::LockGuard;
 use super::unwritable;
 use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::value::digest::Sha256;
+use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use rustix::fs::Access;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -75,10 +77,10 @@ impl Ledger {
     /// Opens the ledger for writing; makes it where it does not exist.
     pub fn create(layout: &Layout) -> Result<Self> {
         let path = layout.ledger();
-        if !path.exists() {
+        if !is_present(&path)? {
             layout.create()?;
             let _creating = LockGuard::acquire(&layout.lock())?;
-            if !path.exists() {
+            if !is_present(&path)? {
                 refuse_remains(layout)?;
                 initialise(&path)?;
             }
@@ -92,8 +94,8 @@ impl Ledger {
     /// repository.
     pub fn open(layout: &Layout) -> Result<Option<Self>> {
         let path = layout.ledger();
-        if !path.exists() {
-            return refuse_remains(layout).map(|()| None).or_else(|gone| match path.exists() {
+        if !is_present(&path)? {
+            return refuse_remains(layout).map(|()| None).or_else(|gone| match is_present(&path)? {
                 // Somebody has made it meanwhile.
                 true => Self::open(layout),
                 false => Err(gone),
@@ -313,7 +315,7 @@ const GONE: &str = "Nothing was repaired. Put the ledger back from a copy, if th
 
 /// Where there is no ledger, but something that came after one, the ledger was lost.
 fn refuse_remains(layout: &Layout) -> Result<()> {
-    let Some(remains) = layout.remains() else { return Ok(()) };
+    let Some(remains) = layout.remains()? else { return Ok(()) };
     let path = layout.ledger().display().to_string();
     Err(Failure::new(
         Code::StoreCorrupt,
@@ -439,6 +441,11 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Failure {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Code::StoreCorrupt,
         _ => Code::StoreCorrupt,
     };
+    if code == Code::Io
+        && let Err(barred) = rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK)
+    {
+        return Failure::io_of_ours("use the ledger", path, &barred.into());
+    }
     Failure::new(code, format!("the ledger {} cannot be used: {error}", path.display()))
         .subject(path.display().to_string())
         .remedy(

@@ -65,7 +65,7 @@ impl LockGuard {
             .truncate(false)
             .write(true)
             .open(path)
-            .map_err(|e| Failure::io("open the lock", path, &e))?;
+            .map_err(|e| Failure::io_of_ours("open the lock", path, &e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

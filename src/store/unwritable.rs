@@ -4,7 +4,8 @@
 //! taken as one that nobody changes; rows that only its log holds would be missed then, so with such a log
 //! both are copied to where one can write.
 
-use super::layout::{beside, is_filled_file, write_private};
+use super::layout::{beside, write_private};
+use crate::error::presence::is_filled_file;
 use crate::error::{Failure, Result};
 use rusqlite::{Connection, OpenFlags};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +18,7 @@ pub(super) type Opened = (Connection, Option<TempDir>);
 /// Opens a database that cannot be written, nor anything beside it. `damaged` says what an error of SQLite
 /// means.
 pub(super) fn open(path: &Path, damaged: impl Fn(&rusqlite::Error) -> Failure) -> Result<Opened> {
-    if is_filled_file(&beside(path, "-wal")) {
+    if is_filled_file(&beside(path, "-wal"))? {
         return copied(path, damaged);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;

@@ -6,6 +6,7 @@ use super::held::TaskWrite;
 use crate::domain::change::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::ledger::record::Opened;
 use crate::domain::value::digest::ObjectId;
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::{self, Capture};
 use crate::git::keep::{self, KeptRef};
@@ -23,7 +24,7 @@ pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Cap
     let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened()?);
     let quarantine = session.quarantine(id);
     let worktree = Path::new(&opened.worktree);
-    if !worktree.is_dir() {
+    if !is_folder(worktree)? {
         return Err(Failure::new(
             Code::NotFound,
             format!("the worktree {} of task {id} is gone", worktree.display()),

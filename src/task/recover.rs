@@ -10,6 +10,7 @@ use crate::domain::ledger::action::{ActionState, Actor, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::Reconciled;
 use crate::domain::ledger::record::{Planned, Record};
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, run};
 use crate::store::Ledger;
@@ -151,7 +152,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
             (reconciled.outcome, reconciled.kept) =
                 resume(session, &mut ledger, &mut resumed, &unfinished, worker)?;
         }
-        (Some(unfinished), _) if !unfinished.plan.top.is_dir() => {
+        (Some(unfinished), _) if !is_folder(&unfinished.plan.top)? => {
             let decision = whether_delivered(&last.tool, &unfinished);
             resumed.need_decision(&mut ledger, &decision)?;
             return Err(decision.required(last.task.as_deref().unwrap_or_default(), action));

@@ -3,6 +3,7 @@
 
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::record::Opened;
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
 use crate::git::materialise::HeldFiles;
@@ -111,7 +112,7 @@ impl Session {
     /// The repository as seen from the live tree that the task was opened from.
     pub fn live_repository(&self, opened: &Opened) -> Result<Repository> {
         let top = Path::new(&opened.home.top);
-        if !top.is_dir() {
+        if !is_folder(top)? {
             return Err(Failure::new(Code::NotFound, format!("the live tree {} is gone", top.display()))
                 .subject(opened.home.top.clone())
                 .remedy(

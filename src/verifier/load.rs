@@ -8,6 +8,7 @@ use crate::domain::proof::evidence::InputFile;
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Folder, kind as file_type, walk};
 use crate::git::tree::{self, TreeFile};
@@ -329,7 +330,7 @@ fn matching_private(pattern: &str, local: &[ClosureFile], base: &BaseTree<'_>) -
 
 /// Every file of the private layer, at the place below `.tender` that it stands for.
 fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureFile>> {
-    if !private.is_dir() {
+    if !is_folder(private)? {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();

@@ -17,6 +17,7 @@ mod amendment;
 mod answer;
 mod asked;
 mod attest;
+mod barred;
 mod branch;
 mod budget;
 mod cancel;

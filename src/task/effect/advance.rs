@@ -5,6 +5,7 @@ use crate::domain::delivery::ClearedPlan;
 use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::record::{Rebased, Record};
 use crate::error::Result;
+use crate::error::presence::is_folder;
 use crate::git::Quarantine;
 use crate::git::advance::Move;
 use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
@@ -69,15 +70,15 @@ pub fn resume(
     rebased: Rebased,
     unfinished: Option<&UnfinishedDelivery>,
 ) -> Result<bool> {
-    let moved = match unfinished.filter(|unfinished| unfinished.plan.top.is_dir()) {
-        None => false,
-        Some(unfinished) => {
+    let moved = match unfinished {
+        Some(unfinished) if is_folder(&unfinished.plan.top)? => {
             let mut journal = Moving { ledger, action, open: true, done: MOVED };
             let environment = session.repository.environment();
             let recovered = session
                 .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
             matches!(recovered, Recovered::Completed { .. })
         }
+        _ => false,
     };
     if !moved {
         let text = "it was cut off; the worktree is as it was before".to_owned();

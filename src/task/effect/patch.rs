@@ -10,6 +10,7 @@ use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Called, Effect, Seen};
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
 use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
@@ -133,7 +134,7 @@ pub fn resume(
     unfinished: &UnfinishedDelivery,
     worker: String,
 ) -> Result<(&'static str, Vec<RepoPath>)> {
-    if !unfinished.plan.top.is_dir() {
+    if !is_folder(&unfinished.plan.top)? {
         let text = "it was cut off, and the worktree is gone".to_owned();
         action.safe_to_retry(ledger, &Record::Done { text })?;
         return Ok(("safe_to_retry", Vec::new()));

@@ -4,6 +4,7 @@ use crate::domain::delivery::publication::{Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::ledger::record::Opened;
 use crate::domain::value::digest::ObjectId;
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result, Retry};
 use crate::git::command::GitCall;
 use crate::git::push::{self, PushAnswer, PushTarget};
@@ -67,7 +68,7 @@ fn run(
 ) -> Result<Ran> {
     let top = Path::new(&opened.home.top);
     // An address may be a relative path: git reads it from the top of the working tree.
-    let cwd = if top.is_dir() { top } else { session.repository.common_dir() };
+    let cwd = if is_folder(top)? { top } else { session.repository.common_dir() };
     let mut command = Invocation::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
