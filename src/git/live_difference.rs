@@ -1,5 +1,6 @@
 //! Where a live tree is not as a tree of ours: its index's stamps decide, content only where they do not fit.
 
+use super::live_walk::{WalkedTree, walk_live_tree};
 use super::{Quarantine, Repository, live_base};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
@@ -21,11 +22,23 @@ pub fn compare_live_tree(
     quarantine: &Quarantine,
     tree: &ObjectId,
 ) -> Result<LiveDifference> {
+    let WalkedTree { changed, untracked } = match walk_live_tree(home, quarantine, tree) {
+        Some(walked) => walked,
+        None => compare_by_git(home, quarantine, tree)?,
+    };
+    let unknown = &changed & &untracked;
+    Ok(LiveDifference { differs: &(&changed | &untracked) - &unknown, unknown })
+}
+
+/// The same by git itself.
+pub(super) fn compare_by_git(
+    home: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<WalkedTree> {
     let options = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"];
     let changed = home.git_in_top()?.objects(quarantine).args(options).arg(tree.as_str()).ok()?;
     let untracked = home.git_in_top()?.args(["ls-files", "-z", "-o", "--exclude-standard"]).ok()?;
-    let changed: BTreeSet<RepoPath> = live_base::paths(&changed).into_iter().collect();
-    let untracked: BTreeSet<RepoPath> = live_base::paths(&untracked).into_iter().collect();
-    let unknown = &changed & &untracked;
-    Ok(LiveDifference { differs: &(&changed | &untracked) - &unknown, unknown })
+    let paths = |listing: &[u8]| live_base::paths(listing).into_iter().collect();
+    Ok(WalkedTree { changed: paths(&changed), untracked: paths(&untracked) })
 }

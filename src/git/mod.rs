@@ -2,7 +2,7 @@
 //!
 //! - Running git and reading objects: `command` (the only way to start it), `repository` with `ordinary`
 //!   (found and read without it), `config` with `answers` (what it said and still holds), `objects`,
-//!   `tree`, `private_index`, `user_index`.
+//!   `tree`, `private_index`, `user_index`, and `index_file` for what an index holds.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`,
 //!   `live_base`, `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
@@ -32,6 +32,7 @@ pub mod convert;
 pub mod drivers;
 pub mod edit;
 mod hash;
+mod index_file;
 pub mod index_write;
 pub mod keep;
 pub mod lease;
@@ -39,6 +40,7 @@ pub mod limits;
 pub mod live;
 pub mod live_base;
 pub mod live_difference;
+mod live_walk;
 pub mod materialise;
 pub mod merge;
 pub mod objects;

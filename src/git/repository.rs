@@ -6,6 +6,7 @@
 
 use super::command::{Environment, Git, Quarantine, absolute};
 use super::config::{ConfigSource, GitConfig};
+use super::index_file::IndexFile;
 use super::objects::Objects;
 use super::ordinary::{self, OrdinaryPlaces, OrdinaryRefs};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
@@ -222,6 +223,11 @@ impl Repository {
     /// A reader of refs in process; `None` where git has to be asked.
     pub(super) fn refs_in_process(&self) -> Option<OrdinaryRefs<'_>> {
         self.is_ordinary.then_some(OrdinaryRefs { git_dir: &self.git_dir, common_dir: &self.common_dir })
+    }
+
+    /// The index of the working tree that was meant, read in process; `None` where git has to be asked.
+    pub(super) fn index_in_process(&self) -> Option<IndexFile> {
+        if self.is_ordinary { IndexFile::of(&self.git_dir) } else { None }
     }
 
     /// Where the repository's own objects lie.

@@ -1,11 +1,12 @@
-//! What the index says of the touched paths, and which of its names fold to one of them. One `ls-files`,
-//! whatever the number of paths.
+//! What the index says of the touched paths, and which of its names fold to one of them. Its file is read in
+//! process where that can be done, else there is one `ls-files`, whatever the number of paths.
 
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::IndexState;
 use crate::domain::value::digest::Mode;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
+use crate::git::index_file::FileEntry;
 use crate::git::{Git, Repository};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -37,18 +38,13 @@ pub struct Index {
 impl Index {
     /// Reads the entries of the patch's paths.
     pub fn read(repository: &Repository, top: &Path, changes: &[Change]) -> Result<Self> {
-        let mut git = repository.git().work_tree(top).args(["ls-files", "--stage", "-z", "--debug", "--"]);
-        if changes.len() <= FEW {
-            git = git.args(changes.iter().flat_map(pathspecs));
-        }
         let wanted: HashSet<&[u8]> = changes.iter().map(|c| c.path.as_bytes()).collect();
         let created: HashSet<Vec<u8>> =
             changes.iter().filter(|c| c.old.is_none()).map(|c| fold(c.path.as_bytes())).collect();
         let mut index = Self::default();
-        for record in records(&git.ok()?) {
-            let record = record.ok_or_else(unknown_answer)?;
+        let mut take = |record: &IndexRecord<'_>| {
             if wanted.contains(record.path) {
-                index.add(&record)?;
+                index.add(record)?;
             }
             if !created.is_empty() {
                 let folded = fold(record.path);
@@ -56,6 +52,18 @@ impl Index {
                     index.folded.entry(folded).or_default().push(record.path.to_vec());
                 }
             }
+            Ok(())
+        };
+        if let Some(file) = repository.index_in_process() {
+            file.entries().try_for_each(|entry| take(&IndexRecord::from(entry)))?;
+            return Ok(index);
+        }
+        let mut git = repository.git().work_tree(top).args(["ls-files", "--stage", "-z", "--debug", "--"]);
+        if changes.len() <= FEW {
+            git = git.args(changes.iter().flat_map(pathspecs));
+        }
+        for record in records(&git.ok()?) {
+            take(&record.ok_or_else(unknown_answer)?)?;
         }
         Ok(index)
     }
@@ -131,23 +139,40 @@ fn pathspecs(change: &Change) -> Vec<OsString> {
 }
 
 struct IndexRecord<'a> {
-    mode: &'a [u8],
-    id: &'a [u8],
-    stage: &'a [u8],
+    mode: u32,
+    id: RecordId<'a>,
+    is_merged: bool,
     path: &'a [u8],
     flags: u64,
 }
 
+/// An id as the index holds it, or as git writes it.
+enum RecordId<'a> {
+    Raw(&'a [u8]),
+    Text(&'a [u8]),
+}
+
+impl<'a> From<FileEntry<'a>> for IndexRecord<'a> {
+    fn from(entry: FileEntry<'a>) -> Self {
+        let (is_merged, id) = (entry.stage == 0, RecordId::Raw(entry.id));
+        Self { mode: entry.mode, id, is_merged, path: entry.path, flags: entry.flags }
+    }
+}
+
 impl IndexRecord<'_> {
     fn state(&self) -> Result<IndexState> {
-        if self.stage != b"0" {
+        if !self.is_merged {
             return Ok(IndexState::Unmerged);
         }
         if self.flags & INTENT_TO_ADD != 0 {
             return Ok(IndexState::IntentToAdd);
         }
-        let mode: Mode = String::from_utf8_lossy(self.mode).parse()?;
-        Ok(IndexState::Entry { mode, git_blob: String::from_utf8_lossy(self.id).parse()? })
+        let mode: Mode = format!("{:06o}", self.mode).parse()?;
+        let id = match self.id {
+            RecordId::Raw(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            RecordId::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        };
+        Ok(IndexState::Entry { mode, git_blob: id.parse()? })
     }
 }
 
@@ -168,7 +193,8 @@ fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<IndexRecord<'_>>> {
             let end = at + rest[at..].iter().position(|b| *b == b'\n')?;
             let flags = u64::from_str_radix(std::str::from_utf8(&rest[at..end]).ok()?, 16).ok()?;
             raw = &rest[end + 1..];
-            Some(IndexRecord { mode, id, stage, path, flags })
+            let mode = u32::from_str_radix(std::str::from_utf8(mode).ok()?, 8).ok()?;
+            Some(IndexRecord { mode, id: RecordId::Text(id), is_merged: stage == b"0", path, flags })
         };
         let parsed = parse();
         if parsed.is_none() {
