@@ -209,9 +209,9 @@ fn a_workers_patch() {
     ];
     holds(&[ENVELOPE, BLOCKS, GIT_PATCH, GIT_NEW], words, |bytes| {
         let text = String::from_utf8_lossy(bytes);
-        for file in checked(patch_formats::parse(&text)).into_iter().flatten() {
-            let _ = checked(file.apply(Some(b"one\ntwo\nthree\n"), ObjectFormat::Sha1));
-            let _ = checked(file.apply(None, ObjectFormat::Sha1));
+        for file in checked(patch_formats::parse_patch(&text)).into_iter().flatten() {
+            let _ = checked(file.apply_to_file(Some(b"one\ntwo\nthree\n"), ObjectFormat::Sha1));
+            let _ = checked(file.apply_to_file(None, ObjectFormat::Sha1));
         }
     });
 }

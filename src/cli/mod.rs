@@ -25,7 +25,7 @@ use std::process::ExitCode;
 /// The program: parse, run, exit code.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    if let Some(code) = crate::process::helper::entry(args.iter().cloned()) {
+    if let Some(code) = crate::process::helper::run_if_supervisor(args.iter().cloned()) {
         return code;
     }
     let format = output::find_format(&args);

@@ -2,7 +2,7 @@
 
 use crate::domain::value::document::is_id;
 use crate::error::{Code, Failure, Result};
-use crate::render::agent::{AgentSnippet, Client, Described, Snippet, snippet};
+use crate::render::agent::{AgentSnippet, Client, Described, Snippet, render_snippet};
 use crate::tools::tool_descriptions;
 
 /// Makes a snippet, with the tools of this version.
@@ -17,5 +17,5 @@ pub fn agent(what: Snippet, target: Client, task: Option<&str>) -> Result<AgentS
     }
     let described: Vec<Described<'_>> =
         tool_descriptions().iter().map(|tool| (tool.tool.name(), tool.description)).collect();
-    Ok(snippet(what, target, task, &described))
+    Ok(render_snippet(what, target, task, &described))
 }

@@ -81,7 +81,7 @@ fn nothing(reference: &str, why: &str) -> Failure {
 
 /// A file that may be read, or some of its lines; `None` where there is no such file.
 fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
-    let (place, path) = (worktree_of(task)?, Place::path(path)?);
+    let (place, path) = (worktree_of(task)?, Place::check_path(path)?);
     place.require_readable(&path)?;
     let Some(bytes) = content(task, &place, &path)? else { return Ok(None) };
     if let Some(wanted) = lines {
@@ -91,7 +91,7 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
             return Err(failure.expected(has, wanted.last));
         }
     }
-    Ok(Some(Reference::File { blob: place.blob(&bytes)?, path, lines }))
+    Ok(Some(Reference::File { blob: place.blob_id(&bytes)?, path, lines }))
 }
 
 /// The bytes of a file as the worker has it, else as the base has it; in an exploration always those of the
@@ -99,8 +99,8 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
 fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
     // An exploration changes nothing: what it finds is there in what it started from.
     let explores = task.view.opened()?.contract.kind == Kind::Explore;
-    if place.open(path)?.is_some() && !explores {
-        return place.bytes(path).map(Some);
+    if place.open_file(path)?.is_some() && !explores {
+        return place.read_bytes(path).map(Some);
     }
     let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
     match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {

@@ -260,7 +260,7 @@ impl<'s> Door<'s> {
         let admitted = stopped
             .map_or(Ok(()), Err)
             .and_then(|()| require_tool(&task.view, tool))
-            .and_then(|tool| ToolCall::parse(tool, arguments))
+            .and_then(|tool| ToolCall::parse_arguments(tool, arguments))
             .and_then(|call| authorize_call(task, call, &self.worker))
             .and_then(|call| task.require_wanted().map(|()| call))
             .and_then(|call| hooks::before_action(task, &event).map(|()| call))

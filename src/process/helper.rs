@@ -29,12 +29,12 @@ const REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the supervisor if the arguments (program name included) ask for it; `main` calls this before all
 /// else.
-pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn run_if_supervisor(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     (arguments.into_iter().nth(1)? == HELPER_ARGUMENT)
-        .then(|| supervise().map_or(ExitCode::from(70), |()| ExitCode::SUCCESS))
+        .then(|| supervise_program().map_or(ExitCode::from(70), |()| ExitCode::SUCCESS))
 }
 
-fn supervise() -> std::io::Result<()> {
+fn supervise_program() -> std::io::Result<()> {
     // Descriptors that the harness inherited from its own caller must not reach the program.
     close_fds::set_fds_cloexec(3, &[]);
     let mut socket = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
@@ -49,9 +49,9 @@ fn supervise() -> std::io::Result<()> {
     }
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    apply(&order.limits)?;
-    let answer = match start(&order, !stdin.is_empty()) {
-        Ok((main, input)) => SupervisedRun::new(&order, main, input, &stdin, &socket).finish(),
+    apply_limits(&order.limits)?;
+    let answer = match start_program(&order, !stdin.is_empty()) {
+        Ok((main, input)) => SupervisedRun::new(&order, main, input, &stdin, &socket).finish_run(),
         Err(end) => Some(SupervisorAnswer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
     };
     // No answer where the launcher is gone.
@@ -64,7 +64,7 @@ fn supervise() -> std::io::Result<()> {
 }
 
 /// Sets the limits on this process, which hands them on; it has no need that they could touch.
-fn apply(limits: &ProcessLimits) -> std::io::Result<()> {
+fn apply_limits(limits: &ProcessLimits) -> std::io::Result<()> {
     let wanted = [
         (Resource::Core, Some(0)),
         (Resource::Fsize, limits.file_size),
@@ -82,7 +82,7 @@ fn apply(limits: &ProcessLimits) -> std::io::Result<()> {
 }
 
 /// Starts the program. Its output descriptors are those of this process.
-fn start(order: &SupervisorOrder, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), ProgramEnd> {
+fn start_program(order: &SupervisorOrder, with_stdin: bool) -> Result<(Pid, Option<ChildStdin>), ProgramEnd> {
     let cwd = Path::new(&order.cwd.0);
     let not_started = |kind, message: String| ProgramEnd::NotStarted { kind, message };
     let Some((program, rest)) = order.argv.split_first() else {
@@ -102,7 +102,7 @@ fn start(order: &SupervisorOrder, with_stdin: bool) -> Result<(Pid, Option<Child
         };
         not_started(kind, format!("{} {what}", program.0.display()))
     })?;
-    let mut command = launch::program(&file);
+    let mut command = launch::program_command(&file);
     command
         .arg0(&program.0)
         .args(rest.iter().map(|argument| &argument.0))
@@ -212,12 +212,12 @@ impl<'a> SupervisedRun<'a> {
         }
     }
 
-    fn finish(mut self) -> Option<SupervisorAnswer> {
-        let cause = self.watch();
+    fn finish_run(mut self) -> Option<SupervisorAnswer> {
+        let cause = self.watch_program();
         let mut duration = self.started.elapsed();
         self.input = None;
         let survivors = match cause {
-            EndCause::MainEnded => self.tree.settle(),
+            EndCause::MainEnded => self.tree.let_children_settle(),
             EndCause::TimeUp | EndCause::Unwanted => {
                 ask_to_end(self.main);
                 let children = self.tree.wait_for_all(self.grace);
@@ -238,9 +238,9 @@ impl<'a> SupervisedRun<'a> {
         Some(SupervisorAnswer { end, duration_us, survivors_killed: survivors, unkillable })
     }
 
-    fn watch(&mut self) -> EndCause {
+    fn watch_program(&mut self) -> EndCause {
         loop {
-            let children = self.tree.reap();
+            let children = self.tree.reap_children();
             if self.tree.main_status().is_some() || children == Children::None {
                 return EndCause::MainEnded;
             }
@@ -248,7 +248,7 @@ impl<'a> SupervisedRun<'a> {
             if left.is_zero() {
                 return EndCause::TimeUp;
             }
-            let (socket, input) = self.wait(left);
+            let (socket, input) = self.wait_for_event(left);
             if let Some(cause) = socket {
                 return cause;
             }
@@ -259,7 +259,7 @@ impl<'a> SupervisedRun<'a> {
     }
 
     /// Waits for something to do; returns what the socket says, and whether the program's input is ready.
-    fn wait(&self, left: Duration) -> (Option<EndCause>, bool) {
+    fn wait_for_event(&self, left: Duration) -> (Option<EndCause>, bool) {
         let mut descriptors = vec![PollFd::new(self.socket, PollFlags::IN)];
         if let Some(main) = &self.main_descriptor {
             descriptors.push(PollFd::new(main, PollFlags::IN));

@@ -26,7 +26,7 @@ impl PrivateHome {
     /// # Errors
     /// `config.invalid` for the home directory as a whole, for `..`, and for what is neither `~/…` nor
     /// absolute; `io` if a directory or link cannot be made.
-    pub fn create(under: &Path, real_home: &Path, read: &[String]) -> Result<Self> {
+    pub fn create_under(under: &Path, real_home: &Path, read: &[String]) -> Result<Self> {
         let mut wanted = Vec::new();
         for entry in read {
             if let Some(below) = below_home(entry)? {
@@ -49,7 +49,7 @@ impl PrivateHome {
         for below in wanted {
             let real = real_home.join(&below);
             if real.exists() && !linked.iter().any(|done| below.starts_with(done)) {
-                made.link(&real, &below)?;
+                made.link_entry(&real, &below)?;
                 linked.push(below);
             }
         }
@@ -66,7 +66,7 @@ impl PrivateHome {
         &self.tmp
     }
 
-    fn link(&self, real: &Path, below: &Path) -> Result<()> {
+    fn link_entry(&self, real: &Path, below: &Path) -> Result<()> {
         let place = self.home.join(below);
         if let Some(parent) = place.parent() {
             make_directory(parent)?;
@@ -149,9 +149,9 @@ mod tests {
             Self { dir }
         }
 
-        fn create(&self, read: &[&str]) -> Result<PrivateHome> {
+        fn create_home(&self, read: &[&str]) -> Result<PrivateHome> {
             let read: Vec<String> = read.iter().map(|entry| (*entry).to_owned()).collect();
-            PrivateHome::create(&self.dir.path().join("under"), &self.dir.path().join("real"), &read)
+            PrivateHome::create_under(&self.dir.path().join("under"), &self.dir.path().join("real"), &read)
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn what_is_named_is_linked_at_its_place_and_nothing_else_is_there() {
         let place = HomeFixture::new();
         let home = place
-            .create(&["~/.config/tool/", "~/./.cargo/bin", "~/.cargo", "~/.none", "/usr"])
+            .create_home(&["~/.config/tool/", "~/./.cargo/bin", "~/.cargo", "~/.none", "/usr"])
             .expect("made");
         let real = place.dir.path().join("real");
         assert_eq!(fs::read_link(home.home().join(".cargo")).expect("link"), real.join(".cargo"));
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn dropping_removes_the_links_and_keeps_what_they_lead_to() {
         let place = HomeFixture::new();
-        let home = place.create(&["~/.cargo"]).expect("made");
+        let home = place.create_home(&["~/.cargo"]).expect("made");
         fs::create_dir_all(home.tmp().join("cache/deep")).expect("directory");
         fs::set_permissions(home.tmp().join("cache"), fs::Permissions::from_mode(0o500)).expect("mode");
         let root = home.root.path().to_path_buf();
@@ -187,7 +187,7 @@ mod tests {
     fn what_would_open_the_whole_home_is_refused() {
         let place = HomeFixture::new();
         for entry in ["~", "~/", "~/.", "~/..", "~/a/../..", "~root/x", "x", "", "/a/../b"] {
-            let failure = place.create(&[entry]).expect_err(entry);
+            let failure = place.create_home(&[entry]).expect_err(entry);
             assert_eq!(failure.code(), Code::ConfigInvalid, "{entry}");
         }
         assert_eq!(fs::read_dir(place.dir.path().join("under")).expect("read").count(), 0);

@@ -38,7 +38,7 @@ pub type Watch<'a> = &'a dyn Fn(u64) -> bool;
 
 /// The one place where `std::process::Command` is made, for the supervisor and for what it starts.
 #[expect(clippy::disallowed_methods, reason = "the one spawn site")]
-pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
+pub(super) fn program_command(file: impl AsRef<OsStr>) -> std::process::Command {
     std::process::Command::new(file)
 }
 
@@ -49,10 +49,10 @@ pub(super) fn program(file: impl AsRef<OsStr>) -> std::process::Command {
 ///
 /// # Errors
 /// `io` if the supervisor cannot be started or spoken to.
-pub fn run(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<FinishedRun> {
+pub fn run_program(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<FinishedRun> {
     let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
     let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
-    let mut starter = program(helper_exe);
+    let mut starter = program_command(helper_exe);
     starter
         .arg(HELPER_ARGUMENT)
         .env_clear()
@@ -69,7 +69,7 @@ pub fn run(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<
     let secrets = Secrets::new(&command.secrets);
     let mut listener = Listener::new(&socket, &mut supervisor, &secrets, command, started);
     listener.watch = watch;
-    let (answer, stdout, stderr) = listener.listen();
+    let (answer, stdout, stderr) = listener.listen_to_end();
     drop(socket);
     let answer = match (answer, sent) {
         (Some(answer), _) => {
@@ -104,7 +104,7 @@ pub fn run(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<
 }
 
 /// The time after which a supervisor that works has answered, where the program may run for `time`.
-fn longest(time: Duration, command: &Invocation) -> Duration {
+fn longest_supervision(time: Duration, command: &Invocation) -> Duration {
     let limit = time.saturating_add(command.grace);
     // A bound, so that adding it to a point in time cannot overflow.
     limit.saturating_add(KILL_LIMIT).saturating_add(MARGIN).min(Duration::from_secs(10 * 365 * 24 * 3600))
@@ -113,9 +113,13 @@ fn longest(time: Duration, command: &Invocation) -> Duration {
 fn send_order(mut socket: &UnixStream, command: &Invocation) -> std::io::Result<()> {
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let order = SupervisorOrder {
-        argv: command.argv.iter().map(OsText::of).collect(),
-        cwd: OsText::of(&command.cwd),
-        env: command.env.iter().map(|(name, value)| (OsText::of(name), OsText::of(value))).collect(),
+        argv: command.argv.iter().map(OsText::from_os).collect(),
+        cwd: OsText::from_os(&command.cwd),
+        env: command
+            .env
+            .iter()
+            .map(|(name, value)| (OsText::from_os(name), OsText::from_os(value)))
+            .collect(),
         stdin_len: command.stdin.len() as u64,
         timeout_ms: milliseconds(command.timeout),
         grace_ms: milliseconds(command.grace),
@@ -149,18 +153,18 @@ impl<R: Read + AsFd> Stream<R> {
     }
 
     /// Reads what is there; the descriptor must be ready.
-    fn read(&mut self, buffer: &mut [u8]) {
+    fn read_ready_bytes(&mut self, buffer: &mut [u8]) {
         let Some(pipe) = &mut self.pipe else { return };
         match pipe.read(buffer) {
             Ok(0) => self.pipe = None,
-            Ok(count) => self.collector.push(&buffer[..count]),
+            Ok(count) => self.collector.push_bytes(&buffer[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => self.pipe = None,
         }
     }
 
-    fn finish(self) -> Captured {
-        self.collector.finish(self.pipe.is_none())
+    fn finish_stream(self) -> Captured {
+        self.collector.finish_stream(self.pipe.is_none())
     }
 }
 
@@ -192,13 +196,13 @@ impl<'a> Listener<'a> {
             line: Vec::new(),
             stdout: Stream::new(supervisor.stdout.take(), secrets, cap),
             stderr: Stream::new(supervisor.stderr.take(), secrets, cap),
-            deadline: started + longest(command.timeout, command),
+            deadline: started + longest_supervision(command.timeout, command),
             watch: &|_| true,
-            end_within: Some(longest(Duration::ZERO, command)),
+            end_within: Some(longest_supervision(Duration::ZERO, command)),
         }
     }
 
-    fn listen(mut self) -> (Option<SupervisorAnswer>, Captured, Captured) {
+    fn listen_to_end(mut self) -> (Option<SupervisorAnswer>, Captured, Captured) {
         let mut buffer = vec![0; PIECE];
         while self.socket_open || self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -206,18 +210,18 @@ impl<'a> Listener<'a> {
                 break;
             }
             self.ask_the_watch();
-            let [socket, stdout, stderr] = self.wait(left);
+            let [socket, stdout, stderr] = self.wait_for_sources(left);
             if stdout {
-                self.stdout.read(&mut buffer);
+                self.stdout.read_ready_bytes(&mut buffer);
             }
             if stderr {
-                self.stderr.read(&mut buffer);
+                self.stderr.read_ready_bytes(&mut buffer);
             }
             if socket {
                 self.read_answer(&mut buffer);
             }
         }
-        (serde_json::from_slice(&self.line).ok(), self.stdout.finish(), self.stderr.finish())
+        (serde_json::from_slice(&self.line).ok(), self.stdout.finish_stream(), self.stderr.finish_stream())
     }
 
     /// Tells the supervisor to end the run where it may not go on. Closing this direction of the socket is
@@ -250,7 +254,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Waits for one of the three to be ready.
-    fn wait(&self, left: Duration) -> [bool; 3] {
+    fn wait_for_sources(&self, left: Duration) -> [bool; 3] {
         let sources: [Option<BorrowedFd<'_>>; 3] = [
             self.socket_open.then(|| self.socket.as_fd()),
             self.stdout.pipe.as_ref().map(AsFd::as_fd),

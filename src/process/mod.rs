@@ -30,5 +30,5 @@ pub use command::{FinishedRun, Invocation, ProgramEnd, SandboxLayer};
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;
-pub use launch::run;
+pub use launch::run_program;
 pub use redact::{Secrets, secret_values};

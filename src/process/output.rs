@@ -37,7 +37,7 @@ impl Collector {
         let cap = usize::try_from(cap).unwrap_or(usize::MAX);
         let head_cap = cap.div_ceil(2);
         Self {
-            redactor: secrets.stream(),
+            redactor: secrets.stream_redactor(),
             head: Vec::new(),
             head_cap,
             tail: VecDeque::new(),
@@ -49,10 +49,10 @@ impl Collector {
     }
 
     /// Takes the next bytes as they were read.
-    pub fn push(&mut self, raw: &[u8]) {
+    pub fn push_bytes(&mut self, raw: &[u8]) {
         self.total += raw.len() as u64;
-        let clean = self.redactor.push(raw);
-        self.keep(&clean);
+        let clean = self.redactor.push_bytes(raw);
+        self.keep_bounded(&clean);
     }
 
     /// How many bytes were taken so far.
@@ -61,9 +61,9 @@ impl Collector {
     }
 
     /// Ends the stream. `complete` is false if the reader gave up before its end.
-    pub fn finish(mut self, complete: bool) -> Captured {
-        let rest = self.redactor.finish();
-        self.keep(&rest);
+    pub fn finish_stream(mut self, complete: bool) -> Captured {
+        let rest = self.redactor.finish_stream();
+        self.keep_bounded(&rest);
         let mut bytes = self.head;
         let tail = self.tail.make_contiguous();
         if self.left_out > 0 {
@@ -80,7 +80,7 @@ impl Collector {
         Captured { bytes, total: self.total, truncated: self.left_out > 0 || !complete }
     }
 
-    fn keep(&mut self, clean: &[u8]) {
+    fn keep_bounded(&mut self, clean: &[u8]) {
         let into_head = clean.len().min(self.head_cap - self.head.len());
         let (head, rest) = clean.split_at(into_head);
         self.head.extend_from_slice(head);
@@ -104,8 +104,9 @@ fn end_of_head(head: &[u8]) -> usize {
         Some(at) if at + 1 >= head.len() / 2 => at + 1,
         _ => {
             // A character has four bytes at most; of other bytes nothing is taken away.
-            let begin =
-                (1..=head.len().min(4)).map(|back| head.len() - back).find(|at| !continues(head[*at]));
+            let begin = (1..=head.len().min(4))
+                .map(|back| head.len() - back)
+                .find(|at| !continues_character(head[*at]));
             begin.filter(|at| cut_short(&head[*at..])).unwrap_or(head.len())
         }
     }
@@ -118,7 +119,7 @@ fn begin_of_tail(tail: &[u8], begins_a_line: bool) -> usize {
     }
     match tail.iter().position(|byte| *byte == b'\n') {
         Some(at) if at < tail.len() / 2 => at + 1,
-        _ => tail.iter().take(4).position(|byte| !continues(*byte)).unwrap_or(if tail.len() < 4 {
+        _ => tail.iter().take(4).position(|byte| !continues_character(*byte)).unwrap_or(if tail.len() < 4 {
             tail.len()
         } else {
             0
@@ -127,7 +128,7 @@ fn begin_of_tail(tail: &[u8], begins_a_line: bool) -> usize {
 }
 
 /// True for a byte that is never the first of a character.
-fn continues(byte: u8) -> bool {
+fn continues_character(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
@@ -140,17 +141,17 @@ fn cut_short(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn capture(cap: u64, pieces: &[&[u8]]) -> Captured {
+    fn capture_pieces(cap: u64, pieces: &[&[u8]]) -> Captured {
         let mut collector = Collector::new(&Secrets::new(&[b"hunter2".to_vec()]), cap);
         for piece in pieces {
-            collector.push(piece);
+            collector.push_bytes(piece);
         }
-        collector.finish(true)
+        collector.finish_stream(true)
     }
 
     #[test]
     fn below_the_cap_everything_is_kept() {
-        let got = capture(10, &[b"01234", b"56789"]);
+        let got = capture_pieces(10, &[b"01234", b"56789"]);
         assert_eq!(got.bytes, b"0123456789");
         assert_eq!((got.total, got.truncated), (10, false));
     }
@@ -159,7 +160,7 @@ mod tests {
     fn head_and_tail_are_kept_and_the_gap_is_counted() {
         for pieces in [&[b"aaaabbbbccccdddd".as_slice()][..], &[b"aaaab".as_slice(), b"bbbcc", b"ccdddd"][..]]
         {
-            let got = capture(8, pieces);
+            let got = capture_pieces(8, pieces);
             assert_eq!(String::from_utf8_lossy(&got.bytes), "aaaa\n[... 8 bytes left out ...]\ndddd");
             assert_eq!((got.total, got.truncated), (16, true));
         }
@@ -167,8 +168,9 @@ mod tests {
 
     #[test]
     fn the_gap_lies_between_lines_and_never_inside_of_a_character() {
-        let text =
-            |cap, pieces: &[&[u8]]| String::from_utf8(capture(cap, pieces).bytes).expect("whole characters");
+        let text = |cap, pieces: &[&[u8]]| {
+            String::from_utf8(capture_pieces(cap, pieces).bytes).expect("whole characters")
+        };
         let lines = b"one\ntwo\nthree\nfour\nfive\nsix\n".as_slice();
         assert_eq!(text(18, &[lines]), "one\ntwo\n[... 11 bytes left out ...]\nfive\nsix\n");
         // The tail begins with a line by itself: none of it is lost.
@@ -183,15 +185,15 @@ mod tests {
 
     #[test]
     fn the_cap_cannot_cut_a_secret_out_of_sight_of_the_redactor() {
-        let got = capture(16, &[b"12345hunt", b"er2 and then a lot more text hun", b"ter2"]);
+        let got = capture_pieces(16, &[b"12345hunt", b"er2 and then a lot more text hun", b"ter2"]);
         let text = String::from_utf8_lossy(&got.bytes).into_owned();
         assert!(!text.contains("hunt") && !text.contains("ter2"), "{text}");
     }
 
     #[test]
     fn no_cap_and_an_early_end_are_said() {
-        let got = capture(0, &[b"abc"]);
+        let got = capture_pieces(0, &[b"abc"]);
         assert_eq!((got.total, got.truncated), (3, true));
-        assert!(Collector::new(&Secrets::new(&[]), 9).finish(false).truncated);
+        assert!(Collector::new(&Secrets::new(&[]), 9).finish_stream(false).truncated);
     }
 }

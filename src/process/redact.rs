@@ -59,21 +59,21 @@ impl Secrets {
     }
 
     /// A redactor for one stream.
-    pub fn stream(&self) -> Redactor {
+    pub fn stream_redactor(&self) -> Redactor {
         Redactor { secrets: self.clone(), carry: Vec::new(), covered: 0 }
     }
 
     /// Redacts a text that is there as a whole.
-    pub fn redact(&self, text: &[u8]) -> Vec<u8> {
-        let mut stream = self.stream();
-        let mut clean = stream.push(text);
-        clean.extend(stream.finish());
+    pub fn redact_bytes(&self, text: &[u8]) -> Vec<u8> {
+        let mut stream = self.stream_redactor();
+        let mut clean = stream.push_bytes(text);
+        clean.extend(stream.finish_stream());
         clean
     }
 
     /// Redacts a string that is there as a whole.
     pub fn redact_text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.redact(text.as_bytes())).into_owned()
+        String::from_utf8_lossy(&self.redact_bytes(text.as_bytes())).into_owned()
     }
 }
 
@@ -88,22 +88,22 @@ pub struct Redactor {
 
 impl Redactor {
     /// Takes the next bytes, returns those that are decided.
-    pub fn push(&mut self, raw: &[u8]) -> Vec<u8> {
+    pub fn push_bytes(&mut self, raw: &[u8]) -> Vec<u8> {
         let Some(compiled) = self.secrets.0.clone() else { return raw.to_vec() };
         self.carry.extend_from_slice(raw);
         let decided = (self.carry.len() + 1).saturating_sub(compiled.longest);
-        self.release(&compiled, decided)
+        self.release_decided(&compiled, decided)
     }
 
     /// The end of the stream: returns what was held back.
-    pub fn finish(&mut self) -> Vec<u8> {
+    pub fn finish_stream(&mut self) -> Vec<u8> {
         let Some(compiled) = self.secrets.0.clone() else { return Vec::new() };
         let decided = self.carry.len();
-        self.release(&compiled, decided)
+        self.release_decided(&compiled, decided)
     }
 
     /// Gives out the first `decided` bytes: every match that begins there lies wholly in `carry`.
-    fn release(&mut self, compiled: &SecretAutomaton, decided: usize) -> Vec<u8> {
+    fn release_decided(&mut self, compiled: &SecretAutomaton, decided: usize) -> Vec<u8> {
         if decided == 0 {
             return Vec::new();
         }
@@ -302,14 +302,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn secrets(values: &[&str]) -> Secrets {
+    fn secrets_of(values: &[&str]) -> Secrets {
         Secrets::new(&values.iter().map(|value| value.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
     #[test]
     fn every_announced_form_is_found() {
         let value = "p@ss w/ö\"&<rd>'x";
-        let set = secrets(&[value]);
+        let set = secrets_of(&[value]);
         for form in [
             value.to_owned(),
             STANDARD.encode(value),
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_value_inside_a_longer_base64_text_is_found() {
-        let set = secrets(&["correct-horse-battery"]);
+        let set = secrets_of(&["correct-horse-battery"]);
         for before in ["", "u", "us", "use"] {
             for after in ["", ":", ":x", ":xy"] {
                 let encoded = STANDARD.encode(format!("{before}correct-horse-battery{after}"));
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_value_are_found_alone() {
-        let set = secrets(&["-----BEGIN-----\r\nMIIabcdefgh\r\nshort\r\n-----END-----\n"]);
+        let set = secrets_of(&["-----BEGIN-----\r\nMIIabcdefgh\r\nshort\r\n-----END-----\n"]);
         assert_eq!(set.redact_text("x MIIabcdefgh y short"), "x [redacted] y short");
         assert_eq!(
             set.redact_text(r"-----BEGIN-----\r\nMIIabcdefgh\r\nshort\r\n-----END-----"),
@@ -349,16 +349,16 @@ mod tests {
 
     #[test]
     fn overlapping_values_leave_no_rest() {
-        let set = secrets(&["abcdef", "defghi", "abcd"]);
+        let set = secrets_of(&["abcdef", "defghi", "abcd"]);
         assert_eq!(set.redact_text("1abcdefghi2"), "1[redacted]2");
         assert_eq!(set.redact_text("abcdabcdefg"), "[redacted][redacted]g");
     }
 
     #[test]
     fn short_values_and_none_change_nothing() {
-        assert_eq!(secrets(&["abc", ""]).redact_text("abc"), "abc");
-        assert_eq!(secrets(&[]).redact_text("abc"), "abc");
-        assert_eq!(format!("{:?}", secrets(&["hunter2"])), "Secrets(..)");
+        assert_eq!(secrets_of(&["abc", ""]).redact_text("abc"), "abc");
+        assert_eq!(secrets_of(&[]).redact_text("abc"), "abc");
+        assert_eq!(format!("{:?}", secrets_of(&["hunter2"])), "Secrets(..)");
     }
 
     #[test]
@@ -398,16 +398,16 @@ mod tests {
             text in "[abc]{0,60}", values in prop::collection::vec("[abc]{4,7}", 0..3), cuts in prop::collection::vec(0usize..61, 0..6),
         ) {
             let set = Secrets::new(&values.iter().map(|v| v.clone().into_bytes()).collect::<Vec<_>>());
-            let whole = set.redact(text.as_bytes());
+            let whole = set.redact_bytes(text.as_bytes());
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             cuts.sort_unstable();
             cuts.push(text.len());
-            let (mut stream, mut pieces, mut at) = (set.stream(), Vec::new(), 0);
+            let (mut stream, mut pieces, mut at) = (set.stream_redactor(), Vec::new(), 0);
             for cut in cuts {
-                pieces.extend(stream.push(&text.as_bytes()[at..cut]));
+                pieces.extend(stream.push_bytes(&text.as_bytes()[at..cut]));
                 at = cut;
             }
-            pieces.extend(stream.finish());
+            pieces.extend(stream.finish_stream());
             prop_assert_eq!(&pieces, &whole);
             let clean = String::from_utf8_lossy(&whole).into_owned();
             for value in &values {

@@ -56,7 +56,7 @@ impl Tree {
     }
 
     /// Takes notice of every child that has ended, without waiting.
-    pub(super) fn reap(&mut self) -> Children {
+    pub(super) fn reap_children(&mut self) -> Children {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
@@ -69,11 +69,11 @@ impl Tree {
 
     /// Waits until no child is left or the time is up.
     pub(super) fn wait_for_all(&mut self, limit: Duration) -> Children {
-        self.repeat(limit, || {})
+        self.repeat_until_childless(limit, || {})
     }
 
     /// Gives processes that are about to end the time to do so; returns how many live on.
-    pub(super) fn settle(&mut self) -> u32 {
+    pub(super) fn let_children_settle(&mut self) -> u32 {
         match self.wait_for_all(SETTLE) {
             Children::None => 0,
             Children::Some => alive_below_us(),
@@ -83,18 +83,18 @@ impl Tree {
     /// Kills everything; returns how many could not be killed.
     pub(super) fn kill_all(&mut self) -> u32 {
         let us = rustix::process::getpid();
-        match self.repeat(KILL_LIMIT, || descendants(us).iter().for_each(kill)) {
+        match self.repeat_until_childless(KILL_LIMIT, || descendants_of(us).iter().for_each(kill_process)) {
             Children::None => 0,
             Children::Some => alive_below_us().max(1),
         }
     }
 
-    fn repeat(&mut self, limit: Duration, act: impl Fn()) -> Children {
+    fn repeat_until_childless(&mut self, limit: Duration, act: impl Fn()) -> Children {
         let deadline = Instant::now() + limit;
         let mut wait = SHORTEST_WAIT;
         loop {
             // First of all: in most runs nothing is left, and looking through all processes is what costs.
-            if self.reap() == Children::None {
+            if self.reap_children() == Children::None {
                 return Children::None;
             }
             if Instant::now() >= deadline {
@@ -116,7 +116,7 @@ pub(super) fn ask_to_end(group: Pid) {
 
 /// How many descendants of this process are alive.
 pub(super) fn alive_below_us() -> u32 {
-    let alive = descendants(rustix::process::getpid()).iter().filter(|found| !found.ended).count();
+    let alive = descendants_of(rustix::process::getpid()).iter().filter(|found| !found.ended).count();
     u32::try_from(alive).unwrap_or(u32::MAX)
 }
 
@@ -128,29 +128,29 @@ pub(super) fn kill_session(leader: Pid) -> u32 {
     let deadline = Instant::now() + KILL_LIMIT;
     let mut seen = std::collections::HashSet::new();
     loop {
-        let all = processes();
+        let all = running_processes();
         let left: Vec<Process> = all
             .iter()
             .filter(|one| one.session == leader.as_raw_nonzero().get() && !one.ended)
-            .flat_map(|one| std::iter::once(*one).chain(below(&all, one.pid)))
+            .flat_map(|one| std::iter::once(*one).chain(processes_below(&all, one.pid)))
             .filter(|one| !one.ended)
             .collect();
         if left.is_empty() || Instant::now() >= deadline {
             return u32::try_from(seen.len()).unwrap_or(u32::MAX);
         }
         for one in &left {
-            kill(one);
+            kill_process(one);
             seen.insert((one.pid.as_raw_nonzero(), one.started));
         }
         std::thread::sleep(SHORTEST_WAIT);
     }
 }
 
-fn descendants(root: Pid) -> Vec<Process> {
-    below(&processes(), root)
+fn descendants_of(root: Pid) -> Vec<Process> {
+    processes_below(&running_processes(), root)
 }
 
-fn below(all: &[Process], root: Pid) -> Vec<Process> {
+fn processes_below(all: &[Process], root: Pid) -> Vec<Process> {
     let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
     for process in all {
         by_parent.entry(process.parent).or_default().push(*process);
@@ -168,31 +168,31 @@ fn below(all: &[Process], root: Pid) -> Vec<Process> {
 }
 
 /// Kills exactly this process: the descriptor is opened first and then checked, so a reused pid is not hit.
-fn kill(process: &Process) {
+fn kill_process(process: &Process) {
     let Ok(descriptor) = rustix::process::pidfd_open(process.pid, PidfdFlags::empty()) else { return };
-    if read(process.pid).is_some_and(|now| now.started == process.started) {
+    if read_process(process.pid).is_some_and(|now| now.started == process.started) {
         // It may have ended meanwhile; whether it has is seen by waiting.
         let _ = rustix::process::pidfd_send_signal(&descriptor, Signal::KILL);
     }
 }
 
-fn processes() -> Vec<Process> {
+fn running_processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()))
         .filter_map(Pid::from_raw)
-        .filter_map(read)
+        .filter_map(read_process)
         .collect()
 }
 
-fn read(pid: Pid) -> Option<Process> {
+fn read_process(pid: Pid) -> Option<Process> {
     let raw = std::fs::read(Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("stat")).ok()?;
-    parse(pid, &String::from_utf8_lossy(&raw))
+    parse_process_stat(pid, &String::from_utf8_lossy(&raw))
 }
 
 /// Reads `/proc/PID/stat`; the name in parentheses may itself hold parentheses and spaces.
-fn parse(pid: Pid, stat: &str) -> Option<Process> {
+fn parse_process_stat(pid: Pid, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     Some(Process {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_own_entry_is_read() {
-        let us = read(rustix::process::getpid()).expect("own entry");
+        let us = read_process(rustix::process::getpid()).expect("own entry");
         assert_eq!(us.parent, rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()));
         assert!(us.started > 0 && !us.ended);
     }
@@ -219,9 +219,9 @@ mod tests {
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let pid = Pid::from_raw(7).expect("pid");
         let stat = "7 (a) Z 9 (b)) S 5 6 4 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
-        let got = parse(pid, stat).expect("parses");
+        let got = parse_process_stat(pid, stat).expect("parses");
         assert_eq!((got.parent, got.session, got.started, got.ended), (5, 4, 12345, false));
-        assert!(parse(pid, "7 (a").is_none());
+        assert!(parse_process_stat(pid, "7 (a").is_none());
     }
 
     #[test]
@@ -234,7 +234,8 @@ mod tests {
             ended: false,
         };
         let all = [one(2, 1), one(3, 2), one(4, 3), one(5, 9), one(1, 4)];
-        let found: Vec<i32> = below(&all, all[0].pid).iter().map(|p| p.pid.as_raw_nonzero().get()).collect();
+        let found: Vec<i32> =
+            processes_below(&all, all[0].pid).iter().map(|p| p.pid.as_raw_nonzero().get()).collect();
         assert_eq!(found, [3, 4, 1, 2]);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The built program, beside the folder of the test binary.
-pub(crate) fn program() -> &'static Path {
+pub(crate) fn program_under_test() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("this test has a file");
         let deps = test.parent().expect("a folder");

@@ -21,7 +21,7 @@ use super::command::{ProcessLimits, ProgramEnd, SandboxLayer};
 pub(super) struct OsText(pub(super) OsString);
 
 impl OsText {
-    pub(super) fn of(text: impl AsRef<OsStr>) -> Self {
+    pub(super) fn from_os(text: impl AsRef<OsStr>) -> Self {
         Self(text.as_ref().to_owned())
     }
 }

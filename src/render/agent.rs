@@ -60,11 +60,16 @@ impl AgentSnippet {
 /// A tool as a worker is told of it: name and purpose.
 pub type Described<'a> = (&'a str, &'a str);
 
-pub fn snippet(what: Snippet, target: Client, task: Option<&str>, tools: &[Described<'_>]) -> AgentSnippet {
+pub fn render_snippet(
+    what: Snippet,
+    target: Client,
+    task: Option<&str>,
+    tools: &[Described<'_>],
+) -> AgentSnippet {
     let (format, files, text, notes) = match what {
-        Snippet::Instructions => instructions(target, task, tools),
-        Snippet::Mcp => server(target, task),
-        Snippet::Hooks => hooks(target),
+        Snippet::Instructions => render_instructions(target, task, tools),
+        Snippet::Mcp => render_server_entry(target, task),
+        Snippet::Hooks => render_hooks(target),
     };
     let task_id = task.map(str::to_owned);
     AgentSnippet { schema: "git-tender/agent/v1", snippet: what, target, task_id, format, files, text, notes }
@@ -72,7 +77,7 @@ pub fn snippet(what: Snippet, target: Client, task: Option<&str>, tools: &[Descr
 
 type Parts = (&'static str, Vec<&'static str>, String, Vec<String>);
 
-fn instructions(target: Client, task: Option<&str>, tools: &[Described<'_>]) -> Parts {
+fn render_instructions(target: Client, task: Option<&str>, tools: &[Described<'_>]) -> Parts {
     let which = task.map_or_else(|| "your task".to_owned(), |task| format!("the task `{task}`"));
     let mut text = format!(
         "## Working through git-tender\n\n\
@@ -98,7 +103,7 @@ fn instructions(target: Client, task: Option<&str>, tools: &[Described<'_>]) -> 
     ("markdown", files, text, Vec::new())
 }
 
-fn server(target: Client, task: Option<&str>) -> Parts {
+fn render_server_entry(target: Client, task: Option<&str>) -> Parts {
     let args: Vec<&str> = ["mcp"].into_iter().chain(task).collect();
     let started = match task {
         Some(_) => "The client has to be started inside the repository or one of its worktrees.".to_owned(),
@@ -116,8 +121,9 @@ fn server(target: Client, task: Option<&str>) -> Parts {
             ("toml", vec!["~/.codex/config.toml", ".codex/config.toml"], text, vec![started, only])
         }
         Client::Claude => {
-            let text =
-                pretty(&json!({ "mcpServers": { "tender": { "command": "git-tender", "args": args } } }));
+            let text = pretty_json(
+                &json!({ "mcpServers": { "tender": { "command": "git-tender", "args": args } } }),
+            );
             let only = "To leave it no other way: claude --mcp-config FILE --strict-mcp-config --tools \"\" --allowedTools \"mcp__tender__*\"";
             ("json", vec![".mcp.json"], text, vec![started, only.to_owned()])
         }
@@ -127,7 +133,7 @@ fn server(target: Client, task: Option<&str>) -> Parts {
 /// What the refused client is told.
 const REFUSAL: &str = "Work through the tools of the MCP server tender: what is done any other way is neither checked nor in the ledger.";
 
-fn hooks(target: Client) -> Parts {
+fn render_hooks(target: Client) -> Parts {
     let (matcher, files) = match target {
         Client::Codex => {
             ("^(Bash|apply_patch|Edit|Write)$", vec!["~/.codex/hooks.json", ".codex/hooks.json"])
@@ -139,7 +145,7 @@ fn hooks(target: Client) -> Parts {
     };
     // A client takes exit code 2 for a refusal, and Codex only where something was said on standard error.
     let command = format!("echo '{REFUSAL}' >&2; exit 2");
-    let text = pretty(&json!({ "hooks": { "PreToolUse": [
+    let text = pretty_json(&json!({ "hooks": { "PreToolUse": [
         { "matcher": matcher, "hooks": [{ "type": "command", "command": command, "timeout": 10 }] },
     ] } }));
     let mut notes = vec![
@@ -153,7 +159,7 @@ fn hooks(target: Client) -> Parts {
     ("json", files, text, notes)
 }
 
-fn pretty(value: &Value) -> String {
+fn pretty_json(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
@@ -169,14 +175,14 @@ mod tests {
 
     const TOOLS: &[Described<'_>] = &[("read_file", "Reads."), ("finish", "Ends.")];
 
-    fn made(what: Snippet, target: Client, task: Option<&str>) -> AgentSnippet {
-        snippet(what, target, task, TOOLS)
+    fn rendered_snippet(what: Snippet, target: Client, task: Option<&str>) -> AgentSnippet {
+        render_snippet(what, target, task, TOOLS)
     }
 
     #[test]
     fn the_server_of_codex_is_toml() {
         for task in [None, Some("t1"), Some("odd\"\\\u{7f}\ntask")] {
-            let text = made(Snippet::Mcp, Client::Codex, task).text;
+            let text = rendered_snippet(Snippet::Mcp, Client::Codex, task).text;
             let table: toml::Table = text.parse().expect("TOML");
             let server = &table["mcp_servers"]["tender"];
             assert_eq!(server["command"].as_str(), Some("git-tender"));
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_server_of_claude_is_json() {
-        let text = made(Snippet::Mcp, Client::Claude, Some("t1")).text;
+        let text = rendered_snippet(Snippet::Mcp, Client::Claude, Some("t1")).text;
         let value: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(
             value,
@@ -201,7 +207,7 @@ mod tests {
     #[test]
     fn instructions_name_every_tool_and_the_task() {
         for target in [Client::Codex, Client::Claude] {
-            let said = made(Snippet::Instructions, target, Some("t7"));
+            let said = rendered_snippet(Snippet::Instructions, target, Some("t7"));
             for word in
                 ["`t7`", "- `read_file`: Reads.", "- `finish`: Ends.", "never an instruction", "budget"]
             {
@@ -214,7 +220,7 @@ mod tests {
     #[test]
     fn hooks_name_the_tools_of_their_client_and_say_what_they_are_worth() {
         for (target, tool) in [(Client::Codex, "apply_patch"), (Client::Claude, "NotebookEdit")] {
-            let said = made(Snippet::Hooks, target, None);
+            let said = rendered_snippet(Snippet::Hooks, target, None);
             let value: Value = serde_json::from_str(&said.text).expect("JSON");
             let group = &value["hooks"]["PreToolUse"][0];
             assert!(

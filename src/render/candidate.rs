@@ -1,21 +1,22 @@
 //! A candidate, and the list of the paths that a change touches.
 
-use super::style::{BOLD, OPEN, SHOWN, short, styled};
+use super::style::{BOLD, OPEN, SHOWN, short_id, style_text};
 use crate::domain::change::patch::{Change, Status};
 use crate::domain::ledger::report::CandidateObject;
 use std::fmt::Write;
 
 pub fn candidate_text(candidate: &CandidateObject) -> String {
-    let mut out = format!("candidate {} of task {}\n", candidate.candidate, styled(BOLD, &candidate.task_id));
+    let mut out =
+        format!("candidate {} of task {}\n", candidate.candidate, style_text(BOLD, &candidate.task_id));
     write_changes(&mut out, &candidate.changes);
     let _ = writeln!(out, "  patch     {}", candidate.patch.path);
-    let _ = writeln!(out, "  manifest  sha256 {}", short(&candidate.patch.manifest_sha256.to_string()));
+    let _ = writeln!(out, "  manifest  sha256 {}", short_id(&candidate.patch.manifest_sha256.to_string()));
     out
 }
 
 pub(super) fn write_changes(out: &mut String, changes: &[Change]) {
     if changes.is_empty() {
-        let _ = writeln!(out, "  {}", styled(OPEN, "no changes: nothing was done"));
+        let _ = writeln!(out, "  {}", style_text(OPEN, "no changes: nothing was done"));
     }
     for change in changes.iter().take(SHOWN * 5) {
         let letter = match change.status {

@@ -1,6 +1,6 @@
 //! A record of evidence with its logs.
 
-use super::style::{BOLD, shell_line, styled, word};
+use super::style::{BOLD, shell_line, spaced_word, style_text};
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::outside::{plain, readable};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub fn evidence_text(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
         record.requirement,
         record.task,
         record.candidate,
-        word(&record.outcome)
+        spaced_word(&record.outcome)
     );
     let _ = writeln!(out, "  verifier  {}", record.verifier);
     if !record.identity.argv.is_empty() {
@@ -33,7 +33,7 @@ pub fn evidence_text(record: &Evidence, logs: &[(&str, Vec<u8>)]) -> String {
         let _ = writeln!(
             out,
             "{}\n{}",
-            styled(BOLD, &format!("--- {name}")),
+            style_text(BOLD, &format!("--- {name}")),
             readable(String::from_utf8_lossy(log).trim_end())
         );
     }

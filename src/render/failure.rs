@@ -1,6 +1,6 @@
 //! A failure: what, where, expected and actual, and the next command.
 
-use super::style::{BAD, BOLD, shell_line, short, styled, word};
+use super::style::{BAD, BOLD, shell_line, short_id, spaced_word, style_text};
 use super::verification::requirement_row;
 use crate::domain::delivery::conflict::{CONFLICTS, Conflict};
 use crate::domain::proof::run::RUNS;
@@ -17,7 +17,7 @@ const DETAIL: usize = 20_000;
 pub fn failure_text(failure: &Failure) -> String {
     let mut out = format!(
         "{} {}\n",
-        styled(BAD, &format!("error[{}]:", failure.code().as_str())),
+        style_text(BAD, &format!("error[{}]:", failure.code().as_str())),
         readable(failure.message())
     );
     write_details(&mut out, failure);
@@ -25,7 +25,7 @@ pub fn failure_text(failure: &Failure) -> String {
         let _ = writeln!(
             out,
             "{} {}",
-            styled(BAD, &format!("also[{}]:", other.code().as_str())),
+            style_text(BAD, &format!("also[{}]:", other.code().as_str())),
             readable(other.message())
         );
         write_details(&mut out, other);
@@ -34,7 +34,7 @@ pub fn failure_text(failure: &Failure) -> String {
         let _ = writeln!(out, "and {} more", failure.more());
     }
     let remedy = failure.next_step();
-    let _ = writeln!(out, "{} {}", styled(BOLD, "next:"), remedy.text);
+    let _ = writeln!(out, "{} {}", style_text(BOLD, "next:"), remedy.text);
     if !remedy.command.is_empty() {
         let _ = writeln!(out, "  {}", shell_line(&remedy.command));
     }
@@ -80,13 +80,13 @@ fn write_details(out: &mut String, failure: &Failure) {
 fn write_conflict(out: &mut String, conflict: &Conflict) {
     let side = |state: &Option<TreeObject>| match state {
         None => "nothing".to_owned(),
-        Some(TreeObject { mode, id }) => format!("{} {}", text_of(mode), short(id.as_str())),
+        Some(TreeObject { mode, id }) => format!("{} {}", text_of(mode), short_id(id.as_str())),
     };
     let mergeable = if conflict.mergeable { ", a three-way merge would be clean" } else { "" };
     let _ = writeln!(
         out,
         "  {} {}: expected {}, found {}{mergeable}",
-        styled(BAD, &word(&conflict.reason)),
+        style_text(BAD, &spaced_word(&conflict.reason)),
         text_of(&conflict.path),
         side(&conflict.expected),
         side(&conflict.actual),

@@ -1,6 +1,6 @@
 //! The ledger, one line an entry, or an action with all its rows.
 
-use super::style::word;
+use super::style::spaced_word;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::Referenced;
 
@@ -13,9 +13,9 @@ pub fn entry_line(entry: &Entry) -> String {
         entry.at,
         task,
         entry.tool,
-        word(&entry.state),
+        spaced_word(&entry.state),
         entry.action,
-        word(&entry.actor)
+        spaced_word(&entry.actor)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::candidate::write_changes;
 use super::delivery::write_ref;
-use super::style::{BAD, BOLD, DIM, GOOD, OPEN, short, styled, word};
+use super::style::{BAD, BOLD, DIM, GOOD, OPEN, short_id, spaced_word, style_text};
 use super::verification::write_rows;
 use super::worker::{amendment_lines, finding_line, question_lines};
 use crate::domain::delivery::receipt::Outcome;
@@ -17,25 +17,25 @@ use std::fmt::Write;
 pub fn report_text(report: &Report) -> String {
     let mut out = format!(
         "task {}: {}\n",
-        styled(BOLD, &report.task_id),
-        styled(state_style(report.state), &word(&report.state))
+        style_text(BOLD, &report.task_id),
+        style_text(state_style(report.state), &spaced_word(&report.state))
     );
     let _ = writeln!(out, "  goal      {}", plain(&report.goal, usize::MAX));
     let _ = writeln!(
         out,
         "  contract  version {}, sha256 {}",
         report.contract.version,
-        short(&report.contract.sha256.to_string())
+        short_id(&report.contract.sha256.to_string())
     );
     for line in &report.narrowed {
-        let _ = writeln!(out, "  {} {}", styled(OPEN, "narrowed:"), plain(line, usize::MAX));
+        let _ = writeln!(out, "  {} {}", style_text(OPEN, "narrowed:"), plain(line, usize::MAX));
     }
     let _ = writeln!(
         out,
         "  sandbox   {} asked for, {} enforced",
         report.sandbox.requested, report.sandbox.enforced
     );
-    let _ = writeln!(out, "{}", styled(BOLD, "requirements"));
+    let _ = writeln!(out, "{}", style_text(BOLD, "requirements"));
     write_rows(&mut out, &report.requirements, &report.runs);
     write_worker_words(&mut out, report);
     match report.candidate {
@@ -45,7 +45,7 @@ pub fn report_text(report: &Report) -> String {
         // An exploration delivers what was found.
         Some(_) if report.kind == "explore" => {}
         Some(number) => {
-            let _ = writeln!(out, "{}", styled(BOLD, &format!("changes (candidate {number})")));
+            let _ = writeln!(out, "{}", style_text(BOLD, &format!("changes (candidate {number})")));
             write_changes(&mut out, &report.changes);
         }
     }
@@ -54,7 +54,7 @@ pub fn report_text(report: &Report) -> String {
         let _ = writeln!(
             out,
             "{} {}: {} of {} paths written",
-            styled(BOLD, "delivery"),
+            style_text(BOLD, "delivery"),
             done.mode,
             applied,
             done.paths.len()
@@ -72,17 +72,17 @@ fn write_surroundings(out: &mut String, report: &Report) {
         let _ = writeln!(
             out,
             "{} {made}: {succeeded} succeeded, {failed} failed, {denied} denied, {cut_off} cut off",
-            styled(BOLD, "calls of the worker")
+            style_text(BOLD, "calls of the worker")
         );
     }
     if !report.risks.is_empty() {
-        let _ = writeln!(out, "{}", styled(BOLD, "risks"));
+        let _ = writeln!(out, "{}", style_text(BOLD, "risks"));
         for risk in &report.risks {
             let _ = writeln!(
                 out,
                 "  {} {}",
                 plain(&risk.text, usize::MAX),
-                styled(DIM, &format!("[{}]", risk.reference))
+                style_text(DIM, &format!("[{}]", risk.reference))
             );
         }
     }
@@ -99,7 +99,7 @@ fn write_worker_words(out: &mut String, report: &Report) {
         let _ = writeln!(out, "{line}");
     }
     if !report.findings.is_empty() {
-        let _ = writeln!(out, "{}", styled(BOLD, "findings, in the worker's words"));
+        let _ = writeln!(out, "{}", style_text(BOLD, "findings, in the worker's words"));
     }
     for finding in &report.findings {
         let _ = writeln!(out, "  {}", finding_line(finding));

@@ -1,6 +1,6 @@
 //! The tasks of a repository.
 
-use super::style::word;
+use super::style::spaced_word;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::objects::{TaskList, UnfinishedRow};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub fn status_text(status: &TaskList) -> String {
             out,
             "{:<20} {:<20} {:>9} KiB  {place}",
             task.task_id,
-            word(&task.state),
+            spaced_word(&task.state),
             task.bytes.div_ceil(1024)
         );
     }

@@ -13,16 +13,16 @@ pub(super) const BOLD: Style = Style::new().bold();
 /// How many paths of a list are shown before the rest is only counted.
 pub(super) const SHOWN: usize = 10;
 
-pub(super) fn styled(style: Style, text: &str) -> String {
+pub(super) fn style_text(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// The text of a serialized word (`needs_confirmation` → `needs confirmation`).
-pub(super) fn word(value: &impl Serialize) -> String {
+pub(super) fn spaced_word(value: &impl Serialize) -> String {
     crate::domain::ledger::report::word(value).replace('_', " ")
 }
 
-pub(super) fn short(id: &str) -> String {
+pub(super) fn short_id(id: &str) -> String {
     id.chars().take(12).collect()
 }
 

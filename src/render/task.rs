@@ -1,6 +1,6 @@
 //! A task that was opened.
 
-use super::style::{BOLD, OPEN, SHOWN, short, styled, word};
+use super::style::{BOLD, OPEN, SHOWN, short_id, spaced_word, style_text};
 use crate::domain::contract::Kind;
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::TaskState;
@@ -8,8 +8,8 @@ use crate::domain::value::repo_path::RepoPath;
 use std::fmt::Write;
 
 pub fn task_text(task: &TaskObject) -> String {
-    let mut out = format!("task {} is {}\n", styled(BOLD, &task.task_id), word(&task.state));
-    let base = short(task.base.commit.as_str());
+    let mut out = format!("task {} is {}\n", style_text(BOLD, &task.task_id), spaced_word(&task.state));
+    let base = short_id(task.base.commit.as_str());
     let live = if task.base.live { " with your uncommitted work" } else { "" };
     let _ = writeln!(out, "  base      {base}{live}");
     let _ = writeln!(out, "  worktree  {}", task.worktree);
@@ -17,16 +17,16 @@ pub fn task_text(task: &TaskObject) -> String {
         out,
         "  contract  version {}, sha256 {}",
         task.contract.version,
-        short(&task.contract.sha256.to_string())
+        short_id(&task.contract.sha256.to_string())
     );
     for line in &task.narrowed {
-        let _ = writeln!(out, "  {} {line}", styled(OPEN, "narrowed:"));
+        let _ = writeln!(out, "  {} {line}", style_text(OPEN, "narrowed:"));
     }
     for id in &task.manual {
         let _ = writeln!(
             out,
             "  {} {id} has no verifier here; a person has to attest it",
-            styled(OPEN, "manual:")
+            style_text(OPEN, "manual:")
         );
     }
     for (what, paths) in [
@@ -40,7 +40,7 @@ pub fn task_text(task: &TaskObject) -> String {
         }
     }
     for note in &task.notes {
-        let _ = writeln!(out, "  {} {note}", styled(OPEN, "note:"));
+        let _ = writeln!(out, "  {} {note}", style_text(OPEN, "note:"));
     }
     if task.state == TaskState::Open {
         let _ = writeln!(

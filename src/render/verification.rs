@@ -1,7 +1,7 @@
 //! A verification: a line for each requirement, and what its run said.
 
 use super::run::{error_lines, log_size};
-use super::style::{BAD, BOLD, DIM, GOOD, OPEN, styled, word};
+use super::style::{BAD, BOLD, DIM, GOOD, OPEN, spaced_word, style_text};
 use crate::domain::ledger::report::VerificationObject;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
@@ -19,7 +19,7 @@ const TITLE: usize = 200;
 
 pub fn verification_text(verification: &VerificationObject) -> String {
     let mut out =
-        format!("candidate {} of task {}\n", verification.candidate, styled(BOLD, &verification.task_id));
+        format!("candidate {} of task {}\n", verification.candidate, style_text(BOLD, &verification.task_id));
     write_rows(&mut out, &verification.requirements, &verification.runs);
     let passed = |row: &&Row| row.verdict == Verdict::Passed;
     if verification.requirements.iter().any(|row| row.reused)
@@ -59,7 +59,7 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
         ));
     }
     if row.strength != Strength::Unmeasured {
-        notes.push(word(&row.strength));
+        notes.push(spaced_word(&row.strength));
     }
     notes.extend(row.reused.then(|| "reused".to_owned()));
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
@@ -72,12 +72,12 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
     let _ = writeln!(
         out,
         "  {} {}{title}{notes}{reason}",
-        styled(style, &format!("{:<18}", word(&row.verdict))),
+        style_text(style, &format!("{:<18}", spaced_word(&row.verdict))),
         row.id
     );
     runs.iter().filter(|run| run.is_told_at(row)).for_each(|run| write_run(out, run));
     if let (Verdict::Failed | Verdict::Error, Some(evidence)) = (row.verdict, &row.evidence) {
-        let _ = writeln!(out, "{:21}{}", "", styled(DIM, &format!("git tender show {evidence}")));
+        let _ = writeln!(out, "{:21}{}", "", style_text(DIM, &format!("git tender show {evidence}")));
     }
 }
 
@@ -88,6 +88,6 @@ fn write_run(out: &mut String, run: &Run) {
     }
     for log in &run.logs {
         let show = format!("git tender show {}", log.reference);
-        let _ = writeln!(out, "{:21}{}  ({})", "", styled(DIM, &show), log_size(log));
+        let _ = writeln!(out, "{:21}{}  ({})", "", style_text(DIM, &show), log_size(log));
     }
 }

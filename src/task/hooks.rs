@@ -168,7 +168,7 @@ impl<'a> Stage<'a> {
         let failed = |e: std::io::Error| Failure::io("make a folder for hooks in", &under, &e);
         let folder = tempfile::Builder::new().prefix("hooks-").tempdir_in(&under).map_err(failed)?;
         fill(session, opened, folder.path())?;
-        let home = PrivateHome::create(&under, Path::new("/nonexistent"), &[])?;
+        let home = PrivateHome::create_under(&under, Path::new("/nonexistent"), &[])?;
         let worktree = PathBuf::from(&opened.worktree);
         let worktree = worktree.canonicalize().unwrap_or(worktree);
         Ok(Self { session, worktree, home, folder })
@@ -188,7 +188,7 @@ impl<'a> Stage<'a> {
         command.grace = GRACE;
         command.output_cap = OUTPUT;
         command.secrets = secrets(self.session);
-        process::run(&self.session.machine.program, &command, &|_| wanted())
+        process::run_program(&self.session.machine.program, &command, &|_| wanted())
     }
 
     /// The fixed environment, with no search path into the worktree.

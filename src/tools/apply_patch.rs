@@ -70,8 +70,8 @@ pub struct ApplyPatchAnswer {
 
 /// Decides what a call comes to; nothing is written. Of each kind of refusal (scope, version, patch) all are
 /// listed, in that order.
-pub fn prepare(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<PreparedEdit> {
-    let RequestedPatch { files, expected, paths } = ask(arguments, ground)?;
+pub fn prepare_edit(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<PreparedEdit> {
+    let RequestedPatch { files, expected, paths } = read_request(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
     let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ pub fn prepare(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Resu
                 let known =
                     || (ground.known)(path).filter(|_| !new.contains(path)).map(ExpectedVersion::Blob);
                 let wanted = expected.get(path).cloned().or_else(known);
-                conflicts.extend(wanted.and_then(|wanted| wanted.differs(path, found.file.as_ref())));
+                conflicts.extend(wanted.and_then(|wanted| wanted.conflict_with(path, found.file.as_ref())));
                 seen.insert(path.clone(), found);
             }
             Err(failure) => failures.push(failure),
@@ -136,15 +136,15 @@ fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
         edits.iter().filter(|edit| edit.new.is_some()).map(|edit| (&edit.path, ())).collect();
     let above = |path: &&RepoPath| {
         let file = path.ancestors().into_iter().find(|above| new.contains_key(above))?;
-        Some(refused(format!("{file} cannot be a file, since {path} is to lie in it"), path))
+        Some(refuse_at_path(format!("{file} cannot be a file, since {path} is to lie in it"), path))
     };
     new.keys().filter_map(above).collect()
 }
 
 /// Refuses a call that is no patch, or that goes where the task may not, by the paths and by what lies there
 /// now.
-pub fn authorize(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<()> {
-    let asked = ask(arguments, ground)?;
+pub fn authorize_patch(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<()> {
+    let asked = read_request(arguments, ground)?;
     let worktree = Worktree::open(ground.repository, ground.worktree)?;
     let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
     all_or(looked.filter(|failure| failure.code() == Code::ScopeViolation))
@@ -159,9 +159,9 @@ struct RequestedPatch {
 }
 
 /// Reads a call, and holds its paths to the scopes.
-fn ask(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<RequestedPatch> {
-    let files = patch_formats::parse(&arguments.patch)?;
-    let expected = expectations(&arguments.expected, ground.repository.format())?;
+fn read_request(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<RequestedPatch> {
+    let files = patch_formats::parse_patch(&arguments.patch)?;
+    let expected = parse_expected_versions(&arguments.expected, ground.repository.format())?;
     let touched: Vec<&RepoPath> =
         files.iter().flat_map(|file| [Some(&file.path), file.move_to()]).flatten().collect();
     let known: HashSet<&RepoPath> = touched.iter().copied().collect();
@@ -191,7 +191,7 @@ enum ExpectedVersion {
 }
 
 impl ExpectedVersion {
-    fn matches(&self, found: Option<&FileState>) -> bool {
+    fn is_version_of(&self, found: Option<&FileState>) -> bool {
         match (self, found) {
             (Self::Nothing, found) => found.is_none(),
             (_, None) => false,
@@ -203,9 +203,9 @@ impl ExpectedVersion {
     }
 
     /// The conflict, if what is there is not what is meant.
-    fn differs(&self, path: &RepoPath, found: Option<&PresentFile>) -> Option<Failure> {
+    fn conflict_with(&self, path: &RepoPath, found: Option<&PresentFile>) -> Option<Failure> {
         let state = found.map(|file| &file.state);
-        if self.matches(state) {
+        if self.is_version_of(state) {
             return None;
         }
         let (since, expected) = match self {
@@ -223,18 +223,18 @@ impl ExpectedVersion {
 }
 
 /// The versions that a call names.
-fn expectations(
+fn parse_expected_versions(
     named: &BTreeMap<String, String>,
     format: ObjectFormat,
 ) -> Result<BTreeMap<RepoPath, ExpectedVersion>> {
     let one = |(path, id): (&String, &String)| -> Result<(RepoPath, ExpectedVersion)> {
-        let checked = patch_formats::path(path)?;
+        let checked = patch_formats::parse_written_path(path)?;
         let id = id.trim().to_ascii_lowercase();
         let is_hex = id.len() >= 7 && id.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex || id.len() > format.hex_len() && id.len() != 64 {
             let message = format!(
                 "expected[{path:?}] is {:?}; it has to be a git blob id of 7 to {} hex digits, as `read_file` gives it",
-                patch_formats::clipped(&id),
+                patch_formats::quote_line(&id),
                 format.hex_len()
             );
             return Err(Failure::new(Code::ArgumentsInvalid, message).subject("expected"));
@@ -264,17 +264,17 @@ fn edits_of(
         seen.remove(path).ok_or_else(|| Failure::internal(format!("{path} was not looked at")))
     };
     let before = take(&file.path)?;
-    let bytes = file.apply(before.file.as_ref().map(|present| present.bytes.as_slice()), format)?;
+    let bytes = file.apply_to_file(before.file.as_ref().map(|present| present.bytes.as_slice()), format)?;
     let permissions = match &before.file {
-        Some(present) => present.with_executable(file.executable()),
-        None => BodyPermissions::New { executable: file.executable() == Some(true) },
+        Some(present) => present.with_executable(file.executable_bit()),
+        None => BodyPermissions::New { executable: file.executable_bit() == Some(true) },
     };
     let new = bytes.map(|bytes| NewFile { bytes, permissions });
     if let Some(to) = file.move_to() {
         let there = take(to)?;
         if there.file.is_some() {
             let message = format!("{to} is there already; a renamed file overwrites nothing");
-            return Err(refused(message, to));
+            return Err(refuse_at_path(message, to));
         }
         let from = Edit { path: file.path.clone(), seen: before, new: None };
         return Ok(vec![from, Edit { path: to.clone(), seen: there, new }]);
@@ -286,12 +286,12 @@ fn edits_of(
         _ => false,
     };
     if same && matches!(file.kind, PatchKind::Update { .. }) {
-        return Err(refused(format!("{} would not change", file.path), &file.path));
+        return Err(refuse_at_path(format!("{} would not change", file.path), &file.path));
     }
     Ok(vec![Edit { path: file.path.clone(), seen: before, new }])
 }
 
-fn refused(message: String, path: &RepoPath) -> Failure {
+fn refuse_at_path(message: String, path: &RepoPath) -> Failure {
     Failure::new(Code::PatchInvalid, message)
         .subject(path.to_string())
         .retry(Retry::Reread)

@@ -54,7 +54,7 @@ pub struct ListedFile {
 }
 
 /// Lists a directory and everything beneath it.
-pub fn list(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFilesAnswer> {
+pub fn list_folder(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFilesAnswer> {
     let (mut files, mut total) = (Vec::new(), 0u64);
     let walked = each_file(place, path, &mut |_, found, stat| {
         total += 1;

@@ -32,7 +32,7 @@ use crate::error::{Code, Failure, Result};
 use crate::tools::place::as_written;
 pub use edit::FAILURES;
 use lines::PatchLines;
-pub(super) use lines::clipped;
+pub(super) use lines::quote_line;
 use std::collections::HashMap;
 
 /// The longest patch that is read, in bytes.
@@ -141,11 +141,11 @@ impl PatchHunk {
         }
     }
 
-    fn push(&mut self, op: LineOp, text: &str) {
+    fn push_line(&mut self, op: LineOp, text: &str) {
         self.lines.push(HunkLine { op, text: text.to_owned(), ended: true });
     }
 
-    fn old(&self) -> impl Iterator<Item = &HunkLine> {
+    fn old_lines(&self) -> impl Iterator<Item = &HunkLine> {
         self.lines.iter().filter(|line| line.op.is_old())
     }
 
@@ -159,15 +159,15 @@ impl PatchHunk {
     }
 
     /// Refused unless it changes something, and unless a line without newline is the last of its side.
-    fn checked(self) -> Result<Self> {
+    fn check_sides(self) -> Result<Self> {
         if self.lines.iter().all(|line| line.op == LineOp::Keep) {
             let message = format!("the hunk at line {} of the patch changes nothing", self.line);
-            return Err(invalid(message).detail("patchLine", self.line));
+            return Err(patch_invalid(message).detail("patchLine", self.line));
         }
         for side in [LineOp::is_old as fn(LineOp) -> bool, LineOp::is_new] {
             let mut of_side = self.lines.iter().filter(|line| side(line.op)).rev().skip(1);
             if of_side.any(|line| !line.ended) {
-                return Err(broken(
+                return Err(line_invalid(
                     self.line,
                     "a line without newline at its end is not the last one of the file",
                 ));
@@ -187,7 +187,7 @@ impl FilePatch {
     }
 
     /// The executable bit, where the patch says it.
-    pub fn executable(&self) -> Option<bool> {
+    pub fn executable_bit(&self) -> Option<bool> {
         match &self.kind {
             PatchKind::Add { executable, .. } => Some(*executable),
             PatchKind::Update { executable, .. } => *executable,
@@ -198,30 +198,30 @@ impl FilePatch {
     /// What becomes of the file: its new bytes, or `None` where it goes. `present`: what is there now.
     /// `format` is how the repository names blobs. Refused (`patch.invalid`) where a hunk does not match
     /// exactly once, and where nothing would change.
-    pub fn apply(&self, present: Option<&[u8]>, format: ObjectFormat) -> Result<Option<Vec<u8>>> {
-        edit::apply(self, present, format).map_err(|failure| failure.subject(self.path.to_string()))
+    pub fn apply_to_file(&self, present: Option<&[u8]>, format: ObjectFormat) -> Result<Option<Vec<u8>>> {
+        edit::apply_patch(self, present, format).map_err(|failure| failure.subject(self.path.to_string()))
     }
 }
 
 /// Reads a patch. Refused (`patch.invalid`) where it is none, or not one; a path that may not be written is a
 /// `scope.violation`.
-pub fn parse(text: &str) -> Result<Vec<FilePatch>> {
+pub fn parse_patch(text: &str) -> Result<Vec<FilePatch>> {
     if text.len() > LONGEST {
         let message = format!("the patch has {} bytes; the most is {LONGEST}", text.len());
-        return Err(invalid(message).expected(LONGEST, text.len()));
+        return Err(patch_invalid(message).expected(LONGEST, text.len()));
     }
     if text.contains('\0') {
-        return Err(invalid("the patch holds a NUL character"));
+        return Err(patch_invalid("the patch holds a NUL character"));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some((form, line)) = PatchForm::of(&PatchLines::new(text)) else { return Err(no_form(text)) };
+    let Some((form, line)) = PatchForm::find_first(&PatchLines::new(text)) else { return Err(no_form(text)) };
     // Where the patch's own lines end in CRLF, something on the way did that to all of it.
     let plain = if line.ends_with('\r') { text.replace("\r\n", "\n") } else { text.to_owned() };
     let text = PatchLines::new(&plain);
     let files = match form {
-        PatchForm::Unified => unified::parse(&text),
-        PatchForm::Envelope => envelope::parse(&text),
-        PatchForm::Blocks => blocks::parse(&text),
+        PatchForm::Unified => unified::parse_sections(&text),
+        PatchForm::Envelope => envelope::parse_envelopes(&text),
+        PatchForm::Blocks => blocks::parse_blocks(&text),
     }?;
     brought_together(files)
 }
@@ -238,18 +238,18 @@ impl PatchForm {
     const ALL: [Self; 3] = [Self::Unified, Self::Envelope, Self::Blocks];
 
     /// True where a form begins at this line.
-    fn begins(self, text: &PatchLines<'_>, at: usize) -> bool {
+    fn begins_at(self, text: &PatchLines<'_>, at: usize) -> bool {
         match self {
-            Self::Unified => unified::begins(text, at),
-            Self::Envelope => envelope::begins(text.line(at)),
-            Self::Blocks => blocks::begins(text.line(at)),
+            Self::Unified => unified::begins_section(text, at),
+            Self::Envelope => envelope::opens_envelope(text.line(at)),
+            Self::Blocks => blocks::opens_block(text.line(at)),
         }
     }
 
     /// The form that begins first, and the line at which it does.
-    fn of<'a>(text: &PatchLines<'a>) -> Option<(Self, &'a str)> {
+    fn find_first<'a>(text: &PatchLines<'a>) -> Option<(Self, &'a str)> {
         (0..text.len()).find_map(|at| {
-            let form = Self::ALL.into_iter().find(|form| form.begins(text, at))?;
+            let form = Self::ALL.into_iter().find(|form| form.begins_at(text, at))?;
             Some((form, text.line(at)))
         })
     }
@@ -264,7 +264,7 @@ impl PatchForm {
 
     /// Outside of what this form has read, no other may begin.
     fn alone_at(self, text: &PatchLines<'_>, at: usize) -> Result<()> {
-        match Self::ALL.into_iter().find(|form| *form != self && form.begins(text, at)) {
+        match Self::ALL.into_iter().find(|form| *form != self && form.begins_at(text, at)) {
             None => Ok(()),
             Some(other) => {
                 let message = format!(
@@ -272,7 +272,7 @@ impl PatchForm {
                     other.name(),
                     self.name()
                 );
-                Err(broken(at + 1, message))
+                Err(line_invalid(at + 1, message))
             }
         }
     }
@@ -285,7 +285,7 @@ fn no_form(text: &str) -> Failure {
         "`*** Begin Patch`, then `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`, then `*** End Patch`",
         "PATH on a line, then `<<<<<<< SEARCH`, old lines, `=======`, new lines, `>>>>>>> REPLACE`",
     ];
-    invalid(format!("{what}; expected {}", forms.join("; or "))).detail("expected", forms)
+    patch_invalid(format!("{what}; expected {}", forms.join("; or "))).detail("expected", forms)
 }
 
 /// Sections that change the text of one file become one; any other path that is named twice is refused.
@@ -324,27 +324,28 @@ fn plain_hunks(file: &mut FilePatch) -> Option<&mut Vec<PatchHunk>> {
 
 /// A path as patches write it: `./` at its beginning says nothing. A failure quotes no more of it than a file
 /// system could take.
-pub(super) fn path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
+pub(super) fn parse_written_path(name: impl AsRef<[u8]>) -> Result<RepoPath> {
     let name = as_written(name.as_ref());
     if name.len() > LONGEST_NAME {
-        let shown = clipped(&String::from_utf8_lossy(name));
-        return Err(invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));
+        let shown = quote_line(&String::from_utf8_lossy(name));
+        return Err(patch_invalid(format!("the path {shown} is too long")).expected(LONGEST_NAME, name.len()));
     }
     RepoPath::new(name)
 }
 
 fn named_twice(path: &RepoPath) -> Failure {
-    invalid(format!("the patch names {path} twice; say once what becomes of it")).subject(path.to_string())
+    patch_invalid(format!("the patch names {path} twice; say once what becomes of it"))
+        .subject(path.to_string())
 }
 
 /// What a worker can do about a patch that does not fit.
-fn invalid(message: impl Into<String>) -> Failure {
+fn patch_invalid(message: impl Into<String>) -> Failure {
     Failure::new(Code::PatchInvalid, message).advice(
         "Nothing was changed. Read the file again where the message names one, then send a corrected patch.",
     )
 }
 
 /// A line of the patch that does not belong there.
-fn broken(line: usize, message: impl std::fmt::Display) -> Failure {
-    invalid(format!("line {line} of the patch: {message}")).detail("patchLine", line)
+fn line_invalid(line: usize, message: impl std::fmt::Display) -> Failure {
+    patch_invalid(format!("line {line} of the patch: {message}")).detail("patchLine", line)
 }

@@ -36,7 +36,7 @@ pub struct Place<'a> {
 
 impl Place<'_> {
     /// Checks a path as a worker wrote it.
-    pub fn path(text: &str) -> Result<RepoPath> {
+    pub fn check_path(text: &str) -> Result<RepoPath> {
         let path = RepoPath::new(as_written(text.as_bytes()))?;
         refuse_too_long(&path, Code::ArgumentsInvalid).map(|()| path)
     }
@@ -47,7 +47,7 @@ impl Place<'_> {
         let without_end = text.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(text);
         match as_written(without_end.as_bytes()) {
             b"" | b"." => Ok(None),
-            _ => Self::path(without_end).map(Some),
+            _ => Self::check_path(without_end).map(Some),
         }
     }
 
@@ -78,21 +78,21 @@ impl Place<'_> {
         match TreeTop::from(top).resolve(Some(path)) {
             Ok(folder) => Ok(Some(folder)),
             Err(Barred::Missing | Barred::NotFolder(_)) => Ok(None),
-            Err(Barred::Link(_)) => Err(link(path)),
+            Err(Barred::Link(_)) => Err(link_refused(path)),
             Err(Barred::Error(e)) => Err(failed("open the directory", path.as_bytes(), e)),
         }
     }
 
     /// Opens a regular file; `None` where there is nothing. Refused (`scope.violation`) where it is a link or
     /// has a second name, and (`arguments.invalid`) where it is no file.
-    pub fn open(&self, path: &RepoPath) -> Result<Option<(File, Stat)>> {
+    pub fn open_file(&self, path: &RepoPath) -> Result<Option<(File, Stat)>> {
         let Some(dir) = self.folder_of(path)? else { return Ok(None) };
         let file = match dir.open_file(path.file_name()) {
             Ok(file) => file,
             Err(e) => {
                 return match Errno::from_io_error(&e) {
                     Some(Errno::NOENT) => Ok(None),
-                    Some(Errno::LOOP | Errno::MLINK) => Err(link(path)),
+                    Some(Errno::LOOP | Errno::MLINK) => Err(link_refused(path)),
                     Some(Errno::NXIO | Errno::NODEV) => Err(no_file(path, "a device or socket")),
                     _ => Err(failed("open", path.as_bytes(), e)),
                 };
@@ -114,8 +114,8 @@ impl Place<'_> {
     }
 
     /// All bytes of a file, which has to be there and within [`LARGEST`].
-    pub fn bytes(&self, path: &RepoPath) -> Result<Vec<u8>> {
-        let (file, stat) = self.open(path)?.ok_or_else(|| missing(path))?;
+    pub fn read_bytes(&self, path: &RepoPath) -> Result<Vec<u8>> {
+        let (file, stat) = self.open_file(path)?.ok_or_else(|| file_missing(path))?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGEST)).unwrap_or(0));
         let read = if size > LARGEST { Ok(0) } else { file.take(LARGEST + 1).read_to_end(&mut bytes) };
@@ -125,7 +125,7 @@ impl Place<'_> {
     }
 
     /// Git's id of bytes as they are on disk.
-    pub fn blob(&self, bytes: &[u8]) -> Result<ObjectId> {
+    pub fn blob_id(&self, bytes: &[u8]) -> Result<ObjectId> {
         self.format.blob_id(bytes)
     }
 }
@@ -179,13 +179,13 @@ pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
 }
 
 /// There is no such file.
-pub fn missing(path: &RepoPath) -> Failure {
+pub fn file_missing(path: &RepoPath) -> Failure {
     Failure::new(Code::NotFound, format!("the worktree has no file {path}"))
         .subject(path.to_string())
         .advice("List the files that are there.")
 }
 
-fn link(path: &RepoPath) -> Failure {
+fn link_refused(path: &RepoPath) -> Failure {
     Failure::new(
         Code::ScopeViolation,
         format!("{path} is or goes through a symbolic link, which is not followed"),
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn a_dot_before_a_path_says_nothing_to_any_tool() {
         for text in ["a/b", "./a/b", "././a/b", "./././a/b"] {
-            assert_eq!(Place::path(text).expect(text).as_bytes(), b"a/b");
-            assert_eq!(patch_formats::path(text).expect(text).as_bytes(), b"a/b");
+            assert_eq!(Place::check_path(text).expect(text).as_bytes(), b"a/b");
+            assert_eq!(patch_formats::parse_written_path(text).expect(text).as_bytes(), b"a/b");
             assert_eq!(
                 Place::folder_path(Some(&format!("{text}/"))).expect(text),
                 Some(RepoPath::new("a/b").expect("a path"))
@@ -219,7 +219,10 @@ mod tests {
             assert_eq!(Place::folder_path(Some(top)).expect("the top"), None, "{top:?}");
         }
         for wrong in ["/a", ".//a", "./../a", "a/./b", "/"] {
-            assert!(Place::path(wrong).is_err() && patch_formats::path(wrong).is_err(), "{wrong:?}");
+            assert!(
+                Place::check_path(wrong).is_err() && patch_formats::parse_written_path(wrong).is_err(),
+                "{wrong:?}"
+            );
             assert!(Place::folder_path(Some(wrong)).is_err(), "{wrong:?}");
         }
     }

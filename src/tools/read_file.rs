@@ -1,7 +1,7 @@
 //! `read_file`: text of a worktree file or of a stored log, by lines or bytes, with the ids of all of its
 //! bytes.
 
-use super::patch_formats::clipped;
+use super::patch_formats::quote_line;
 use super::place::Place;
 use super::text;
 use crate::domain::value::digest::Sha256;
@@ -137,9 +137,9 @@ pub enum WantedPart {
 
 impl ReadFileArguments {
     /// What they name: exactly one of both.
-    pub fn target(&self) -> Result<ReadTarget> {
+    pub fn read_target(&self) -> Result<ReadTarget> {
         match (&self.path, &self.reference) {
-            (Some(path), None) => Place::path(path).map(ReadTarget::File),
+            (Some(path), None) => Place::check_path(path).map(ReadTarget::File),
             (None, Some(reference)) => reference
                 .strip_prefix("sha256:")
                 .unwrap_or(reference)
@@ -148,21 +148,21 @@ impl ReadFileArguments {
                 .map_err(|_| {
                     Failure::new(Code::ArgumentsInvalid, "`ref` is no reference of this task")
                         .subject("ref")
-                        .expected("sha256:…", clipped(reference))
+                        .expected("sha256:…", quote_line(reference))
                 }),
             (path, reference) => {
                 Err(Failure::new(Code::ArgumentsInvalid, "read_file takes either `path` or `ref`")
                     .subject("path")
                     .expected(
                         "one of path and ref",
-                        [path, reference].map(|text| text.as_deref().map(clipped)),
+                        [path, reference].map(|text| text.as_deref().map(quote_line)),
                     ))
             }
         }
     }
 
     /// What is asked for of the text. Refused where it is no range, or two.
-    pub fn range(&self) -> Result<WantedPart> {
+    pub fn wanted_part(&self) -> Result<WantedPart> {
         match self.byte_range()? {
             Some(bytes) => Ok(WantedPart::Bytes(bytes)),
             None => self.line_range().map(WantedPart::Lines),
@@ -172,7 +172,7 @@ impl ReadFileArguments {
     /// The lines that are asked for, from 1; the last may be open.
     fn line_range(&self) -> Result<(u64, Option<u64>)> {
         let wrong = |shown: String| {
-            let shown = clipped(&shown);
+            let shown = quote_line(&shown);
             Failure::new(Code::ArgumentsInvalid, format!("`lines` is {shown}, which is no range of lines"))
                 .subject("lines")
                 .expected("\"10-20\", \"10-\", \"10\", 10 or [10, 20], from 1", shown)
@@ -185,7 +185,7 @@ impl ReadFileArguments {
             Some(LinesArgument::One(line)) => (Some(*line), Some(Some(*line)), line.to_string()),
             Some(LinesArgument::Other(value)) => (None, None, value.to_string()),
             Some(LinesArgument::Text(text)) => {
-                let (first, last) = numbers(text);
+                let (first, last) = parse_line_range(text);
                 (first, last, format!("{text:?}"))
             }
         };
@@ -206,52 +206,61 @@ impl ReadFileArguments {
                 .subject("bytes")
                 .expected("one of lines and bytes", "both"));
         }
-        match numbers(text) {
+        match parse_line_range(text) {
             (Some(first), Some(last)) if last.is_none_or(|last| last >= first) => Ok(Some((first, last))),
             _ => Err(Failure::new(
                 Code::ArgumentsInvalid,
-                format!("`bytes` is {:?}, which is no range of bytes", clipped(text)),
+                format!("`bytes` is {:?}, which is no range of bytes", quote_line(text)),
             )
             .subject("bytes")
-            .expected("\"0-4095\" or \"4096-\", from 0", clipped(text))),
+            .expected("\"0-4095\" or \"4096-\", from 0", quote_line(text))),
         }
     }
 }
 
 /// First and last of `"10-20"`, `"10-"` (an open last) or `"10"`; `None` for each that is no number.
-fn numbers(text: &str) -> (Option<u64>, Option<Option<u64>>) {
+fn parse_line_range(text: &str) -> (Option<u64>, Option<Option<u64>>) {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let last = if last.trim().is_empty() { Some(None) } else { last.trim().parse().ok().map(Some) };
     (first.trim().parse().ok(), last)
 }
 
 /// Reads a file of the worktree.
-pub fn file(place: &Place<'_>, path: &RepoPath, arguments: &ReadFileArguments) -> Result<ReadFileAnswer> {
-    let bytes = place.bytes(path)?;
+pub fn read_worktree_file(
+    place: &Place<'_>,
+    path: &RepoPath,
+    arguments: &ReadFileArguments,
+) -> Result<ReadFileAnswer> {
+    let bytes = place.read_bytes(path)?;
     let origin = Origin::new("file", path.to_string());
-    let answer = answer(&bytes, text::decode(&bytes), arguments, origin)?;
+    let answer = answer_with_part(&bytes, text::decode_text(&bytes), arguments, origin)?;
     Ok(ReadFileAnswer {
         path: Some(path.to_string()),
-        git_blob: Some(place.blob(&bytes)?.to_string()),
+        git_blob: Some(place.blob_id(&bytes)?.to_string()),
         ..answer
     })
 }
 
 /// Shows a stored log, whatever it holds.
-pub fn stored(bytes: &[u8], digest: &Sha256, arguments: &ReadFileArguments) -> Result<ReadFileAnswer> {
+pub fn read_stored_log(
+    bytes: &[u8],
+    digest: &Sha256,
+    arguments: &ReadFileArguments,
+) -> Result<ReadFileAnswer> {
     let reference = format!("sha256:{digest}");
-    let answer = answer(bytes, Some(text::shown(bytes)), arguments, Origin::new("log", &reference))?;
+    let answer =
+        answer_with_part(bytes, Some(text::decode_lossy(bytes)), arguments, Origin::new("log", &reference))?;
     Ok(ReadFileAnswer { reference: Some(reference), ..answer })
 }
 
-fn answer(
+fn answer_with_part(
     bytes: &[u8],
     decoded: Option<(text::Encoding, String)>,
     arguments: &ReadFileArguments,
     origin: Origin,
 ) -> Result<ReadFileAnswer> {
     let encoding = decoded.as_ref().map_or(text::Encoding::Binary, |(encoding, _)| *encoding);
-    let part = match (&decoded, arguments.range()?) {
+    let part = match (&decoded, arguments.wanted_part()?) {
         (None, _) => None,
         (Some((_, text)), WantedPart::Bytes(range)) => Some(part_of_bytes(text, range)?),
         (Some((_, text)), WantedPart::Lines(range)) => Some(part_of_lines(text, range)?),
@@ -292,19 +301,19 @@ impl TextPart {
         next: Option<NextPart>,
     ) -> Self {
         let shown = &text[start..end];
-        let last = first.saturating_sub(1) + count(shown);
+        let last = first.saturating_sub(1) + count_lines(shown);
         let bytes = ByteRange { first: start as u64, end: end as u64, total: text.len() as u64 };
         Self { text: shown.to_owned(), lines: LineRange { first, last, total }, bytes, next }
     }
 }
 
-fn count(text: &str) -> u64 {
+fn count_lines(text: &str) -> u64 {
     text.split_inclusive('\n').count() as u64
 }
 
 /// The lines of a range, as many as fit; a line that alone does not fit is cut within.
 fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<TextPart> {
-    let total = count(text);
+    let total = count_lines(text);
     if first > total.max(1) {
         return Err(Failure::new(
             Code::ArgumentsInvalid,
@@ -320,7 +329,7 @@ fn part_of_lines(text: &str, (first, last): (u64, Option<u64>)) -> Result<TextPa
     if wanted - start <= MOST_TEXT {
         return Ok(TextPart::new(text, (start, wanted), (first, total), None));
     }
-    let most = boundary(text, start + MOST_TEXT);
+    let most = character_boundary(text, start + MOST_TEXT);
     let Some(whole) = text[start..most].rfind('\n') else {
         let next = NextPart { lines: None, bytes: Some(format!("{most}-{}", wanted - 1)) };
         return Ok(TextPart::new(text, (start, most), (first, total), Some(next)));
@@ -339,21 +348,21 @@ fn part_of_bytes(text: &str, (first, last): (u64, Option<u64>)) -> Result<TextPa
             .subject("bytes")
             .expected(format!("bytes from 0, less than {total}"), first)
     })?;
-    let start = boundary(text, start);
+    let start = character_boundary(text, start);
     let last = last.and_then(|last| usize::try_from(last).ok()).unwrap_or(usize::MAX);
     let wanted = last.saturating_add(1).min(total);
     let wanted = (wanted..=total).find(|at| text.is_char_boundary(*at)).unwrap_or(total);
-    let place = (1 + text[..start].matches('\n').count() as u64, count(text));
+    let place = (1 + text[..start].matches('\n').count() as u64, count_lines(text));
     if wanted - start <= MOST_TEXT {
         return Ok(TextPart::new(text, (start, wanted), place, None));
     }
-    let end = boundary(text, start + MOST_TEXT);
+    let end = character_boundary(text, start + MOST_TEXT);
     let next = NextPart { lines: None, bytes: Some(format!("{end}-{}", wanted - 1)) };
     Ok(TextPart::new(text, (start, end), place, Some(next)))
 }
 
 /// The last place at or before `at` where a character begins.
-fn boundary(line: &str, at: usize) -> usize {
+fn character_boundary(line: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0)
 }
 
@@ -361,7 +370,7 @@ fn boundary(line: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn arguments(lines: serde_json::Value) -> ReadFileArguments {
+    fn arguments_with_lines(lines: serde_json::Value) -> ReadFileArguments {
         serde_json::from_value(serde_json::json!({ "path": "a", "lines": lines })).expect("arguments")
     }
 
@@ -374,20 +383,20 @@ mod tests {
             (serde_json::json!([2, 3]), (2, Some(3))),
             (serde_json::Value::Null, (1, None)),
         ] {
-            assert_eq!(arguments(written).line_range().expect("a range"), range);
+            assert_eq!(arguments_with_lines(written).line_range().expect("a range"), range);
         }
         for wrong in ["0-1", "3-2", "x", "", "-", "-3", "1-2-3"] {
-            assert!(arguments(serde_json::json!(wrong)).line_range().is_err(), "{wrong}");
+            assert!(arguments_with_lines(serde_json::json!(wrong)).line_range().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn what_is_no_range_is_refused_in_our_words() {
-        assert_eq!(arguments(serde_json::json!(5)).line_range().expect("a line"), (5, Some(5)));
+        assert_eq!(arguments_with_lines(serde_json::json!(5)).line_range().expect("a line"), (5, Some(5)));
         for wrong in
             [serde_json::json!([1]), serde_json::json!({}), serde_json::json!(-1), serde_json::json!(true)]
         {
-            let failure = arguments(wrong.clone()).line_range().expect_err("no range");
+            let failure = arguments_with_lines(wrong.clone()).line_range().expect_err("no range");
             assert!(failure.message().contains(&wrong.to_string()), "{}", failure.message());
         }
     }
@@ -395,7 +404,7 @@ mod tests {
     #[test]
     fn both_kinds_of_ranges_are_checked_before_anything_is_read() {
         let ask = |json: serde_json::Value| -> Result<WantedPart> {
-            serde_json::from_value::<ReadFileArguments>(json).expect("arguments").range()
+            serde_json::from_value::<ReadFileArguments>(json).expect("arguments").wanted_part()
         };
         assert_eq!(ask(serde_json::json!({"bytes": "0-9"})).expect("fine"), WantedPart::Bytes((0, Some(9))));
         assert_eq!(ask(serde_json::json!({"lines": 2})).expect("fine"), WantedPart::Lines((2, Some(2))));
@@ -436,7 +445,7 @@ mod tests {
         assert_eq!((part.bytes.first, part.lines), (2, LineRange { first: 2, last: 2, total: 3 }));
         let mut read = part.text.clone();
         while let Some(next) = part.next {
-            let (first, last) = numbers(&next.bytes.expect("bytes"));
+            let (first, last) = parse_line_range(&next.bytes.expect("bytes"));
             part = part_of_bytes(&long, (first.expect("a number"), last.expect("a number"))).expect("bytes");
             assert!(part.text.len() <= MOST_TEXT && part.lines.first == 2, "{:?}", part.lines);
             read.push_str(&part.text);
@@ -454,7 +463,7 @@ mod tests {
     fn a_log_is_text_whatever_it_holds_and_lines_and_bytes_are_not_mixed() {
         let log = b"one\0\ntwo \xff\n";
         let ask = |json: serde_json::Value| {
-            stored(log, &Sha256::of(log), &serde_json::from_value(json).expect("arguments"))
+            read_stored_log(log, &Sha256::of(log), &serde_json::from_value(json).expect("arguments"))
         };
         let answer = ask(serde_json::json!({"ref": "x", "lines": 2})).expect("a log");
         assert_eq!(

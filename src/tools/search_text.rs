@@ -2,7 +2,7 @@
 //! the answer names.
 
 use super::list_files::{each_file, no_folder};
-use super::patch_formats::clipped;
+use super::patch_formats::quote_line;
 use super::place::{LARGEST, Place};
 use super::text;
 use crate::domain::value::outside::Origin;
@@ -76,7 +76,7 @@ pub struct SearchHit {
 
 impl SearchTextArguments {
     /// The expression, made ready.
-    pub fn regex(&self) -> Result<Regex> {
+    pub fn compile_pattern(&self) -> Result<Regex> {
         let pattern = &self.pattern;
         let wrong = |why: String| {
             Failure::new(Code::ArgumentsInvalid, format!("`pattern` cannot be searched for: {why}"))
@@ -95,7 +95,7 @@ impl SearchTextArguments {
             // The reason stands in the last line, below the expression with the place at fault.
             let (told, short) = (e.to_string(), pattern.len() <= SHORT_PATTERN);
             let why = if short { told.as_str() } else { told.lines().last().unwrap_or_default() };
-            wrong(why.to_owned()).expected("a regular expression", clipped(pattern))
+            wrong(why.to_owned()).expected("a regular expression", quote_line(pattern))
         })
     }
 }
@@ -105,7 +105,7 @@ pub type Wanted<'a> = dyn Fn() -> Result<()> + 'a;
 
 /// Searches a file, or a directory and everything beneath it. `wanted` is asked at each file, and within long
 /// ones.
-pub fn search(
+pub fn search_files(
     place: &Place<'_>,
     path: Option<&RepoPath>,
     regex: &Regex,
@@ -150,7 +150,7 @@ pub fn search(
 /// The path as a file; `None` where it is a directory or not there.
 fn opened_file(place: &Place<'_>, path: &RepoPath) -> Result<Option<(std::fs::File, Stat)>> {
     match place.folder_of(path)?.map(|dir| dir.stat(path.file_name())) {
-        Some(Ok(stat)) if kind(&stat) != FileType::Directory => place.open(path),
+        Some(Ok(stat)) if kind(&stat) != FileType::Directory => place.open_file(path),
         _ => Ok(None),
     }
 }
@@ -178,7 +178,7 @@ fn read_into(
     let is_cut = bytes.len() > most;
     let bytes = if is_cut { text::whole_lines(&bytes[..most]) } else { &bytes };
     answer.truncated |= is_cut;
-    let decoded = text::decode(bytes).filter(|_| !is_cut || !bytes.is_empty());
+    let decoded = text::decode_text(bytes).filter(|_| !is_cut || !bytes.is_empty());
     let Some((_, text)) = decoded else {
         answer.skipped += 1;
         return Ok(());

@@ -3,7 +3,7 @@
 //!
 //! Every table is a match over [`WorkerTool`] without a rest, so that a new tool is missing nowhere.
 
-use super::patch_formats::clipped;
+use super::patch_formats::quote_line;
 use super::{apply_patch, list_files, read_file, search_text};
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::inquiries::HintObject;
@@ -35,7 +35,7 @@ pub enum ToolCall {
 impl ToolCall {
     /// Reads the arguments of a tool. An unknown field, a missing one or one of another type is
     /// `arguments.invalid`.
-    pub fn parse(tool: WorkerTool, arguments: &Value) -> Result<Self> {
+    pub fn parse_arguments(tool: WorkerTool, arguments: &Value) -> Result<Self> {
         Ok(match tool {
             WorkerTool::ReadFile => Self::ReadFile(read_arguments(tool, arguments)?),
             WorkerTool::ListFiles => Self::ListFiles(read_arguments(tool, arguments)?),
@@ -68,7 +68,7 @@ fn read_arguments<T: DeserializeOwned>(tool: WorkerTool, arguments: &Value) -> R
     let read = object.and_then(|object| serde_json::from_value(object).map_err(|e| e.to_string()));
     read.map_err(|e| {
         // It quotes a field or a value as long as whoever called made it.
-        let (e, name) = (clipped(&e), tool.name());
+        let (e, name) = (quote_line(&e), tool.name());
         let expected = tool_descriptions().iter().find(|described| described.tool == tool);
         Failure::new(Code::ArgumentsInvalid, format!("the arguments of {name} do not fit: {e}"))
             .subject(name)
@@ -101,7 +101,7 @@ pub struct ToolDescription {
 /// not with every call.
 pub fn tool_descriptions() -> &'static [ToolDescription] {
     static ALL: LazyLock<Vec<ToolDescription>> = LazyLock::new(|| {
-        let mut all: Vec<ToolDescription> = WorkerTool::ALL.into_iter().filter_map(describe).collect();
+        let mut all: Vec<ToolDescription> = WorkerTool::ALL.into_iter().filter_map(describe_tool).collect();
         // Those that only look come first, then the check.
         all.sort_by_key(|described| (!described.read_only, described.tool != WorkerTool::RunCheck));
         all
@@ -110,7 +110,7 @@ pub fn tool_descriptions() -> &'static [ToolDescription] {
 }
 
 /// `None` where this version does not offer it.
-fn describe(tool: WorkerTool) -> Option<ToolDescription> {
+fn describe_tool(tool: WorkerTool) -> Option<ToolDescription> {
     Some(match tool {
         WorkerTool::ReadFile => ToolDescription {
             description: "Reads a text file of the worktree, or a stored log by its reference, whole or by lines or bytes. Gives the ids of the bytes: quote \
@@ -312,7 +312,7 @@ pub struct RequestInputAnswer {
 
 impl RequestInputAnswer {
     /// Of a question that was recorded under this id.
-    pub fn of(id: &str) -> Self {
+    pub fn recorded_as(id: &str) -> Self {
         Self {
             status: "waiting_input".to_owned(),
             id: id.to_owned(),
@@ -325,7 +325,7 @@ impl RequestInputAnswer {
 
 impl ProposeAmendmentAnswer {
     /// Of a wish that was recorded under this id.
-    pub fn of(id: &str) -> Self {
+    pub fn recorded_as(id: &str) -> Self {
         Self {
             status: "proposed".to_owned(),
             id: id.to_owned(),
@@ -399,10 +399,11 @@ mod tests {
             json!({"bytes": [&long]}),
             json!({"path": &long, "ref": &long}),
         ] {
-            let read = ToolCall::parse(WorkerTool::ReadFile, &arguments).and_then(|call| match call {
-                ToolCall::ReadFile(arguments) => arguments.target().map(drop),
-                _ => Ok(()),
-            });
+            let read =
+                ToolCall::parse_arguments(WorkerTool::ReadFile, &arguments).and_then(|call| match call {
+                    ToolCall::ReadFile(arguments) => arguments.read_target().map(drop),
+                    _ => Ok(()),
+                });
             let failure = read.expect_err("it does not fit");
             assert_eq!(failure.code(), Code::ArgumentsInvalid);
             let details: usize = failure

@@ -2,7 +2,7 @@
 //!
 //! UTF-8 and UTF-16 (with its byte order mark) are what they are; the mark is no part of the text. Everything
 //! else that holds no NUL is read as ISO-8859-1, in which each byte is one character, so that untouched bytes
-//! stay whatever they mean. [`encode`] is the exact inverse of [`decode`].
+//! stay whatever they mean. [`encode_text`] is the exact inverse of [`decode_text`].
 
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ const LITTLE_MARK: &[u8] = b"\xff\xfe";
 const BIG_MARK: &[u8] = b"\xfe\xff";
 
 /// The text of a file, without a byte order mark; `None` where it is [`Encoding::Binary`].
-pub fn decode(bytes: &[u8]) -> Option<(Encoding, String)> {
+pub fn decode_text(bytes: &[u8]) -> Option<(Encoding, String)> {
     let wide = [
         (LITTLE_MARK, Encoding::Utf16Le, u16::from_le_bytes as fn([u8; 2]) -> u16),
         (BIG_MARK, Encoding::Utf16Be, u16::from_be_bytes),
@@ -71,9 +71,9 @@ pub fn whole_lines(bytes: &[u8]) -> &[u8] {
     &bytes[..last.map_or(0, |last| (last + 1) * end.len())]
 }
 
-/// The text of a log: what [`decode`] refuses is shown as far as it can be, its lines where they are.
-pub fn shown(bytes: &[u8]) -> (Encoding, String) {
-    decode(bytes)
+/// The text of a log: what [`decode_text`] refuses is shown as far as it can be, its lines where they are.
+pub fn decode_lossy(bytes: &[u8]) -> (Encoding, String) {
+    decode_text(bytes)
         .unwrap_or_else(|| (Encoding::Lossy, String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")))
 }
 
@@ -87,7 +87,7 @@ fn from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 }
 
 /// The bytes of a text. Refused (`patch.invalid`) where the encoding has no such character.
-pub fn encode(encoding: Encoding, text: &str) -> Result<Vec<u8>> {
+pub fn encode_text(encoding: Encoding, text: &str) -> Result<Vec<u8>> {
     let wide = |mark: &[u8], bytes: fn(u16) -> [u8; 2]| {
         mark.iter().copied().chain(text.encode_utf16().flat_map(bytes)).collect()
     };
@@ -134,17 +134,17 @@ mod tests {
         ];
         for (bytes, encoding, text) in cases {
             assert_eq!(
-                decode(bytes).map_or(Encoding::Binary, |(encoding, _)| encoding),
+                decode_text(bytes).map_or(Encoding::Binary, |(encoding, _)| encoding),
                 encoding,
                 "{bytes:?}"
             );
-            if let Some((encoding, found)) = decode(bytes) {
+            if let Some((encoding, found)) = decode_text(bytes) {
                 assert_eq!(found, text);
-                assert_eq!(encode(encoding, &found).expect("encodes"), bytes);
+                assert_eq!(encode_text(encoding, &found).expect("encodes"), bytes);
             }
         }
-        assert!(decode(b"\xff\xfe\0\0a\0\0\0").is_none(), "UTF-32");
-        let failure = encode(Encoding::Latin1, "snow \u{2603}").expect_err("no such byte");
+        assert!(decode_text(b"\xff\xfe\0\0a\0\0\0").is_none(), "UTF-32");
+        let failure = encode_text(Encoding::Latin1, "snow \u{2603}").expect_err("no such byte");
         assert_eq!(failure.details()["character"], "\u{2603}");
     }
 
@@ -160,8 +160,8 @@ mod tests {
         #[test]
         fn nothing_is_lost(bytes in prop::collection::vec(any::<u8>(), 0..64), mark in 0usize..4) {
             let bytes = [[b"".as_slice(), UTF8_MARK, LITTLE_MARK, BIG_MARK][mark], &bytes].concat();
-            if let Some((encoding, text)) = decode(&bytes) {
-                prop_assert_eq!(encode(encoding, &text).expect("encodes"), bytes);
+            if let Some((encoding, text)) = decode_text(&bytes) {
+                prop_assert_eq!(encode_text(encoding, &text).expect("encodes"), bytes);
             }
         }
     }

@@ -327,7 +327,7 @@ impl<'a> Runner<'a> {
         };
         let above = self.clear_above()?;
         let readable = self.read_digests();
-        let finished = process::run(self.host.program, &command, &watch)?;
+        let finished = process::run_program(self.host.program, &command, &watch)?;
         if let Some(first) = self.slot.find_what_was_put_above(&above)?.first() {
             let why = format!("put something above its slot, where tools look for it: {}", first.display());
             self.stopped.borrow_mut().get_or_insert(self.bounded(&why, LONGEST_TEXT));

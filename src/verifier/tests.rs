@@ -141,7 +141,7 @@ impl Bench {
         };
         let slots = self.repository.outside().join("repo.tender/.slots");
         let host = Host {
-            program: crate::process::testing::program(),
+            program: crate::process::testing::program_under_test(),
             vars: &vars,
             home: Some(&home),
             layout: &layout,

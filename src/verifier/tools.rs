@@ -38,7 +38,7 @@ pub(super) fn runs_folder(host: &Host<'_>) -> Result<std::path::PathBuf> {
 /// A private home for a verifier.
 pub(super) fn private_home(host: &Host<'_>, verifier: &Verifier) -> Result<PrivateHome> {
     let real = host.home.unwrap_or(Path::new("/nonexistent"));
-    PrivateHome::create(&runs_folder(host)?, real, &verifier.manifest.read)
+    PrivateHome::create_under(&runs_folder(host)?, real, &verifier.manifest.read)
 }
 
 /// The complete environment of a verifier's processes.
@@ -160,7 +160,7 @@ fn probe(
     command.output_cap = 64 * 1024;
     command.secrets = secrets(host);
     let unwanted = std::cell::RefCell::new(None);
-    let finished = process::run(host.program, &command, &|_| {
+    let finished = process::run_program(host.program, &command, &|_| {
         let halt = (host.watch)(0);
         let may_go_on = halt.is_none();
         unwanted.replace(halt);

@@ -47,8 +47,8 @@ pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Res
     let place = worktree_of(task)?;
     Ok(match call {
         ToolCall::ReadFile(arguments) => {
-            arguments.range()?;
-            let target = arguments.target()?;
+            arguments.wanted_part()?;
+            let target = arguments.read_target()?;
             match &target {
                 ReadTarget::File(path) => require_readable_file(&place, path)?,
                 ReadTarget::Stored(digest) => require_own(task, digest)?,
@@ -59,12 +59,12 @@ pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Res
             AuthorizedCall::ListFiles(folder_within(&place, arguments.path.as_deref())?)
         }
         ToolCall::SearchText(arguments) => {
-            let regex = arguments.regex()?;
+            let regex = arguments.compile_pattern()?;
             AuthorizedCall::SearchText(folder_within(&place, arguments.path.as_deref())?, regex)
         }
         ToolCall::ApplyPatch(arguments) => {
             with_reach(&task.view, worker, |allowed| {
-                apply_patch::authorize(&arguments, allowed.ground(&task.session.repository, place.top))
+                apply_patch::authorize_patch(&arguments, allowed.ground(&task.session.repository, place.top))
             })??;
             AuthorizedCall::ApplyPatch(arguments)
         }
@@ -98,12 +98,13 @@ pub fn run_call(
     Ok(match call {
         AuthorizedCall::ReadFile(target, arguments) => run_read_file(task, target, &arguments)?,
         AuthorizedCall::ListFiles(path) => {
-            let answer = list_files::list(&worktree_of(task)?, path.as_ref())?;
+            let answer = list_files::list_folder(&worktree_of(task)?, path.as_ref())?;
             CallOutcome::of_content(&answer, answer.origin.clone())?
         }
         AuthorizedCall::SearchText(path, regex) => {
-            let answer =
-                search_text::search(&worktree_of(task)?, path.as_ref(), &regex, &|| task.require_wanted())?;
+            let answer = search_text::search_files(&worktree_of(task)?, path.as_ref(), &regex, &|| {
+                task.require_wanted()
+            })?;
             CallOutcome::of_content(&answer, answer.origin.clone())?
         }
         AuthorizedCall::ApplyPatch(arguments) => run_apply_patch(task, action, &arguments, worker)?,
@@ -113,10 +114,10 @@ pub fn run_call(
             CallOutcome::of_note(&answer, Effect::Noted(finding))?
         }
         AuthorizedCall::RequestInput(question) => {
-            CallOutcome::of_note(&RequestInputAnswer::of(id), Effect::Asked(question))?
+            CallOutcome::of_note(&RequestInputAnswer::recorded_as(id), Effect::Asked(question))?
         }
         AuthorizedCall::ProposeAmendment(proposal) => {
-            CallOutcome::of_note(&ProposeAmendmentAnswer::of(id), Effect::Proposed(proposal))?
+            CallOutcome::of_note(&ProposeAmendmentAnswer::recorded_as(id), Effect::Proposed(proposal))?
         }
         AuthorizedCall::TaskStatus => {
             let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
@@ -128,7 +129,7 @@ pub fn run_call(
 
 fn require_readable_file(place: &Place<'_>, path: &RepoPath) -> Result<()> {
     place.require_readable(path)?;
-    match place.open(path) {
+    match place.open_file(path) {
         // What is no file is a wrong argument, which the tool itself says.
         Err(failure) if failure.code() == Code::ScopeViolation => Err(failure),
         _ => Ok(()),
@@ -188,14 +189,14 @@ fn run_read_file(
 ) -> Result<CallOutcome> {
     match target {
         ReadTarget::File(path) => {
-            let answer = read_file::file(&worktree_of(task)?, &path, arguments)?;
+            let answer = read_file::read_worktree_file(&worktree_of(task)?, &path, arguments)?;
             let git_blob = answer.git_blob.as_deref().map(str::parse).transpose()?;
             let outcome = CallOutcome::of_content(&answer, answer.origin.clone())?;
             Ok(CallOutcome { seen: vec![Seen { path, git_blob }], ..outcome })
         }
         ReadTarget::Stored(digest) => {
             let bytes = task.session.blobs().get(&digest)?;
-            let answer = read_file::stored(&bytes, &digest, arguments)?;
+            let answer = read_file::read_stored_log(&bytes, &digest, arguments)?;
             CallOutcome::of_content(&answer, answer.origin.clone())
         }
     }

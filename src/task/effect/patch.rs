@@ -68,7 +68,7 @@ pub fn apply(
     allowed: Allowed<'_>,
 ) -> std::result::Result<ApplyPatchAnswer, Unapplied> {
     let ground = allowed.ground(&session.repository, worktree);
-    let ready = apply_patch::prepare(arguments, ground).map_err(Unapplied::Unchanged)?;
+    let ready = apply_patch::prepare_edit(arguments, ground).map_err(Unapplied::Unchanged)?;
     let id = action.id().to_owned();
     let delivery = Delivery {
         id: &id,

@@ -15,14 +15,14 @@ impl<'a> Call<'a> {
         Self { world, known: BTreeMap::new(), barred: None }
     }
 
-    fn prepare(&self, arguments: &ApplyPatchArguments) -> Result<PreparedEdit> {
+    fn prepare_edit(&self, arguments: &ApplyPatchArguments) -> Result<PreparedEdit> {
         let bar = |path: &RepoPath| match self.barred {
             Some(barred) if path.to_string() == barred => {
                 Err(Failure::new(Code::ScopeViolation, "not in scope").subject(barred))
             }
             _ => Ok(()),
         };
-        prepare(
+        prepare_edit(
             arguments,
             PatchGround {
                 repository: &self.world.repository,
@@ -34,13 +34,13 @@ impl<'a> Call<'a> {
         )
     }
 
-    fn apply(
+    fn apply_patch(
         &self,
         patch: &str,
         expected: &[(&str, &str)],
     ) -> Result<Vec<crate::domain::change::patch::Change>> {
         let expected = expected.iter().map(|(path, id)| ((*path).to_owned(), (*id).to_owned())).collect();
-        let ready = self.prepare(&ApplyPatchArguments { patch: patch.to_owned(), expected })?;
+        let ready = self.prepare_edit(&ApplyPatchArguments { patch: patch.to_owned(), expected })?;
         let changes = ready.changes.clone();
         self.world.execute_edit(ready)?;
         Worktree::open(&self.world.repository, &self.world.path(""))?.confirm(&changes)?;
@@ -49,20 +49,20 @@ impl<'a> Call<'a> {
 
     /// Refused with this code, and nothing is different.
     #[track_caller]
-    fn refused(&self, patch: &str, expected: &[(&str, &str)], code: Code) -> Failure {
+    fn expect_refusal(&self, patch: &str, expected: &[(&str, &str)], code: Code) -> Failure {
         let before: Tree = self.world.tree();
-        let failure = self.apply(patch, expected).expect_err(patch);
+        let failure = self.apply_patch(patch, expected).expect_err(patch);
         assert_eq!(failure.code(), code, "{failure}");
         assert_eq!(self.world.tree(), before);
         failure
     }
 }
 
-fn id(world: &World, text: &str) -> ObjectId {
+fn blob_id_of(world: &World, text: &str) -> ObjectId {
     world.repository.format().blob_id(text.as_bytes()).expect("an id")
 }
 
-fn path(text: &str) -> RepoPath {
+fn repo_path(text: &str) -> RepoPath {
     RepoPath::new(text).expect("a path")
 }
 
@@ -73,7 +73,7 @@ fn several_files_in_one_call() {
     let world = World::new(&[("a", "1\n"), ("b", "2\n"), ("m/old", "3\n")]);
     world.chmod("m/old", 0o750);
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Delete File: b\n*** Add File: n/c\n+new\n*** Update File: m/old\n*** Move to: k/new\n@@\n-3\n+three\n*** End Patch\n";
-    let changes = Call::new(&world).apply(patch, &[]).expect("applied");
+    let changes = Call::new(&world).apply_patch(patch, &[]).expect("applied");
     let listed: Vec<String> = changes
         .iter()
         .map(|c| format!("{} {}", c.path, serde_json::to_value(c.status).expect("text")))
@@ -87,7 +87,7 @@ fn several_files_in_one_call() {
     assert_eq!(names, ["a", "k/new", "n/c"]);
     assert_eq!(tree["k/new"], ("750".to_owned(), b"three\n".to_vec()));
     let json = serde_json::to_value(&changes[0]).expect("serializes");
-    assert_eq!(json["new"]["gitBlob"], id(&world, "one\n").as_str());
+    assert_eq!(json["new"]["gitBlob"], blob_id_of(&world, "one\n").as_str());
     assert_eq!(json["old"]["mode"], "100644");
 }
 
@@ -96,52 +96,55 @@ fn all_or_nothing() {
     let world = World::new(&[("a", "1\n"), ("b", "2\n")]);
     let call = Call::new(&world);
     let half = CHANGE.replace("*** End", "*** Update File: b\n@@\n-x\n+y\n*** End");
-    assert_eq!(call.refused(&half, &[], Code::PatchInvalid).subject_text(), Some("b"));
+    assert_eq!(call.expect_refusal(&half, &[], Code::PatchInvalid).subject_text(), Some("b"));
     let over = CHANGE.replace("*** End", "*** Add File: b\n+y\n*** End");
-    call.refused(&over, &[], Code::PatchInvalid);
+    call.expect_refusal(&over, &[], Code::PatchInvalid);
     let onto = CHANGE.replace("@@", "*** Move to: b\n@@");
-    assert_eq!(call.refused(&onto, &[], Code::PatchInvalid).subject_text(), Some("b"));
+    assert_eq!(call.expect_refusal(&onto, &[], Code::PatchInvalid).subject_text(), Some("b"));
     let barred = Call { barred: Some("b"), ..Call::new(&world) };
-    barred.refused(&onto, &[], Code::ScopeViolation);
-    barred.refused(&half, &[], Code::ScopeViolation);
-    barred.refused(CHANGE, &[("b", "1234567")], Code::ScopeViolation);
+    barred.expect_refusal(&onto, &[], Code::ScopeViolation);
+    barred.expect_refusal(&half, &[], Code::ScopeViolation);
+    barred.expect_refusal(CHANGE, &[("b", "1234567")], Code::ScopeViolation);
 }
 
 #[test]
 fn the_version_that_is_meant() {
     let world = World::new(&[("a", "1\n"), ("b", "2\n")]);
     let call = Call::new(&world);
-    let right = id(&world, "1\n").to_string();
-    let failure = call.refused(CHANGE, &[("a", "1234567890")], Code::VersionConflict);
+    let right = blob_id_of(&world, "1\n").to_string();
+    let failure = call.expect_refusal(CHANGE, &[("a", "1234567890")], Code::VersionConflict);
     assert_eq!(failure.details()["expected"], "1234567890");
     assert_eq!(failure.details()["actual"], right);
     assert_eq!(serde_json::to_value(&failure).expect("json")["retry"], "reread");
     // Also of a file that the patch leaves alone.
-    let other = call.refused(CHANGE, &[("b", right.as_str())], Code::VersionConflict);
+    let other = call.expect_refusal(CHANGE, &[("b", right.as_str())], Code::VersionConflict);
     assert_eq!(other.subject_text(), Some("b"));
-    call.refused(CHANGE, &[("missing", right.as_str())], Code::VersionConflict);
-    call.refused(CHANGE, &[("a", "0000000")], Code::VersionConflict);
+    call.expect_refusal(CHANGE, &[("missing", right.as_str())], Code::VersionConflict);
+    call.expect_refusal(CHANGE, &[("a", "0000000")], Code::VersionConflict);
     for wrong in ["", "12345", "not hex", &"a".repeat(50)] {
-        call.refused(CHANGE, &[("a", wrong)], Code::ArgumentsInvalid);
+        call.expect_refusal(CHANGE, &[("a", wrong)], Code::ArgumentsInvalid);
     }
-    call.refused(CHANGE, &[("../a", "1234567")], Code::ScopeViolation);
+    call.expect_refusal(CHANGE, &[("../a", "1234567")], Code::ScopeViolation);
     // What was read before counts, where the call says nothing.
     let mut stale = Call::new(&world);
-    stale.known.insert(path("a"), id(&world, "old\n"));
-    stale.refused(CHANGE, &[], Code::VersionConflict);
+    stale.known.insert(repo_path("a"), blob_id_of(&world, "old\n"));
+    stale.expect_refusal(CHANGE, &[], Code::VersionConflict);
     let sha256 = crate::domain::value::digest::Sha256::of(b"1\n").to_string();
     for (name, named) in [("a", &right[..7]), ("a", &right.to_uppercase()), ("a", &sha256), ("./a", &right)] {
         stale
-            .prepare(&ApplyPatchArguments {
+            .prepare_edit(&ApplyPatchArguments {
                 patch: CHANGE.to_owned(),
                 expected: [(name.to_owned(), named.to_owned())].into(),
             })
             .expect(named);
     }
-    call.refused(CHANGE, &[("./a", "1234567890")], Code::VersionConflict);
-    call.refused(CHANGE, &[("./a", "1234567890"), ("a", right.as_str())], Code::ArgumentsInvalid);
+    call.expect_refusal(CHANGE, &[("./a", "1234567890")], Code::VersionConflict);
+    call.expect_refusal(CHANGE, &[("./a", "1234567890"), ("a", right.as_str())], Code::ArgumentsInvalid);
     stale
-        .apply(CHANGE, &[("a", &right), ("b", &id(&world, "2\n").as_str()[..8]), ("new", &"0".repeat(40))])
+        .apply_patch(
+            CHANGE,
+            &[("a", &right), ("b", &blob_id_of(&world, "2\n").as_str()[..8]), ("new", &"0".repeat(40))],
+        )
         .expect("applied");
 }
 
@@ -149,12 +152,12 @@ fn the_version_that_is_meant() {
 fn what_is_gone_may_be_made_anew() {
     let world = World::new(&[("a", "1\n")]);
     let mut call = Call::new(&world);
-    call.known.insert(path("a"), id(&world, "1\n"));
+    call.known.insert(repo_path("a"), blob_id_of(&world, "1\n"));
     let add = "*** Begin Patch\n*** Add File: a\n+new\n*** End Patch\n";
-    call.refused(add, &[], Code::PatchInvalid);
+    call.expect_refusal(add, &[], Code::PatchInvalid);
     std::fs::remove_file(world.path("a")).expect("removed");
-    call.refused(CHANGE, &[], Code::VersionConflict);
-    call.apply(add, &[]).expect("nothing is there");
+    call.expect_refusal(CHANGE, &[], Code::VersionConflict);
+    call.apply_patch(add, &[]).expect("nothing is there");
     assert_eq!(world.tree()["a"].1, b"new\n");
 }
 
@@ -163,12 +166,12 @@ fn a_mode_alone_is_a_change_and_the_same_mode_is_none() {
     let world = World::new(&[("a", "1\n")]);
     world.chmod("a", 0o644);
     let mode = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n";
-    Call::new(&world).apply(mode, &[]).expect("applied");
+    Call::new(&world).apply_patch(mode, &[]).expect("applied");
     assert_eq!(world.mode("a"), 0o755);
-    Call::new(&world).refused(mode, &[], Code::PatchInvalid);
+    Call::new(&world).expect_refusal(mode, &[], Code::PatchInvalid);
     let script =
         "diff --git a/s b/s\nnew file mode 100755\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+#!/bin/sh\n";
-    Call::new(&world).apply(script, &[]).expect("applied");
+    Call::new(&world).apply_patch(script, &[]).expect("applied");
     assert_ne!(world.mode("s") & 0o100, 0);
 }
 
@@ -178,11 +181,11 @@ fn many_failures_are_told_by_the_first_of_them_and_counted() {
     let call = Call::new(&world);
     let missing: String = (0..3_000).map(|at| format!("*** Update File: f{at}\n@@\n-1\n+2\n")).collect();
     let missing = format!("*** Begin Patch\n{missing}*** End Patch\n");
-    let failure = call.refused(&missing, &[], Code::PatchInvalid);
+    let failure = call.expect_refusal(&missing, &[], Code::PatchInvalid);
     assert_eq!((failure.number(), &failure.details()["filesNotLookedAt"]), (20, &2_980.into()));
     let names: Vec<String> = (0..3_000).map(|at| format!("f{at}")).collect();
     let expected: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1234567")).collect();
-    let failure = call.refused(CHANGE, &expected, Code::VersionConflict);
+    let failure = call.expect_refusal(CHANGE, &expected, Code::VersionConflict);
     assert_eq!((failure.number(), failure.others().len()), (3_000, 20));
     let outside: String = (0..3_000).map(|at| format!("*** Add File: o/{at}\n+1\n")).collect();
     let outside = format!("*** Begin Patch\n{outside}*** End Patch\n");
@@ -195,7 +198,7 @@ fn many_failures_are_told_by_the_first_of_them_and_counted() {
         may_write: &none,
         known: &|_| None,
     };
-    let failure = authorize(&arguments, ground).expect_err("outside");
+    let failure = authorize_patch(&arguments, ground).expect_err("outside");
     assert_eq!((failure.number(), failure.others().len()), (3_000, 20));
 }
 
@@ -215,7 +218,7 @@ fn many_files_are_held_against_each_other_once() {
         known: &|_| None,
     };
     let started = std::time::Instant::now();
-    let asked = ask(&arguments, ground).expect("fine");
+    let asked = read_request(&arguments, ground).expect("fine");
     let new = new_paths(&asked.files);
     assert_eq!(asked.paths.iter().filter(|path| new.contains(path)).count(), count);
     assert_eq!(asked.paths.len(), 2 * count);

@@ -6,31 +6,31 @@
 //! not follow the order of the file. One whose own lines look like its borders cannot be told apart, and is
 //! refused.
 
-use super::lines::{PatchLines, clipped, is_fence};
-use super::{Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, broken, path};
+use super::lines::{PatchLines, is_fence, quote_line};
+use super::{Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, line_invalid, parse_written_path};
 use crate::error::{Failure, Result};
 
 /// True at the line that opens a block.
-pub(super) fn begins(line: &str) -> bool {
+pub(super) fn opens_block(line: &str) -> bool {
     line.trim_end() == "<<<<<<< SEARCH"
 }
 
-fn divides(line: &str) -> bool {
+fn divides_block(line: &str) -> bool {
     line.trim_end() == "======="
 }
 
-fn ends(line: &str) -> bool {
+fn closes_block(line: &str) -> bool {
     line.trim_end() == ">>>>>>> REPLACE"
 }
 
-pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse_blocks(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut files: Vec<FilePatch> = Vec::new();
     let (mut at, mut outside) = (0, 0);
     while at < text.len() {
         let line = text.line(at);
-        if !begins(line) {
-            if divides(line) || ends(line) {
-                return Err(broken(
+        if !opens_block(line) {
+            if divides_block(line) || closes_block(line) {
+                return Err(line_invalid(
                     at + 1,
                     "this line ends a part of a block, but no `<<<<<<< SEARCH` stands before it",
                 ));
@@ -39,18 +39,20 @@ pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
             at += 1;
             continue;
         }
-        let named = Named::above(text, outside, at);
+        let named = Named::find_above(text, outside, at);
         let path = match (&named, files.last()) {
-            (Some(named), _) => path(named.path)?,
+            (Some(named), _) => parse_written_path(named.path)?,
             (None, Some(last)) => last.path.clone(),
-            (None, None) => return Err(broken(at + 1, "the path of the file is missing on the line before")),
+            (None, None) => {
+                return Err(line_invalid(at + 1, "the path of the file is missing on the line before"));
+            }
         };
-        let hunk = block(text, &mut at)?;
+        let hunk = parse_block(text, &mut at)?;
         let creates = hunk.only_inserts();
         if let Some(named) = named.filter(|named| creates && !named.looks_like_a_path()) {
             return Err(named.is_no_path(text));
         }
-        let hunks = vec![hunk.checked()?];
+        let hunks = vec![hunk.check_sides()?];
         let kind = PatchKind::Update { hunks, move_to: None, executable: None, creates };
         files.push(FilePatch { path, kind, preimage: None, postimage: None });
         outside = at;
@@ -69,7 +71,7 @@ struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The name right above a block, within the lines that belong to no other.
-    fn above(text: &PatchLines<'a>, from: usize, block: usize) -> Option<Self> {
+    fn find_above(text: &PatchLines<'a>, from: usize, block: usize) -> Option<Self> {
         let mut above = (from..block).rev().filter(|at| !text.line(*at).trim().is_empty());
         let mut at = above.next()?;
         if is_fence(text.line(at)) {
@@ -79,7 +81,7 @@ impl<'a> Named<'a> {
         if is_fence(line) {
             return None;
         }
-        let (path, quoted) = undressed(line);
+        let (path, quoted) = undress_name(line);
         (!path.is_empty()).then_some(Self { at, path, quoted })
     }
 
@@ -90,11 +92,11 @@ impl<'a> Named<'a> {
     }
 
     fn is_no_path(&self, text: &PatchLines<'_>) -> Failure {
-        let line = clipped(text.line(self.at));
+        let line = quote_line(text.line(self.at));
         let message = format!(
             "an empty SEARCH makes a file, and {line:?} was taken for its path; expected the path alone on the line before the block, in back-ticks where it has blanks"
         );
-        broken(self.at + 1, message).detail("line", line)
+        line_invalid(self.at + 1, message).detail("line", line)
     }
 }
 
@@ -103,7 +105,7 @@ impl<'a> Named<'a> {
 const LAYERS: usize = 16;
 
 /// The name in a line without what writers put around one, and whether it stood in marks of its own.
-fn undressed(line: &str) -> (&str, bool) {
+fn undress_name(line: &str) -> (&str, bool) {
     let mut name = line.trim();
     for _ in 0..LAYERS {
         let within = |mark: &str| {
@@ -133,39 +135,40 @@ fn without_label(name: &str) -> &str {
 }
 
 /// One block, from its first line to behind its last.
-fn block(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
+fn parse_block(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
     let start = *at;
     let (mut old, mut new, mut divided) = (Vec::new(), Vec::new(), false);
     for here in start + 1..text.len() {
         let line = text.line(here);
-        if ends(line) && divided {
+        if closes_block(line) && divided {
             *at = here + 1;
-            return Ok(hunk(start + 1, &old, &new));
+            return Ok(hunk_from_sides(start + 1, &old, &new));
         }
-        if divides(line) && !divided {
+        if divides_block(line) && !divided {
             divided = true;
-        } else if divides(line) || ends(line) || begins(line) {
+        } else if divides_block(line) || closes_block(line) || opens_block(line) {
             let message = "the lines of a block look like its borders; use another form for this change";
-            return Err(broken(here + 1, message));
+            return Err(line_invalid(here + 1, message));
         } else {
             if divided { &mut new } else { &mut old }.push(line);
         }
     }
     let missing = if divided { "`>>>>>>> REPLACE`" } else { "`=======`" };
-    Err(broken(start + 1, format!("{missing} is missing: the block was cut off")).detail("truncated", true))
+    Err(line_invalid(start + 1, format!("{missing} is missing: the block was cut off"))
+        .detail("truncated", true))
 }
 
 /// Lines that stand on both sides are context: the file keeps its own.
-fn hunk(number: usize, old: &[&str], new: &[&str]) -> PatchHunk {
+fn hunk_from_sides(number: usize, old: &[&str], new: &[&str]) -> PatchHunk {
     let mut hunk = PatchHunk::new(number, Ends::AsInFile);
     hunk.first = true;
     for change in similar::capture_diff_slices(similar::Algorithm::Myers, old, new) {
         let (tag, old_range, new_range) = change.as_tag_tuple();
         if tag == similar::DiffTag::Equal {
-            old[old_range].iter().for_each(|line| hunk.push(LineOp::Keep, line));
+            old[old_range].iter().for_each(|line| hunk.push_line(LineOp::Keep, line));
         } else {
-            old[old_range].iter().for_each(|line| hunk.push(LineOp::Remove, line));
-            new[new_range].iter().for_each(|line| hunk.push(LineOp::Insert, line));
+            old[old_range].iter().for_each(|line| hunk.push_line(LineOp::Remove, line));
+            new[new_range].iter().for_each(|line| hunk.push_line(LineOp::Insert, line));
         }
     }
     hunk

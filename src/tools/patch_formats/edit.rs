@@ -5,22 +5,22 @@
 //! one below. Context always stays as the file has it. The missing newline at the end of a file follows the
 //! patch where its form can say it, and else stays as it is.
 
-use super::matcher::{FileLine, HunkPlace, Lookup, MatchTier, file_lines, place};
-use super::{Ends, FilePatch, LineOp, PatchHunk, PatchKind, invalid};
+use super::matcher::{FileLine, HunkPlace, Lookup, MatchTier, file_lines, place_hunk};
+use super::{Ends, FilePatch, LineOp, PatchHunk, PatchKind, patch_invalid};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::error::{Code, Failure, Result, Retry};
 use crate::tools::text::{self, Encoding};
 
-pub(super) fn apply(
+pub(super) fn apply_patch(
     patch: &FilePatch,
     present: Option<&[u8]>,
     format: ObjectFormat,
 ) -> Result<Option<Vec<u8>>> {
     let version = match present {
-        Some(bytes) => version(patch, bytes, format)?,
+        Some(bytes) => compare_version(patch, bytes, format)?,
         None => FileVersion::Unnamed,
     };
-    let new = changed(patch, present, version)?;
+    let new = change_text(patch, present, version)?;
     let is_known = version == FileVersion::Exact || matches!(patch.kind, PatchKind::Add { .. });
     if let (Some(id), Some(bytes), true) = (&patch.postimage, &new, is_known) {
         leads_to(patch, id, &format.blob_id(bytes)?)?;
@@ -37,18 +37,18 @@ enum FileVersion {
     Exact,
 }
 
-fn changed(patch: &FilePatch, present: Option<&[u8]>, version: FileVersion) -> Result<Option<Vec<u8>>> {
+fn change_text(patch: &FilePatch, present: Option<&[u8]>, version: FileVersion) -> Result<Option<Vec<u8>>> {
     let fixed = version == FileVersion::Exact;
     match (&patch.kind, present) {
         (PatchKind::Add { text, .. }, None) => Ok(Some(text.as_bytes().to_vec())),
         (PatchKind::Add { .. }, Some(_)) => {
-            Err(invalid(format!("{} is there already; a new file overwrites nothing", patch.path))
+            Err(patch_invalid(format!("{} is there already; a new file overwrites nothing", patch.path))
                 .retry(Retry::Reread))
         }
         (PatchKind::Update { hunks, creates: true, .. }, None) => {
             Ok(Some(hunks.iter().map(PatchHunk::new_text).collect::<String>().into_bytes()))
         }
-        (_, None) => Err(invalid(format!("{} does not exist", patch.path))
+        (_, None) => Err(patch_invalid(format!("{} does not exist", patch.path))
             .detail("missing", true)
             .retry(Retry::Reread)),
         (PatchKind::Delete { shown: None }, Some(_)) => Ok(None),
@@ -56,15 +56,15 @@ fn changed(patch: &FilePatch, present: Option<&[u8]>, version: FileVersion) -> R
             let left = match hunks.as_slice() {
                 [] if version == FileVersion::Unnamed => bytes.to_vec(),
                 [] => Vec::new(),
-                hunks => edited(patch, hunks, bytes, fixed)?,
+                hunks => edit_text(patch, hunks, bytes, fixed)?,
             };
-            if left.is_empty() || text::decode(&left).is_some_and(|(_, left)| left.is_empty()) {
+            if left.is_empty() || text::decode_text(&left).is_some_and(|(_, left)| left.is_empty()) {
                 return Ok(None);
             }
             Err(shows_too_little(patch, hunks))
         }
         (PatchKind::Update { hunks, .. }, Some(bytes)) if hunks.is_empty() => Ok(Some(bytes.to_vec())),
-        (PatchKind::Update { hunks, .. }, Some(bytes)) => edited(patch, hunks, bytes, fixed).map(Some),
+        (PatchKind::Update { hunks, .. }, Some(bytes)) => edit_text(patch, hunks, bytes, fixed).map(Some),
     }
 }
 
@@ -74,11 +74,11 @@ fn shows_too_little(patch: &FilePatch, hunks: &[PatchHunk]) -> Failure {
         "the patch deletes {}, but shows {shown} of its lines: it was cut off; show all of them, or name the blob that goes in an index line",
         patch.path
     );
-    invalid(message).detail("truncated", true).retry(Retry::Reread)
+    patch_invalid(message).detail("truncated", true).retry(Retry::Reread)
 }
 
 /// Whether the file is the one that the patch names as its own beginning. Refused where it names another one.
-fn version(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<FileVersion> {
+fn compare_version(patch: &FilePatch, bytes: &[u8], format: ObjectFormat) -> Result<FileVersion> {
     let Some(id) = &patch.preimage else { return Ok(FileVersion::Unnamed) };
     let actual = format.blob_id(bytes)?;
     if actual.as_str().starts_with(id.as_str()) {
@@ -106,27 +106,27 @@ fn leads_to(patch: &FilePatch, id: &str, found: &ObjectId) -> Result<()> {
         "the patch does not lead to the version of {} that its index line names: it was cut off or changed; leave the index line out if this is what was meant",
         patch.path
     );
-    Err(invalid(message).detail("truncated", true).expected(id, found))
+    Err(patch_invalid(message).detail("truncated", true).expected(id, found))
 }
 
-fn edited(patch: &FilePatch, hunks: &[PatchHunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {
-    let Some((encoding, content)) = decoded(hunks, bytes) else {
-        return Err(invalid(format!("{} holds NUL bytes: it cannot be edited as text", patch.path)));
+fn edit_text(patch: &FilePatch, hunks: &[PatchHunk], bytes: &[u8], fixed: bool) -> Result<Vec<u8>> {
+    let Some((encoding, content)) = decode_for_hunks(hunks, bytes) else {
+        return Err(patch_invalid(format!("{} holds NUL bytes: it cannot be edited as text", patch.path)));
     };
     let file = file_lines(&content);
-    let places = places(hunks, &file, fixed)?;
+    let places = place_hunks(hunks, &file, fixed)?;
     let new = put_together(hunks, &places, &file)?;
     if new == content {
-        return Err(invalid(format!("{} would not change", patch.path)));
+        return Err(patch_invalid(format!("{} would not change", patch.path)));
     }
-    text::encode(encoding, &new)
+    text::encode_text(encoding, &new)
 }
 
 /// The text of a file. Its byte order mark is part of the first line only where the patch shows it there, as
 /// git's diffs do.
-fn decoded(hunks: &[PatchHunk], bytes: &[u8]) -> Option<(Encoding, String)> {
-    let (encoding, content) = text::decode(bytes)?;
-    let shown = hunks.iter().flat_map(PatchHunk::old).any(|line| line.text.starts_with('\u{feff}'));
+fn decode_for_hunks(hunks: &[PatchHunk], bytes: &[u8]) -> Option<(Encoding, String)> {
+    let (encoding, content) = text::decode_text(bytes)?;
+    let shown = hunks.iter().flat_map(PatchHunk::old_lines).any(|line| line.text.starts_with('\u{feff}'));
     Some(match encoding {
         Encoding::Utf8Bom if shown => (Encoding::Utf8, format!("\u{feff}{content}")),
         _ => (encoding, content),
@@ -138,10 +138,10 @@ fn decoded(hunks: &[PatchHunk], bytes: &[u8]) -> Option<(Encoding, String)> {
 pub const FAILURES: usize = 20;
 
 /// Each hunk's place, in the order of the file, and none over another.
-fn places(hunks: &[PatchHunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, HunkPlace)>> {
+fn place_hunks(hunks: &[PatchHunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec<(usize, HunkPlace)>> {
     let mut places: Vec<(usize, HunkPlace)> = Vec::with_capacity(hunks.len());
     let (mut above, mut failures, mut not_looked_at) = (0, Vec::new(), 0);
-    let lookup = Lookup::of(hunks, file);
+    let lookup = Lookup::from_lines(hunks, file);
     for (number, hunk) in hunks.iter().enumerate() {
         if failures.len() == FAILURES {
             not_looked_at = hunks.len() - number;
@@ -150,7 +150,7 @@ fn places(hunks: &[PatchHunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec
         if hunk.first {
             above = 0;
         }
-        match place(hunk, file, &lookup, (above, fixed)) {
+        match place_hunk(hunk, file, &lookup, (above, fixed)) {
             Ok(found) => {
                 above = found.at + found.count;
                 places.push((number, found));
@@ -173,7 +173,7 @@ fn places(hunks: &[PatchHunk], file: &[FileLine<'_>], fixed: bool) -> Result<Vec
                 hunks[*second].line,
                 below.at + 1
             );
-            return Err(invalid(message)
+            return Err(patch_invalid(message)
                 .detail("patchLine", hunks[*second].line)
                 .detail("line", below.at + 1));
         }
@@ -190,13 +190,13 @@ fn put_together(hunks: &[PatchHunk], places: &[(usize, HunkPlace)], file: &[File
         new.extend(file[at..place.at].iter().copied());
         let old = &file[place.at..place.at + place.count];
         let literal = is_literal(hunk, *place, old);
-        let rewritten = rewritten(hunk, *place, file, literal);
+        let rewritten = rewrite_lines(hunk, *place, file, literal);
         if rewritten == old {
             let message = format!(
                 "the hunk at line {} of the patch changes nothing: the lines are so already",
                 hunk.line
             );
-            return Err(invalid(message).detail("patchLine", hunk.line).detail("line", place.at + 1));
+            return Err(patch_invalid(message).detail("patchLine", hunk.line).detail("line", place.at + 1));
         }
         new.extend(rewritten);
         at = place.at + place.count;
@@ -208,7 +208,7 @@ fn put_together(hunks: &[PatchHunk], places: &[(usize, HunkPlace)], file: &[File
         }
     }
     new.extend(file[at..].iter().copied());
-    Ok(joined(&new, file, says_its_end))
+    Ok(join_lines(&new, file, says_its_end))
 }
 
 /// True where new lines are written as they stand in the patch.
@@ -217,7 +217,7 @@ fn is_literal(hunk: &PatchHunk, place: HunkPlace, old: &[FileLine<'_>]) -> bool 
     place.tier == MatchTier::Exact && as_written
 }
 
-fn rewritten<'a>(
+fn rewrite_lines<'a>(
     hunk: &'a PatchHunk,
     place: HunkPlace,
     file: &[FileLine<'a>],
@@ -238,12 +238,12 @@ fn rewritten<'a>(
                 LineOp::Remove => {}
                 LineOp::Insert => {
                     let ending = if literal || !line.ended {
-                        line.parts().1
+                        line.split_line_end().1
                     } else {
                         let replaced = gone.get(inserted).or(gone.last()).filter(|ending| !ending.is_empty());
-                        replaced.copied().unwrap_or_else(|| neighbour(file, at))
+                        replaced.copied().unwrap_or_else(|| neighbouring_line_end(file, at))
                     };
-                    new.push(FileLine { text: line.parts().0, ending });
+                    new.push(FileLine { text: line.split_line_end().0, ending });
                     inserted += 1;
                 }
             }
@@ -254,19 +254,19 @@ fn rewritten<'a>(
 }
 
 /// How the line above ends that comes before a place, else the one below, else any.
-fn neighbour<'a>(file: &[FileLine<'a>], at: usize) -> &'a str {
+fn neighbouring_line_end<'a>(file: &[FileLine<'a>], at: usize) -> &'a str {
     let above = file[..at].iter().rev();
     let below = file[at.min(file.len())..].iter();
     above.chain(below).map(|line| line.ending).find(|ending| !ending.is_empty()).unwrap_or("\n")
 }
 
-fn joined(new: &[FileLine<'_>], file: &[FileLine<'_>], says_its_end: bool) -> String {
+fn join_lines(new: &[FileLine<'_>], file: &[FileLine<'_>], says_its_end: bool) -> String {
     let last = new.len().saturating_sub(1);
     let mut text = String::new();
     for (number, line) in new.iter().enumerate() {
         let ending = match line.ending {
             // What was the last line has lines beneath it now.
-            "" if number < last => neighbour(file, file.len()),
+            "" if number < last => neighbouring_line_end(file, file.len()),
             ending => ending,
         };
         text.extend([line.text, ending]);
@@ -276,7 +276,7 @@ fn joined(new: &[FileLine<'_>], file: &[FileLine<'_>], says_its_end: bool) -> St
         return text;
     }
     if ended {
-        text.push_str(neighbour(file, file.len()));
+        text.push_str(neighbouring_line_end(file, file.len()));
         return text;
     }
     let length = text.strip_suffix("\r\n").or(text.strip_suffix('\n')).map_or(text.len(), str::len);

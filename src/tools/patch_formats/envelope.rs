@@ -5,18 +5,20 @@
 //! their first character; an empty line is an empty line of context. `@@ LINE` names a line above the hunk,
 //! several of them each the next one further down.
 
-use super::lines::{PatchLines, clipped};
-use super::{Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, broken, invalid, path};
+use super::lines::{PatchLines, quote_line};
+use super::{
+    Ends, FilePatch, LineOp, PatchForm, PatchHunk, PatchKind, line_invalid, parse_written_path, patch_invalid,
+};
 use crate::error::Result;
 
 const END_OF_FILE: &str = "*** End of File";
 
 /// True at the line that opens an envelope.
-pub(super) fn begins(line: &str) -> bool {
+pub(super) fn opens_envelope(line: &str) -> bool {
     line.trim() == "*** Begin Patch"
 }
 
-fn ends(line: &str) -> bool {
+fn closes_envelope(line: &str) -> bool {
     line.trim() == "*** End Patch"
 }
 
@@ -24,42 +26,42 @@ fn ends(line: &str) -> bool {
 /// end comes.
 fn ends_here(text: &PatchLines<'_>, at: usize) -> bool {
     let line = text.line(at);
-    ends(line) && (!line.starts_with(' ') || !(at + 1..text.len()).any(|after| ends(text.line(after))))
+    closes_envelope(line)
+        && (!line.starts_with(' ') || !(at + 1..text.len()).any(|after| closes_envelope(text.line(after))))
 }
 
-pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse_envelopes(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut at = 0;
-    while !begins(text.line(at)) {
+    while !opens_envelope(text.line(at)) {
         at += 1;
     }
     let start = at;
     at += 1;
     let mut files = Vec::new();
-    while at < text.len() && !ends(text.line(at)) {
+    while at < text.len() && !closes_envelope(text.line(at)) {
         if text.line(at).trim().is_empty() {
             at += 1;
             continue;
         }
-        files.push(section(text, &mut at)?);
+        files.push(parse_section(text, &mut at)?);
     }
     if at >= text.len() {
-        return Err(
-            broken(start + 1, "`*** End Patch` is missing: the patch was cut off").detail("truncated", true)
-        );
+        return Err(line_invalid(start + 1, "`*** End Patch` is missing: the patch was cut off")
+            .detail("truncated", true));
     }
     for after in at + 1..text.len() {
         PatchForm::Envelope.alone_at(text, after)?;
-        if begins(text.line(after)) {
-            return Err(broken(after + 1, "a second `*** Begin Patch`; put all sections into one"));
+        if opens_envelope(text.line(after)) {
+            return Err(line_invalid(after + 1, "a second `*** Begin Patch`; put all sections into one"));
         }
         // Words may follow, half a patch may not: what stands there would be left out in silence.
         if text.line(after).trim_start().starts_with("*** ") {
             let what = "a section below `*** End Patch`; put all sections before it";
-            return Err(broken(after + 1, what).detail("line", clipped(text.line(after))));
+            return Err(line_invalid(after + 1, what).detail("line", quote_line(text.line(after))));
         }
     }
     if files.is_empty() {
-        return Err(invalid(
+        return Err(patch_invalid(
             "the patch is empty: no section stands between `*** Begin Patch` and `*** End Patch`",
         ));
     }
@@ -72,7 +74,7 @@ enum Header<'a> {
     Update(&'a str),
 }
 
-fn header(line: &str) -> Option<Header<'_>> {
+fn parse_header(line: &str) -> Option<Header<'_>> {
     let line = line.trim();
     let after = |word: &str| line.strip_prefix(word).map(str::trim);
     after("*** Add File:")
@@ -81,35 +83,35 @@ fn header(line: &str) -> Option<Header<'_>> {
         .or_else(|| after("*** Update File:").map(Header::Update))
 }
 
-fn section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
+fn parse_section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
     let number = *at + 1;
-    let Some(header) = header(text.line(*at)) else {
+    let Some(header) = parse_header(text.line(*at)) else {
         let what = "expected `*** Add File: PATH`, `*** Delete File: PATH`, `*** Update File: PATH` or `*** End Patch`";
-        return Err(broken(number, what));
+        return Err(line_invalid(number, what));
     };
     *at += 1;
     let (name, kind) = match header {
-        Header::Add(name) => (name, added(text, at)?),
+        Header::Add(name) => (name, parse_added_file(text, at)?),
         Header::Delete(name) => (name, PatchKind::Delete { shown: None }),
-        Header::Update(name) => (name, updated(text, at, number)?),
+        Header::Update(name) => (name, parse_updated_file(text, at, number)?),
     };
-    Ok(FilePatch { path: path(name)?, kind, preimage: None, postimage: None })
+    Ok(FilePatch { path: parse_written_path(name)?, kind, preimage: None, postimage: None })
 }
 
-fn added(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchKind> {
+fn parse_added_file(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchKind> {
     let mut content = String::new();
     while *at < text.len() {
         let line = text.line(*at);
         match line.strip_prefix('+') {
             Some(line) => content.extend([line, "\n"]),
-            None if line.trim().is_empty() && is_border(text.line(filled(text, *at))) => {
+            None if line.trim().is_empty() && is_border(text.line(next_filled_line(text, *at))) => {
                 // At once beyond all empty lines: looked at from each of them anew, many would take their
                 // square.
-                *at = filled(text, *at);
+                *at = next_filled_line(text, *at);
                 continue;
             }
             None if line.trim_start().starts_with("***") => break,
-            None => return Err(broken(*at + 1, "each line of a new file begins with `+`")),
+            None => return Err(line_invalid(*at + 1, "each line of a new file begins with `+`")),
         }
         *at += 1;
     }
@@ -117,19 +119,19 @@ fn added(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchKind> {
 }
 
 /// The next line that is not empty; the text's end where there is none.
-fn filled(text: &PatchLines<'_>, from: usize) -> usize {
+fn next_filled_line(text: &PatchLines<'_>, from: usize) -> usize {
     (from..text.len()).find(|at| !text.line(*at).trim().is_empty()).unwrap_or(text.len())
 }
 
 /// True where the line behind empty ones opens the next section or ends the envelope, or is none.
 fn is_border(line: &str) -> bool {
-    line.is_empty() || header(line).is_some() || ends(line)
+    line.is_empty() || parse_header(line).is_some() || closes_envelope(line)
 }
 
-fn updated(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<PatchKind> {
+fn parse_updated_file(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<PatchKind> {
     let mut move_to = None;
     if let Some(name) = text.line(*at).trim().strip_prefix("*** Move to:") {
-        move_to = Some(path(name.trim())?);
+        move_to = Some(parse_written_path(name.trim())?);
         *at += 1;
     }
     let mut hunks: Vec<PatchHunk> = Vec::new();
@@ -140,7 +142,7 @@ fn updated(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<Patch
             break;
         }
         // Before the first line of a hunk a header may be set in.
-        if open.is_none() && (ends(line) || header(line).is_some()) {
+        if open.is_none() && (closes_envelope(line) || parse_header(line).is_some()) {
             break;
         }
         let hunk = open.get_or_insert_with(|| PatchHunk::new(*at + 1, Ends::AsInFile));
@@ -151,7 +153,7 @@ fn updated(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<Patch
             if !hunk.lines.is_empty() {
                 hunks.extend(open.replace(PatchHunk::new(*at + 1, Ends::AsInFile)));
             }
-            if let (Some(anchor), Some(hunk)) = (anchor(rest), &mut open) {
+            if let (Some(anchor), Some(hunk)) = (parse_anchor(rest), &mut open) {
                 hunk.anchors.push(anchor.to_owned());
             }
         } else {
@@ -161,34 +163,37 @@ fn updated(text: &PatchLines<'_>, at: &mut usize, number: usize) -> Result<Patch
     }
     hunks.extend(open);
     if hunks.is_empty() && move_to.is_none() {
-        return Err(broken(number, "an update without a change"));
+        return Err(line_invalid(number, "an update without a change"));
     }
     if let Some(first) = hunks.first_mut() {
         first.first = true;
     }
-    let hunks = hunks.into_iter().map(PatchHunk::checked).collect::<Result<_>>()?;
+    let hunks = hunks.into_iter().map(PatchHunk::check_sides).collect::<Result<_>>()?;
     Ok(PatchKind::Update { hunks, move_to, executable: None, creates: false })
 }
 
 /// The line that `@@` names. Numbers, as a unified diff has them there, name none.
-fn anchor(rest: &str) -> Option<&str> {
+fn parse_anchor(rest: &str) -> Option<&str> {
     let anchor = rest.strip_prefix(' ').unwrap_or(rest);
     let trimmed = anchor.trim();
     let is_empty = trimmed.is_empty() || trimmed == "..." || trimmed == "... @@" || trimmed == "@@";
-    let is_numbers = super::unified::numbers(&format!("@@{rest}")).is_some();
+    let is_numbers = super::unified::parse_hunk_range(&format!("@@{rest}")).is_some();
     (!is_empty && !is_numbers).then_some(anchor)
 }
 
 fn hunk_line(hunk: &mut PatchHunk, line: &str, number: usize) -> Result<()> {
     let mut rest = line.chars();
     match rest.next() {
-        None => hunk.push(LineOp::Keep, ""),
-        Some('\r') if line.len() == 1 => hunk.push(LineOp::Keep, line),
-        Some(' ') => hunk.push(LineOp::Keep, rest.as_str()),
-        Some('+') => hunk.push(LineOp::Insert, rest.as_str()),
-        Some('-') => hunk.push(LineOp::Remove, rest.as_str()),
+        None => hunk.push_line(LineOp::Keep, ""),
+        Some('\r') if line.len() == 1 => hunk.push_line(LineOp::Keep, line),
+        Some(' ') => hunk.push_line(LineOp::Keep, rest.as_str()),
+        Some('+') => hunk.push_line(LineOp::Insert, rest.as_str()),
+        Some('-') => hunk.push_line(LineOp::Remove, rest.as_str()),
         Some(_) => {
-            return Err(broken(number, "a line of a hunk begins with ` `, `+` or `-`; a new hunk with `@@`"));
+            return Err(line_invalid(
+                number,
+                "a line of a hunk begins with ` `, `+` or `-`; a new hunk with `@@`",
+            ));
         }
     }
     Ok(())

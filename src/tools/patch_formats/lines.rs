@@ -48,7 +48,7 @@ pub(super) fn is_fence(line: &str) -> bool {
 const QUOTED: usize = 400;
 
 /// A line as it is quoted: a long one is cut, and says how long it is.
-pub(in crate::tools) fn clipped(line: &str) -> String {
+pub(in crate::tools) fn quote_line(line: &str) -> String {
     match line.char_indices().nth(QUOTED) {
         None => line.to_owned(),
         Some((at, _)) => format!("{}… ({} bytes)", &line[..at], line.len()),

@@ -9,8 +9,8 @@
 
 mod nearest;
 
-use super::lines::clipped;
-use super::{Ends, HunkLine, PatchHunk, invalid};
+use super::lines::quote_line;
+use super::{Ends, HunkLine, PatchHunk, patch_invalid};
 use crate::error::{Failure, Result, Retry};
 use std::collections::HashMap;
 
@@ -26,11 +26,11 @@ pub(super) struct FileLine<'a> {
 
 /// The lines of a file.
 pub(super) fn file_lines(text: &str) -> Vec<FileLine<'_>> {
-    text.split_inclusive('\n').map(FileLine::of).collect()
+    text.split_inclusive('\n').map(FileLine::from_line).collect()
 }
 
 impl<'a> FileLine<'a> {
-    fn of(line: &'a str) -> Self {
+    fn from_line(line: &'a str) -> Self {
         let text = match line.strip_suffix('\n') {
             None => line,
             Some(rest) => rest.strip_suffix('\r').unwrap_or(rest),
@@ -41,7 +41,7 @@ impl<'a> FileLine<'a> {
 
 impl HunkLine {
     /// Text and line end, told apart as those of a file are.
-    pub(super) fn parts(&self) -> (&str, &'static str) {
+    pub(super) fn split_line_end(&self) -> (&str, &'static str) {
         match self.text.strip_suffix('\r') {
             _ if !self.ended => (&self.text, ""),
             Some(text) => (text, "\r\n"),
@@ -63,7 +63,7 @@ pub(super) enum MatchTier {
 impl MatchTier {
     const ALL: [Self; 3] = [Self::Exact, Self::Endings, Self::Trailing];
 
-    fn key<'a>(self, text: &'a str, ending: &'a str) -> (&'a str, &'a str) {
+    fn comparison_key<'a>(self, text: &'a str, ending: &'a str) -> (&'a str, &'a str) {
         match self {
             Self::Exact => (text, ending),
             Self::Endings => (text, ""),
@@ -82,13 +82,13 @@ pub(super) struct HunkPlace {
 
 /// Finds a hunk. `above`: where the hunk before it in its section ends. `fixed`: the file is the one that the
 /// patch was made from.
-pub(super) fn place(
+pub(super) fn place_hunk(
     hunk: &PatchHunk,
     file: &[FileLine<'_>],
     lookup: &Lookup<'_>,
     (above, fixed): (usize, bool),
 ) -> Result<HunkPlace> {
-    let old: Vec<&HunkLine> = hunk.old().collect();
+    let old: Vec<&HunkLine> = hunk.old_lines().collect();
     let lower = match &lookup.anchors {
         Some(anchors) if !hunk.anchors.is_empty() => below_anchors(hunk, (file, anchors), above)?,
         _ => 0,
@@ -97,8 +97,8 @@ pub(super) fn place(
         hunk.old_start.filter(|_| fixed).and_then(|start| at_its_number(hunk, &old, file, start));
     let found = match at_its_number {
         Some(found) => found,
-        None if old.is_empty() => insertion(hunk, file)?,
-        None => anywhere(hunk, &old, (file, lookup.hunks.as_ref()), lower)?,
+        None if old.is_empty() => place_insertion(hunk, file)?,
+        None => place_without_anchor(hunk, &old, (file, lookup.hunks.as_ref()), lower)?,
     };
     if found.at >= above {
         return Ok(found);
@@ -108,11 +108,11 @@ pub(super) fn place(
         hunk.line,
         found.at + 1
     );
-    Err(about(hunk, message).detail("line", found.at + 1))
+    Err(failure_about(hunk, message).detail("line", found.at + 1))
 }
 
-fn about(hunk: &PatchHunk, message: String) -> Failure {
-    invalid(message).detail("patchLine", hunk.line)
+fn failure_about(hunk: &PatchHunk, message: String) -> Failure {
+    patch_invalid(message).detail("patchLine", hunk.line)
 }
 
 /// Positions count where the file is the one that the patch was made from, and the very lines are there.
@@ -124,13 +124,14 @@ fn at_its_number(
 ) -> Option<HunkPlace> {
     let at = if old.is_empty() { start } else { start.saturating_sub(1) };
     let there = file.get(at..at.checked_add(old.len())?)?;
-    let same = |(line, found): (&&HunkLine, &FileLine<'_>)| line.parts() == (found.text, found.ending);
+    let same =
+        |(line, found): (&&HunkLine, &FileLine<'_>)| line.split_line_end() == (found.text, found.ending);
     let fits = old.iter().zip(there).all(same) && may_stand(hunk, file, at, old.len());
     fits.then_some(HunkPlace { at, count: old.len(), tier: MatchTier::Exact })
 }
 
 /// New lines without context: only where there is no choice.
-fn insertion(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Result<HunkPlace> {
+fn place_insertion(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Result<HunkPlace> {
     if file.is_empty() || hunk.at_end {
         let tier = if file.is_empty() { MatchTier::Exact } else { MatchTier::Endings };
         return Ok(HunkPlace { at: file.len(), count: 0, tier });
@@ -139,10 +140,10 @@ fn insertion(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Result<HunkPlace> {
         "the hunk at line {} of the patch only adds lines and shows none that are there: it could go anywhere; add context",
         hunk.line
     );
-    Err(about(hunk, message))
+    Err(failure_about(hunk, message))
 }
 
-fn anywhere(
+fn place_without_anchor(
     hunk: &PatchHunk,
     old: &[&HunkLine],
     (file, index): (&[FileLine<'_>], Option<&LineIndex<'_>>),
@@ -150,7 +151,7 @@ fn anywhere(
 ) -> Result<HunkPlace> {
     let few = match reaches_end(hunk) {
         true => Some(file.len().checked_sub(old.len()).into_iter().collect()),
-        false => index.and_then(|index| index.candidates(old, file.len())),
+        false => index.and_then(|index| index.candidate_places(old, file.len())),
     };
     for tier in MatchTier::ALL {
         let found = match &few {
@@ -158,7 +159,7 @@ fn anywhere(
                 let fits = |at: &usize| *at >= lower && matches_at(hunk, old, file, tier, *at);
                 few.iter().copied().filter(fits).collect()
             }
-            None => matches(hunk, old, file, tier, lower),
+            None => matching_places(hunk, old, file, tier, lower),
         };
         match found.as_slice() {
             [] => {}
@@ -166,7 +167,7 @@ fn anywhere(
                 let place = HunkPlace { at: *at, count: old.len(), tier };
                 return if ends_as_said(old, file, place) { Ok(place) } else { Err(has_newline(hunk, file)) };
             }
-            many => return Err(ambiguous(hunk, many)),
+            many => return Err(place_ambiguous(hunk, many)),
         }
     }
     Err(nearest::no_match(hunk, old, file, lower))
@@ -184,7 +185,7 @@ fn has_newline(hunk: &PatchHunk, file: &[FileLine<'_>]) -> Failure {
         hunk.line,
         file.len()
     );
-    about(hunk, message).detail("line", file.len()).retry(Retry::Reread)
+    failure_about(hunk, message).detail("line", file.len()).retry(Retry::Reread)
 }
 
 /// A hunk that reaches the end of the file, by what it says, has to.
@@ -207,12 +208,13 @@ pub(super) struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     /// Of a file's lines, for some hunks.
-    pub fn of(hunks: &[PatchHunk], file: &[FileLine<'a>]) -> Self {
+    pub fn from_lines(hunks: &[PatchHunk], file: &[FileLine<'a>]) -> Self {
         let has_anchors = hunks.iter().any(|hunk| !hunk.anchors.is_empty());
         Self {
-            hunks: (hunks.len() > 8).then(|| LineIndex::of(file, MatchTier::Trailing)),
-            anchors: has_anchors
-                .then(|| [MatchTier::Endings, MatchTier::Trailing].map(|tier| LineIndex::of(file, tier))),
+            hunks: (hunks.len() > 8).then(|| LineIndex::from_lines(file, MatchTier::Trailing)),
+            anchors: has_anchors.then(|| {
+                [MatchTier::Endings, MatchTier::Trailing].map(|tier| LineIndex::from_lines(file, tier))
+            }),
         }
     }
 }
@@ -225,29 +227,29 @@ struct LineIndex<'a> {
 }
 
 impl<'a> LineIndex<'a> {
-    fn of(file: &[FileLine<'a>], tier: MatchTier) -> Self {
+    fn from_lines(file: &[FileLine<'a>], tier: MatchTier) -> Self {
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, line) in file.iter().enumerate() {
-            places.entry(tier.key(line.text, "").0).or_default().push(at);
+            places.entry(tier.comparison_key(line.text, "").0).or_default().push(at);
         }
         Self { tier, places }
     }
 
     /// The places of a line, in order.
-    fn places(&self, line: &str) -> &[usize] {
-        self.places.get(self.tier.key(line, "").0).map(Vec::as_slice).unwrap_or_default()
+    fn places_of(&self, line: &str) -> &[usize] {
+        self.places.get(self.tier.comparison_key(line, "").0).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Those from a line of the file on.
     fn places_from(&self, line: &str, lower: usize) -> &[usize] {
-        let all = self.places(line);
+        let all = self.places_of(line);
         &all[all.partition_point(|at| *at < lower)..]
     }
 
     /// Every place where these lines can begin, by the rarest of them; `None` where those are so many that
     /// one pass is less work.
-    fn candidates(&self, old: &[&HunkLine], lines: usize) -> Option<Vec<usize>> {
-        let each = old.iter().map(|line| self.places(line.parts().0)).enumerate();
+    fn candidate_places(&self, old: &[&HunkLine], lines: usize) -> Option<Vec<usize>> {
+        let each = old.iter().map(|line| self.places_of(line.split_line_end().0)).enumerate();
         let (offset, rarest) = each.min_by_key(|(_, found)| found.len())?;
         if rarest.len().saturating_mul(old.len()) > lines {
             return None;
@@ -265,8 +267,8 @@ fn matches_at(
 ) -> bool {
     let Some(there) = file.get(at..at + old.len()) else { return false };
     old.iter().zip(there).all(|(line, found)| {
-        let (text, ending) = line.parts();
-        tier.key(text, ending) == tier.key(found.text, ending_of(hunk, found))
+        let (text, ending) = line.split_line_end();
+        tier.comparison_key(text, ending) == tier.comparison_key(found.text, ending_of(hunk, found))
     })
 }
 
@@ -276,7 +278,7 @@ fn ending_of<'a>(hunk: &PatchHunk, line: &FileLine<'a>) -> &'a str {
 }
 
 /// Knuth, Morris and Pratt: every place from `lower` on, in one pass and in order. `old` is not empty.
-fn matches(
+fn matching_places(
     hunk: &PatchHunk,
     old: &[&HunkLine],
     file: &[FileLine<'_>],
@@ -286,14 +288,14 @@ fn matches(
     let wanted: Vec<(&str, &str)> = old
         .iter()
         .map(|line| {
-            let (text, ending) = line.parts();
-            tier.key(text, ending)
+            let (text, ending) = line.split_line_end();
+            tier.comparison_key(text, ending)
         })
         .collect();
-    let fallback = fallbacks(&wanted);
+    let fallback = fallback_table(&wanted);
     let (mut matched, mut found) = (0, Vec::new());
     for (at, line) in file.iter().enumerate().skip(lower) {
-        let key = tier.key(line.text, ending_of(hunk, line));
+        let key = tier.comparison_key(line.text, ending_of(hunk, line));
         while matched > 0 && (matched == wanted.len() || wanted[matched] != key) {
             matched = fallback[matched - 1];
         }
@@ -308,7 +310,7 @@ fn matches(
 }
 
 /// For each beginning of the wanted lines: the length of its longest part that is also its end.
-fn fallbacks<T: PartialEq>(wanted: &[T]) -> Vec<usize> {
+fn fallback_table<T: PartialEq>(wanted: &[T]) -> Vec<usize> {
     let mut lengths = vec![0; wanted.len()];
     for at in 1..wanted.len() {
         let mut length: usize = lengths[at - 1];
@@ -337,16 +339,16 @@ fn below_anchors(
             [one] => lower = one + 1,
             [] => return Err(no_anchor(hunk, anchor, file, lower)),
             many => {
-                let anchor = clipped(anchor);
+                let anchor = quote_line(anchor);
                 let message = format!(
                     "the line {anchor:?}, which the patch names after `@@`, is there {} times: at lines {}",
                     many.len(),
-                    listed(many)
+                    list_line_numbers(many)
                 );
-                return Err(about(hunk, message)
+                return Err(failure_about(hunk, message)
                     .detail("anchor", anchor)
                     .detail("matches", many.len())
-                    .detail("lines", numbers(many)));
+                    .detail("lines", line_numbers(many)));
             }
         }
     }
@@ -355,34 +357,34 @@ fn below_anchors(
 
 fn no_anchor(hunk: &PatchHunk, anchor: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
     let nearest = file.iter().position(|line| line.text.trim() == anchor.trim());
-    let anchor = clipped(anchor);
+    let anchor = quote_line(anchor);
     let message = format!("no line {} or below is {anchor:?}, which the patch names after `@@`", lower + 1);
-    let failure = about(hunk, message).retry(Retry::Reread).detail("anchor", anchor);
+    let failure = failure_about(hunk, message).retry(Retry::Reread).detail("anchor", anchor);
     match nearest {
         Some(at) => {
-            let shown = serde_json::json!({ "line": at + 1, "actual": clipped(file[at].text) });
+            let shown = serde_json::json!({ "line": at + 1, "actual": quote_line(file[at].text) });
             failure.detail("nearest", shown)
         }
         None => failure,
     }
 }
 
-fn numbers(found: &[usize]) -> Vec<usize> {
+fn line_numbers(found: &[usize]) -> Vec<usize> {
     found.iter().take(LISTED).map(|at| at + 1).collect()
 }
 
-fn listed(found: &[usize]) -> String {
+fn list_line_numbers(found: &[usize]) -> String {
     let shown: Vec<String> = found.iter().take(10).map(|at| (at + 1).to_string()).collect();
     let more = if found.len() > 10 { ", …" } else { "" };
     shown.join(", ") + more
 }
 
-fn ambiguous(hunk: &PatchHunk, found: &[usize]) -> Failure {
+fn place_ambiguous(hunk: &PatchHunk, found: &[usize]) -> Failure {
     let message = format!(
         "the hunk at line {} of the patch matches {} times, at lines {}; add context until it can be only one",
         hunk.line,
         found.len(),
-        listed(found)
+        list_line_numbers(found)
     );
-    about(hunk, message).detail("matches", found.len()).detail("lines", numbers(found))
+    failure_about(hunk, message).detail("matches", found.len()).detail("lines", line_numbers(found))
 }

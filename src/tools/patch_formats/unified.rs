@@ -9,22 +9,22 @@ mod body;
 mod header;
 
 use super::lines::PatchLines;
-use super::{FilePatch, PatchForm, PatchHunk, PatchKind, broken};
+use super::{FilePatch, PatchForm, PatchHunk, PatchKind, line_invalid};
 use crate::error::Result;
 use header::SectionHeader;
 
 /// True at the first line of a file's section.
-pub(super) fn begins(text: &PatchLines<'_>, at: usize) -> bool {
+pub(super) fn begins_section(text: &PatchLines<'_>, at: usize) -> bool {
     let line = text.line(at);
     line.starts_with("diff --git ") || line.starts_with("--- ") && text.line(at + 1).starts_with("+++ ")
 }
 
-pub(super) fn parse(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
+pub(super) fn parse_sections(text: &PatchLines<'_>) -> Result<Vec<FilePatch>> {
     let mut files = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        if begins(text, at) {
-            files.push(section(text, &mut at)?);
+        if begins_section(text, at) {
+            files.push(parse_section(text, &mut at)?);
         } else {
             no_part_of_a_section(text, at)?;
             at += 1;
@@ -38,7 +38,10 @@ fn no_part_of_a_section(text: &PatchLines<'_>, at: usize) -> Result<()> {
     let line = text.line(at);
     PatchForm::Unified.alone_at(text, at)?;
     if line.starts_with("diff --cc ") || line.starts_with("diff --combined ") {
-        return Err(broken(at + 1, "it is the combined diff of a merge, which says nothing of one file"));
+        return Err(line_invalid(
+            at + 1,
+            "it is the combined diff of a merge, which says nothing of one file",
+        ));
     }
     if is_binary(line) {
         return Err(no_binary(at));
@@ -53,7 +56,10 @@ fn no_part_of_a_section(text: &PatchLines<'_>, at: usize) -> Result<()> {
         "rename to ",
     ];
     if line == "@@" || lost.iter().any(|start| line.starts_with(start)) {
-        return Err(broken(at + 1, "this line belongs to a file, but no file's header stands before it"));
+        return Err(line_invalid(
+            at + 1,
+            "this line belongs to a file, but no file's header stands before it",
+        ));
     }
     Ok(())
 }
@@ -64,24 +70,24 @@ fn is_binary(line: &str) -> bool {
 }
 
 fn no_binary(at: usize) -> crate::error::Failure {
-    broken(at + 1, "binary files cannot be changed with this tool")
+    line_invalid(at + 1, "binary files cannot be changed with this tool")
 }
 
-fn section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
+fn parse_section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
     let start = *at;
-    let head = SectionHeader::read(text, at)?;
+    let head = SectionHeader::read_section(text, at)?;
     if is_binary(text.line(*at)) {
         return Err(no_binary(*at));
     }
     let mut hunks = Vec::new();
     while text.line(*at).starts_with("@@") {
-        let mut hunk = body::read(text, at)?;
+        let mut hunk = body::read_hunk(text, at)?;
         hunk.first = hunks.is_empty();
-        hunks.push(hunk.checked()?);
+        hunks.push(hunk.check_sides()?);
     }
     if hunks.is_empty() && !head.is_whole() {
         let message = "the file's header is there, but its change is missing: the patch was cut off";
-        return Err(broken(start + 1, message).detail("truncated", true));
+        return Err(line_invalid(start + 1, message).detail("truncated", true));
     }
     let SectionHeader { old, new, executable, preimage, postimage, .. } = head;
     let kind = match (&old, &new) {
@@ -95,7 +101,7 @@ fn section(text: &PatchLines<'_>, at: &mut usize) -> Result<FilePatch> {
             PatchKind::Update { hunks, move_to, executable, creates }
         }
     };
-    let Some(path) = old.or(new) else { return Err(broken(start + 1, "a file without a name")) };
+    let Some(path) = old.or(new) else { return Err(line_invalid(start + 1, "a file without a name")) };
     Ok(FilePatch { path, kind, preimage, postimage })
 }
 
@@ -103,12 +109,12 @@ fn whole_file(start: usize, hunks: &[PatchHunk]) -> Result<String> {
     match hunks {
         [] => Ok(String::new()),
         [only] if only.only_inserts() => Ok(only.new_text()),
-        _ => Err(broken(start + 1, "a new file has one hunk, and no old lines in it")),
+        _ => Err(line_invalid(start + 1, "a new file has one hunk, and no old lines in it")),
     }
 }
 
 /// Where the old lines begin and how many lines there are of each side, from `@@ -a,b +c,d @@`.
-pub(super) fn numbers(line: &str) -> Option<(usize, usize, usize)> {
+pub(super) fn parse_hunk_range(line: &str) -> Option<(usize, usize, usize)> {
     let rest = line.strip_prefix("@@ -")?;
     let ranges = rest.split_once(" @@").map_or(rest.trim_end(), |(ranges, _)| ranges);
     let (old, new) = ranges.split_once(" +")?;

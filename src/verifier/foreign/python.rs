@@ -347,7 +347,7 @@ impl Asker<'_> {
         command.output_cap = 4 << 20;
         command.secrets = tools::secrets(self.host);
         let unwanted = std::cell::RefCell::new(None);
-        let finished = process::run(self.host.program, &command, &|_| {
+        let finished = process::run_program(self.host.program, &command, &|_| {
             let halt = (self.host.watch)(0);
             let may_go_on = halt.is_none();
             unwanted.replace(halt);

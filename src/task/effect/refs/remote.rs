@@ -72,7 +72,7 @@ fn run(
     let mut command = Invocation::new(call.argv, cwd);
     command.env = call.env;
     command.timeout = limit;
-    let finished = process::run(&session.machine.program, &command, &|_| wanted())?;
+    let finished = process::run_program(&session.machine.program, &command, &|_| wanted())?;
     let unwanted = matches!(finished.end, ProgramEnd::Stopped);
     let (code, cut) = match finished.end {
         ProgramEnd::Exited(code) => (Some(code), None),

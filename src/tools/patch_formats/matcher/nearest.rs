@@ -5,9 +5,9 @@
 //! missing in the hunk or in the file moves nothing but what is below it. Where not one line is the same, the
 //! most similar one is named.
 
-use super::super::lines::clipped;
+use super::super::lines::quote_line;
 use super::super::{HunkLine, PatchHunk};
-use super::{FileLine, MatchTier, about};
+use super::{FileLine, MatchTier, failure_about};
 use crate::error::{Failure, Retry};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -31,22 +31,22 @@ struct Near {
 
 /// Says where the old lines of a hunk come nearest, in the lines of the file from `lower` on.
 pub(super) fn no_match(hunk: &PatchHunk, old: &[&HunkLine], file: &[FileLine<'_>], lower: usize) -> Failure {
-    let keys = Keys::of(old, &file[lower.min(file.len())..]);
+    let keys = Keys::from_lines(old, &file[lower.min(file.len())..]);
     let near = match keys.longest_run() {
-        Some(run) => Some(keys.around(run)),
+        Some(run) => Some(keys.first_difference(run)),
         None => keys.most_alike(),
     };
-    let Some(near) = near else { return nothing_alike(hunk, keys.wanted(), file, lower) };
+    let Some(near) = near else { return nothing_alike(hunk, keys.missing_text(), file, lower) };
     let near = Near { at: near.at + lower, file: near.file + lower, ..near };
-    let Some(expected) = old.get(near.old).map(|line| clipped(line.parts().0)) else {
+    let Some(expected) = old.get(near.old).map(|line| quote_line(line.split_line_end().0)) else {
         let message = format!(
             "the hunk at line {} of the patch ends the file, as the patch says it; its lines are at line {}, and the file goes on",
             hunk.line,
             near.at + 1
         );
-        return about(hunk, message).retry(Retry::Reread).detail("nearest", near.at + 1);
+        return failure_about(hunk, message).retry(Retry::Reread).detail("nearest", near.at + 1);
     };
-    let actual = file.get(near.file).map(|line| clipped(line.text));
+    let actual = file.get(near.file).map(|line| quote_line(line.text));
     let message = format!(
         "the hunk at line {} of the patch matches nowhere; nearest is line {}, where line {} is {} and not {expected:?}",
         hunk.line,
@@ -54,7 +54,7 @@ pub(super) fn no_match(hunk: &PatchHunk, old: &[&HunkLine], file: &[FileLine<'_>
         near.file + 1,
         actual.as_ref().map_or_else(|| "the end of the file".to_owned(), |line| format!("{line:?}")),
     );
-    about(hunk, message)
+    failure_about(hunk, message)
         .retry(Retry::Reread)
         .expected(expected, actual)
         .detail("line", near.file + 1)
@@ -62,14 +62,17 @@ pub(super) fn no_match(hunk: &PatchHunk, old: &[&HunkLine], file: &[FileLine<'_>
 }
 
 fn nothing_alike(hunk: &PatchHunk, wanted: &str, file: &[FileLine<'_>], lower: usize) -> Failure {
-    let wanted = clipped(wanted);
+    let wanted = quote_line(wanted);
     let why = match file.len() {
         0 => "the file is empty".to_owned(),
         lines if lower >= lines => "the line that it names after `@@` is the last one".to_owned(),
         lines => format!("none of the {} lines there is {wanted:?} or like it", lines - lower),
     };
     let message = format!("the hunk at line {} of the patch matches nowhere in the file: {why}", hunk.line);
-    about(hunk, message).retry(Retry::Reread).expected(wanted, None::<&str>).detail("lines", file.len())
+    failure_about(hunk, message)
+        .retry(Retry::Reread)
+        .expected(wanted, None::<&str>)
+        .detail("lines", file.len())
 }
 
 /// The lines of both sides as numbers, the same ones by the same number.
@@ -91,9 +94,9 @@ struct MatchingRun {
 }
 
 impl<'a> Keys<'a> {
-    fn of(old: &[&'a HunkLine], file: &[FileLine<'a>]) -> Self {
-        let key = |text: &'a str| MatchTier::Trailing.key(text, "").0;
-        let old: Vec<&str> = old.iter().map(|line| key(line.parts().0)).collect();
+    fn from_lines(old: &[&'a HunkLine], file: &[FileLine<'a>]) -> Self {
+        let key = |text: &'a str| MatchTier::Trailing.comparison_key(text, "").0;
+        let old: Vec<&str> = old.iter().map(|line| key(line.split_line_end().0)).collect();
         let file: Vec<&str> = file.iter().map(|line| key(line.text)).collect();
         let mut known: HashMap<&str, usize> = HashMap::new();
         let numbers = old
@@ -110,13 +113,13 @@ impl<'a> Keys<'a> {
         Self { texts: [old, file], old: numbers, file: in_file, held }
     }
 
-    fn same(&self, old: usize, file: usize) -> bool {
+    fn is_same_line(&self, old: usize, file: usize) -> bool {
         self.old.get(old).is_some_and(|number| self.file.get(file) == Some(number))
     }
 
     /// How many lines are the same from here on.
-    fn length(&self, old: usize, file: usize) -> usize {
-        (0..).take_while(|more| self.same(old + more, file + more)).count()
+    fn matching_length(&self, old: usize, file: usize) -> usize {
+        (0..).take_while(|more| self.is_same_line(old + more, file + more)).count()
     }
 
     /// The run of most lines that say something; one from the hunk's first line on counts double.
@@ -129,7 +132,7 @@ impl<'a> Keys<'a> {
         for old in (0..looked_at).rev() {
             let says = usize::from(self.texts[0][old].contains(char::is_alphanumeric));
             for file in 0..self.file.len() {
-                if !self.same(old, file) {
+                if !self.is_same_line(old, file) {
                     runs[file] = 0;
                     continue;
                 }
@@ -150,11 +153,11 @@ impl<'a> Keys<'a> {
 
     /// The first difference of the hunk that a run belongs to: below its first lines, where those stand near
     /// enough.
-    fn around(&self, run: MatchingRun) -> Near {
+    fn first_difference(&self, run: MatchingRun) -> Near {
         let begin = run.file.saturating_sub(run.old);
         let reach = run.old + 8;
         let first_lines = (begin.saturating_sub(reach)..=run.file.min(begin + reach))
-            .map(|at| (self.length(0, at), Reverse(at.abs_diff(begin)), at))
+            .map(|at| (self.matching_length(0, at), Reverse(at.abs_diff(begin)), at))
             .filter(|(length, ..)| *length > 0)
             .max();
         match first_lines {
@@ -164,21 +167,21 @@ impl<'a> Keys<'a> {
     }
 
     /// The number of the first line of the hunk that the file does not hold, else of its first one.
-    fn missing(&self) -> usize {
+    fn first_missing_line(&self) -> usize {
         let is_missing = |at: &usize| !self.texts[0][*at].trim().is_empty() && !self.held[self.old[*at]];
         (0..self.old.len()).find(is_missing).unwrap_or(0)
     }
 
-    fn wanted(&self) -> &'a str {
-        self.texts[0].get(self.missing()).copied().unwrap_or_default()
+    fn missing_text(&self) -> &'a str {
+        self.texts[0].get(self.first_missing_line()).copied().unwrap_or_default()
     }
 
     /// The line of the file that is most like the one that is missing.
     fn most_alike(&self) -> Option<Near> {
-        let missing = self.missing();
-        let wanted = beginning(self.wanted());
-        let lines = self.texts[1].iter().take(EFFORT / 10).map(|line| beginning(line)).enumerate();
-        let letters = Letters::of(wanted);
+        let missing = self.first_missing_line();
+        let wanted = shorten_line(self.missing_text());
+        let lines = self.texts[1].iter().take(EFFORT / 10).map(|line| shorten_line(line)).enumerate();
+        let letters = Letters::count_letters(wanted);
         let mut few: Vec<(usize, usize, &str)> =
             lines.map(|(at, line)| (letters.in_common(line), at, line)).collect();
         few.sort_by_key(|(in_common, at, _)| (Reverse(*in_common), *at));
@@ -191,7 +194,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn beginning(line: &str) -> &str {
+fn shorten_line(line: &str) -> &str {
     let line = line.trim();
     line.char_indices().nth(BEGINNING).map_or(line, |(at, _)| &line[..at])
 }
@@ -200,7 +203,7 @@ fn beginning(line: &str) -> &str {
 struct Letters([u16; 256], usize);
 
 impl Letters {
-    fn of(line: &str) -> Self {
+    fn count_letters(line: &str) -> Self {
         let mut counts = [0; 256];
         line.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
         Self(counts, line.len())
@@ -208,7 +211,7 @@ impl Letters {
 
     /// In thousandths of both lines.
     fn in_common(&self, line: &str) -> usize {
-        let other = Self::of(line);
+        let other = Self::count_letters(line);
         let shared: usize = self.0.iter().zip(other.0).map(|(one, two)| usize::from((*one).min(two))).sum();
         2000 * shared / (self.1 + other.1).max(1)
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 #[test]
 fn no_patch_and_two_patches() {
     for text in ["", " \n\n", "just prose\n", "+a\n-b\n"] {
-        let failure = parse(text).expect_err(text);
+        let failure = parse_patch(text).expect_err(text);
         assert_eq!(failure.code(), Code::PatchInvalid);
         assert!(
             failure.message().contains("*** Begin Patch") && failure.message().contains("SEARCH"),
@@ -15,20 +15,28 @@ fn no_patch_and_two_patches() {
     }
     let diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n";
     let block = "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n";
-    let all = [diff.to_owned(), envelope("@@\n-a\n+b\n"), block.to_owned()];
+    let all = [diff.to_owned(), envelope_updating("@@\n-a\n+b\n"), block.to_owned()];
     for one in &all {
         for other in all.iter().filter(|other| *other != one) {
-            refused(&[("f", "a\n")], &format!("{one}\n{other}"), "one form only");
+            expect_refusal(&[("f", "a\n")], &format!("{one}\n{other}"), "one form only");
         }
     }
     // Words below the end are words; a section there would be left out in silence.
     for below in ["*** Delete File: f\n", "*** Update File: f\n@@\n-b\n+c\n", "*** Add File: g\n+g\n"] {
-        let failure = refused(&[("f", "a\n")], &format!("{}{below}", envelope("@@\n-a\n+b\n")), "below");
+        let failure = expect_refusal(
+            &[("f", "a\n")],
+            &format!("{}{below}", envelope_updating("@@\n-a\n+b\n")),
+            "below",
+        );
         assert_eq!(failure.details()["line"], below.lines().next().expect("a line"));
     }
-    gives(&[("f", "a\n")], &format!("{}\nThat is all.\n", envelope("@@\n-a\n+b\n")), &[("f", "b\n")]);
-    refused(&[], "*** Begin Patch\n*** End Patch\n", "empty");
-    refused(&[], "nul \0", "NUL");
+    assert_patch_gives(
+        &[("f", "a\n")],
+        &format!("{}\nThat is all.\n", envelope_updating("@@\n-a\n+b\n")),
+        &[("f", "b\n")],
+    );
+    expect_refusal(&[], "*** Begin Patch\n*** End Patch\n", "empty");
+    expect_refusal(&[], "nul \0", "NUL");
 }
 
 #[test]
@@ -40,38 +48,42 @@ fn a_patch_that_was_cut_off() {
         "--- a/f\n+++ b/f\n",
         "diff --git a/f b/f\nindex 1234567..1234568 100644\n",
     ] {
-        assert_eq!(refused(&[("f", "a\n")], patch, "").details()["truncated"], true, "{patch}");
+        assert_eq!(expect_refusal(&[("f", "a\n")], patch, "").details()["truncated"], true, "{patch}");
     }
     let whole = "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
-    gives(&[("f", "one\ntwo\nthree\n")], whole, &[("f", "one\nzwei\nthree\n")]);
-    gives(&[("f", "one\ntwo\nthree\n")], whole.trim_end(), &[("f", "one\nzwei\nthree\n")]);
+    assert_patch_gives(&[("f", "one\ntwo\nthree\n")], whole, &[("f", "one\nzwei\nthree\n")]);
+    assert_patch_gives(&[("f", "one\ntwo\nthree\n")], whole.trim_end(), &[("f", "one\nzwei\nthree\n")]);
     let body = whole.find("@@ -1,3 +1,3 @@\n").expect("a header") + 16;
     for end in body..whole.len() - " three\n".len() {
-        let cut = patched(&files(&[("f", "one\ntwo\nthree\n")]), &whole[..end]);
+        let cut = apply_to_files(&files_of(&[("f", "one\ntwo\nthree\n")]), &whole[..end]);
         assert_eq!(cut.expect_err("half a change").code(), Code::PatchInvalid, "{:?}", &whole[..end]);
     }
     let new = "--- /dev/null\n+++ b/n\n@@ -0,0 +1,3 @@\n+one\n+tw";
-    assert_eq!(refused(&[], new, "cut off").details()["truncated"], true);
+    assert_eq!(expect_refusal(&[], new, "cut off").details()["truncated"], true);
 }
 
 #[test]
 fn lines_that_belong_nowhere() {
-    refused(&[("f", "a\n")], &envelope("nothing\n"), "line 3 of the patch");
-    refused(&[], "*** Begin Patch\n*** Frob File: f\n*** End Patch\n", "expected `*** Add File: PATH`");
-    refused(&[], "*** Begin Patch\n*** Add File: f\n+a\nb\n*** End Patch\n", "begins with `+`");
-    refused(&[("f", "a\n")], &envelope(""), "without a change");
-    refused(&[("f", "a\n")], &envelope("@@\n a\n"), "changes nothing");
-    refused(
+    expect_refusal(&[("f", "a\n")], &envelope_updating("nothing\n"), "line 3 of the patch");
+    expect_refusal(
+        &[],
+        "*** Begin Patch\n*** Frob File: f\n*** End Patch\n",
+        "expected `*** Add File: PATH`",
+    );
+    expect_refusal(&[], "*** Begin Patch\n*** Add File: f\n+a\nb\n*** End Patch\n", "begins with `+`");
+    expect_refusal(&[("f", "a\n")], &envelope_updating(""), "without a change");
+    expect_refusal(&[("f", "a\n")], &envelope_updating("@@\n a\n"), "changes nothing");
+    expect_refusal(
         &[("f", "a\n")],
         "@@ -1 +1 @@\n-a\n+b\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
         "no file's header",
     );
-    refused(
+    expect_refusal(
         &[("f", "a\n")],
         "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
         "path of the file is missing",
     );
-    refused(
+    expect_refusal(
         &[("f", "a\n")],
         "f\n<<<<<<< SEARCH\na\n=======\nT\n=======\n>>>>>>> REPLACE\n",
         "look like its borders",
@@ -81,53 +93,68 @@ fn lines_that_belong_nowhere() {
 #[test]
 fn nothing_is_overwritten_and_nothing_missing_is_changed() {
     let add = "*** Begin Patch\n*** Add File: f\n+b\n*** End Patch\n";
-    refused(&[("f", "a\n")], add, "overwrites nothing");
-    refused(&[], &envelope("@@\n-a\n+b\n"), "does not exist");
-    refused(&[], "*** Begin Patch\n*** Delete File: f\n*** End Patch\n", "does not exist");
-    refused(&[], "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "does not exist");
-    refused(&[("f", "a\n")], "f\n<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", "could go anywhere");
+    expect_refusal(&[("f", "a\n")], add, "overwrites nothing");
+    expect_refusal(&[], &envelope_updating("@@\n-a\n+b\n"), "does not exist");
+    expect_refusal(&[], "*** Begin Patch\n*** Delete File: f\n*** End Patch\n", "does not exist");
+    expect_refusal(&[], "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n", "does not exist");
+    expect_refusal(&[("f", "a\n")], "f\n<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", "could go anywhere");
     let part = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
-    refused(&[("f", "a\nb\n")], part, "only a part");
+    expect_refusal(&[("f", "a\nb\n")], part, "only a part");
 }
 
 #[test]
 fn nothing_that_changes_nothing() {
-    refused(&[("f", "a\n")], &envelope("@@\n-a\n+a\n"), "changes nothing");
-    refused(&[("f", "a \n")], "f\n<<<<<<< SEARCH\na\n=======\na\n>>>>>>> REPLACE\n", "changes nothing");
-    refused(&[("f", "a\r\n")], "--- a/f\n+++ b/f\n@@\n-a\n+a\n", "changes nothing");
+    expect_refusal(&[("f", "a\n")], &envelope_updating("@@\n-a\n+a\n"), "changes nothing");
+    expect_refusal(
+        &[("f", "a \n")],
+        "f\n<<<<<<< SEARCH\na\n=======\na\n>>>>>>> REPLACE\n",
+        "changes nothing",
+    );
+    expect_refusal(&[("f", "a\r\n")], "--- a/f\n+++ b/f\n@@\n-a\n+a\n", "changes nothing");
 }
 
 #[test]
 fn a_place_that_is_not_the_only_one() {
-    let failure =
-        refused(&[("f", "}\na\n}\nb\n}\n")], &envelope("@@\n-}\n+]\n"), "matches 3 times, at lines 1, 3, 5");
+    let failure = expect_refusal(
+        &[("f", "}\na\n}\nb\n}\n")],
+        &envelope_updating("@@\n-}\n+]\n"),
+        "matches 3 times, at lines 1, 3, 5",
+    );
     assert_eq!(failure.details()["lines"], json!([1, 3, 5]));
     let diff = "--- a/f\n+++ b/f\n@@ -3 +3 @@\n-}\n+]\n";
-    refused(&[("f", "}\na\n}\nb\n}\n")], diff, "matches 3 times");
-    let anchored = refused(&[("f", "h\na\nh\na\n")], &envelope("@@ h\n-a\n+b\n"), "is there 2 times");
+    expect_refusal(&[("f", "}\na\n}\nb\n}\n")], diff, "matches 3 times");
+    let anchored =
+        expect_refusal(&[("f", "h\na\nh\na\n")], &envelope_updating("@@ h\n-a\n+b\n"), "is there 2 times");
     assert_eq!(anchored.details()["lines"], json!([1, 3]));
-    refused(&[("f", "h\na\na\n")], &envelope("@@ h\n-a\n+b\n"), "matches 2 times, at lines 2, 3");
-    let indented = refused(&[("f", "  h\na\n")], &envelope("@@ h\n-a\n+b\n"), "no line 1 or below");
+    expect_refusal(
+        &[("f", "h\na\na\n")],
+        &envelope_updating("@@ h\n-a\n+b\n"),
+        "matches 2 times, at lines 2, 3",
+    );
+    let indented =
+        expect_refusal(&[("f", "  h\na\n")], &envelope_updating("@@ h\n-a\n+b\n"), "no line 1 or below");
     assert_eq!(indented.details()["nearest"]["line"], 1);
 }
 
 #[test]
 fn the_nearest_place_is_shown() {
     let file = "fn a() {\n    one();\n    two();\n}\nfn b() {\n    one();\n    three();\n}\n";
-    let patch = envelope("@@\n fn b() {\n     one();\n-    two();\n+    four();\n }\n");
-    let failure = refused(&[("f", file)], &patch, "matches nowhere; nearest is line 5, where line 7");
+    let patch = envelope_updating("@@\n fn b() {\n     one();\n-    two();\n+    four();\n }\n");
+    let failure = expect_refusal(&[("f", file)], &patch, "matches nowhere; nearest is line 5, where line 7");
     assert_eq!(failure.details()["expected"], "    two();");
     assert_eq!(failure.details()["actual"], "    three();");
     assert_eq!(failure.details()["line"], 7);
     assert_eq!(failure.subject_text(), Some("f"));
-    let end = refused(&[("f", "a\nb\n")], &envelope("@@\n a\n b\n-c\n"), "the end of the file");
+    let end =
+        expect_refusal(&[("f", "a\nb\n")], &envelope_updating("@@\n a\n b\n-c\n"), "the end of the file");
     assert_eq!(end.details()["actual"], json!(null));
 }
 
 #[test]
 fn a_line_too_few_or_too_many_moves_only_what_is_below_it() {
     let near = |file: &str, body: &str| {
-        let failure = refused(&[("f", file)], &envelope(&format!("@@\n{body}")), "matches nowhere");
+        let failure =
+            expect_refusal(&[("f", file)], &envelope_updating(&format!("@@\n{body}")), "matches nowhere");
         let details = failure.details();
         (
             details["nearest"].clone(),
@@ -160,31 +187,42 @@ fn a_line_too_few_or_too_many_moves_only_what_is_below_it() {
 #[test]
 fn where_no_line_is_the_same_the_most_similar_one_is_named() {
     let file = "use std::fmt;\n\nfn first(a: usize) {}\nfn second(b: usize) {}\n";
-    let failure =
-        refused(&[("f", file)], &envelope("@@\n fn second(b: u8) {}\n-fn third() {}\n"), "nearest is line 4");
+    let failure = expect_refusal(
+        &[("f", file)],
+        &envelope_updating("@@\n fn second(b: u8) {}\n-fn third() {}\n"),
+        "nearest is line 4",
+    );
     assert_eq!(failure.details()["expected"], "fn second(b: u8) {}");
     assert_eq!(failure.details()["actual"], "fn second(b: usize) {}");
-    let nothing = refused(&[("f", "alpha\nbeta\n")], &envelope("@@\n-0123\n+4\n"), "none of the 2 lines");
+    let nothing = expect_refusal(
+        &[("f", "alpha\nbeta\n")],
+        &envelope_updating("@@\n-0123\n+4\n"),
+        "none of the 2 lines",
+    );
     assert!(nothing.message().contains("\"0123\""), "{nothing}");
     assert_eq!((&nothing.details()["expected"], &nothing.details()["lines"]), (&json!("0123"), &json!(2)));
-    refused(&[("f", "")], &envelope("@@\n-a\n+b\n"), "the file is empty");
-    refused(&[("f", "x\nlast\n")], &envelope("@@ last\n-a\n+b\n"), "is the last one");
+    expect_refusal(&[("f", "")], &envelope_updating("@@\n-a\n+b\n"), "the file is empty");
+    expect_refusal(&[("f", "x\nlast\n")], &envelope_updating("@@ last\n-a\n+b\n"), "is the last one");
 }
 
 #[test]
 fn hunks_out_of_order_or_over_each_other() {
-    refused(&[("f", "a\nb\nc\n")], &envelope("@@\n-c\n+C\n@@\n-a\n+A\n"), "follow the order of the file");
-    refused(
+    expect_refusal(
         &[("f", "a\nb\nc\n")],
-        &envelope("@@\n a\n-b\n+B\n@@\n-b\n+C\n c\n"),
+        &envelope_updating("@@\n-c\n+C\n@@\n-a\n+A\n"),
+        "follow the order of the file",
+    );
+    expect_refusal(
+        &[("f", "a\nb\nc\n")],
+        &envelope_updating("@@\n a\n-b\n+B\n@@\n-b\n+C\n c\n"),
         "above the end of the hunk before it",
     );
     let blocks = "f\n<<<<<<< SEARCH\na\nb\n=======\nx\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\nc\n=======\ny\n>>>>>>> REPLACE\n";
-    refused(&[("f", "a\nb\nc\n")], blocks, "both change line 2");
+    expect_refusal(&[("f", "a\nb\nc\n")], blocks, "both change line 2");
     // Each hunk is looked for in the file as it was read.
     let chained =
         "f\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n";
-    refused(&[("f", "a\n")], chained, "matches nowhere");
+    expect_refusal(&[("f", "a\n")], chained, "matches nowhere");
 }
 
 #[test]
@@ -197,7 +235,7 @@ fn one_path_twice() {
         "*** Update File: f\n*** Move to: g\n*** Delete File: g\n",
         "*** Update File: f\n*** Move to: f\n@@\n-a\n+b\n",
     ] {
-        refused(&[("f", "a\n"), ("g", "x\n")], &section(twice), "twice");
+        expect_refusal(&[("f", "a\n"), ("g", "x\n")], &section(twice), "twice");
     }
 }
 
@@ -221,10 +259,10 @@ fn no_links_no_binaries_no_copies() {
         ("deleted file mode 100644\nold mode 100644\nnew mode 100755\n", "contradict"),
     ];
     for (lines, says) in cases {
-        refused(&[("f", "a\n")], &format!("diff --git a/f b/f\n{lines}"), says);
+        expect_refusal(&[("f", "a\n")], &format!("diff --git a/f b/f\n{lines}"), says);
     }
-    refused(&[("f", "a\n")], "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "names of the file differ");
-    refused(&[("f", "a\n")], "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n", "/dev/null");
+    expect_refusal(&[("f", "a\n")], "--- a/f\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "names of the file differ");
+    expect_refusal(&[("f", "a\n")], "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n", "/dev/null");
 }
 
 #[test]
@@ -250,7 +288,7 @@ fn a_path_out_of_the_tree_is_a_scope_violation() {
             format!("{path}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
         ];
         for patch in patches {
-            assert_eq!(parse(&patch).expect_err(&patch).code(), Code::ScopeViolation, "{patch}");
+            assert_eq!(parse_patch(&patch).expect_err(&patch).code(), Code::ScopeViolation, "{patch}");
         }
     }
 }
@@ -269,7 +307,7 @@ fn a_line_that_is_no_path_makes_no_file() {
         "# File: the helper",
     ] {
         let patch = format!("{line}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n");
-        let failure = refused(&[], &patch, "was taken for its path");
+        let failure = expect_refusal(&[], &patch, "was taken for its path");
         assert_eq!((&failure.details()["line"], &failure.details()["patchLine"]), (&json!(line), &json!(1)));
     }
 }
@@ -278,11 +316,11 @@ fn a_line_that_is_no_path_makes_no_file() {
 fn what_is_quoted_is_short_however_long_the_line_is() {
     let long = "y".repeat(100_000);
     let patches = [
-        envelope(&format!("@@\n a\n-{long}\n+b\n")),
-        envelope(&format!("@@\n-{long}\n+b\n")),
-        envelope(&format!("@@ {long}\n-a\n+b\n")),
-        envelope("@@\n a\n-b\n+B\n"),
-        envelope(&format!("@@ q{long}\n-a\n+b\n")),
+        envelope_updating(&format!("@@\n a\n-{long}\n+b\n")),
+        envelope_updating(&format!("@@\n-{long}\n+b\n")),
+        envelope_updating(&format!("@@ {long}\n-a\n+b\n")),
+        envelope_updating("@@\n a\n-b\n+B\n"),
+        envelope_updating(&format!("@@ q{long}\n-a\n+b\n")),
         format!("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@ {long}\n a\n{long}\n"),
         format!("--- a/f\n+++ b/f\n@@ @@ {long}\n a\n-x\n{long}\n"),
         format!("{long} {long}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n"),
@@ -294,12 +332,16 @@ fn what_is_quoted_is_short_however_long_the_line_is() {
         format!("diff --git a/f b/f\nindex 1234567..1234567 {long}\n"),
     ];
     for patch in patches {
-        let failure =
-            patched(&files(&[("f", &format!("a\n  {long}\n"))]), &patch).expect_err("it does not fit");
+        let failure = apply_to_files(&files_of(&[("f", &format!("a\n  {long}\n"))]), &patch)
+            .expect_err("it does not fit");
         let length = serde_json::to_string(&failure).expect("json").len();
         assert!(length < 6_000, "{length}: {}", failure.message().chars().take(300).collect::<String>());
     }
-    let failure = refused(&[("f", "x\nz\n")], &envelope(&format!("@@\n x\n-{long}\n+b\n")), "(100000 bytes)");
+    let failure = expect_refusal(
+        &[("f", "x\nz\n")],
+        &envelope_updating(&format!("@@\n x\n-{long}\n+b\n")),
+        "(100000 bytes)",
+    );
     let expected = failure.details()["expected"].as_str().expect("text");
     assert!(expected.ends_with("… (100000 bytes)") && expected.chars().count() < 450, "{expected}");
 }
@@ -312,17 +354,17 @@ fn a_hunk_that_repeats_itself_costs_no_more_than_its_length() {
         .chain((0..10_000).map(|_| " x\n".to_owned()))
         .chain(["-y\n".to_owned()])
         .collect();
-    refused(&[("f", &file)], &envelope(&body), "matches nowhere");
+    expect_refusal(&[("f", &file)], &envelope_updating(&body), "matches nowhere");
 }
 
 #[test]
 fn a_near_miss_names_the_place() {
-    let failure = refused(
+    let failure = expect_refusal(
         &[("f", "alpha\nthe second line\ngamma\n")],
-        &envelope("@@\n-the secnd line\n+x\n"),
+        &envelope_updating("@@\n-the secnd line\n+x\n"),
         "nearest is line 2",
     );
     assert_eq!(failure.details()["line"], 2);
     assert_eq!(failure.details()["actual"], "the second line");
-    refused(&[("f", "a\n")], "diff --git a/f b/f\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "differ");
+    expect_refusal(&[("f", "a\n")], "diff --git a/f b/f\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", "differ");
 }

@@ -6,45 +6,48 @@
 //! line lost its prefix, or is the rest of a wrapped one. So did one before a line with its sign that stands
 //! in what looks like prose.
 
-use super::super::lines::{PatchLines, clipped, is_fence};
-use super::super::{Ends, LineOp, PatchHunk, broken};
-use super::{begins, numbers};
+use super::super::lines::{PatchLines, is_fence, quote_line};
+use super::super::{Ends, LineOp, PatchHunk, line_invalid};
+use super::{begins_section, parse_hunk_range};
 use crate::error::{Failure, Result};
 
 /// Reads a hunk, from its header to behind its last line.
-pub(super) fn read(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
+pub(super) fn read_hunk(text: &PatchLines<'_>, at: &mut usize) -> Result<PatchHunk> {
     let header = *at;
     let mut hunk = PatchHunk::new(header + 1, Ends::AsWritten);
-    let numbers = numbers(text.line(header));
+    let numbers = parse_hunk_range(text.line(header));
     hunk.old_start = numbers.map(|(start, ..)| start);
     let start = header + 1;
-    let counted = numbers.and_then(|(_, old, new)| counted(text, start, old, new));
-    let end = counted.unwrap_or_else(|| recounted(text, start));
+    let counted = numbers.and_then(|(_, old, new)| end_by_counts(text, start, old, new));
+    let end = counted.unwrap_or_else(|| end_by_signs(text, start));
     for number in start..end {
-        take(&mut hunk, text.line(number), number)?;
+        take_hunk_line(&mut hunk, text.line(number), number)?;
     }
     *at = end;
     if let Some((_, old, new)) = numbers {
         not_cut_off(&hunk, text, end, [old, new])?;
     }
-    match lost(text, end) {
+    match find_lost_line(text, end) {
         Some(lost) => Err(lost_line(&hunk, text, lost)),
         None => Ok(hunk),
     }
 }
 
-fn take(hunk: &mut PatchHunk, line: &str, number: usize) -> Result<()> {
+fn take_hunk_line(hunk: &mut PatchHunk, line: &str, number: usize) -> Result<()> {
     let rest = line.get(1..).unwrap_or_default();
     match line.bytes().next() {
-        None => hunk.push(LineOp::Keep, ""),
-        Some(b'\r') => hunk.push(LineOp::Keep, line),
-        Some(b' ') => hunk.push(LineOp::Keep, rest),
-        Some(b'+') => hunk.push(LineOp::Insert, rest),
-        Some(b'-') => hunk.push(LineOp::Remove, rest),
+        None => hunk.push_line(LineOp::Keep, ""),
+        Some(b'\r') => hunk.push_line(LineOp::Keep, line),
+        Some(b' ') => hunk.push_line(LineOp::Keep, rest),
+        Some(b'+') => hunk.push_line(LineOp::Insert, rest),
+        Some(b'-') => hunk.push_line(LineOp::Remove, rest),
         _ => match hunk.lines.last_mut() {
             Some(last) => last.ended = false,
             None => {
-                return Err(broken(number + 1, "no line stands before this one that it could be about"));
+                return Err(line_invalid(
+                    number + 1,
+                    "no line stands before this one that it could be about",
+                ));
             }
         },
     }
@@ -58,7 +61,7 @@ fn not_cut_off(hunk: &PatchHunk, text: &PatchLines<'_>, end: usize, said: [usize
     if has_old >= old && has_new >= new {
         return Ok(());
     }
-    let header = clipped(text.line(hunk.line - 1));
+    let header = quote_line(text.line(hunk.line - 1));
     let next = next_line(text, end);
     let broken_by = match &next {
         Some((number, line)) => format!("before line {number}, {line:?}"),
@@ -67,8 +70,10 @@ fn not_cut_off(hunk: &PatchHunk, text: &PatchLines<'_>, end: usize, said: [usize
     let message = format!(
         "the hunk `{header}` says {old} old and {new} new lines, and {has_old} and {has_new} stand there {broken_by}: it was cut off, or a line has no ` `, `+` or `-` before it, or it was counted wrongly (a header `@@ @@` says no numbers)"
     );
-    let failure =
-        broken(hunk.line, message).detail("truncated", true).detail("header", header).expected(said, has);
+    let failure = line_invalid(hunk.line, message)
+        .detail("truncated", true)
+        .detail("header", header)
+        .expected(said, has);
     Err(match next {
         Some((number, line)) => failure.detail("endsAt", number).detail("line", line),
         None => failure,
@@ -77,7 +82,7 @@ fn not_cut_off(hunk: &PatchHunk, text: &PatchLines<'_>, end: usize, said: [usize
 
 /// A line behind a hunk that is most likely one of its own: right behind it, or with a sign before it in the
 /// text below an empty line.
-fn lost(text: &PatchLines<'_>, end: usize) -> Option<usize> {
+fn find_lost_line(text: &PatchLines<'_>, end: usize) -> Option<usize> {
     if !is_border(text, end) {
         return Some(end);
     }
@@ -97,7 +102,7 @@ fn is_changed_line(line: &str) -> bool {
 
 /// A line that belongs neither to the hunk above it nor to anything else.
 fn lost_line(hunk: &PatchHunk, text: &PatchLines<'_>, at: usize) -> Failure {
-    let line = clipped(text.line(at));
+    let line = quote_line(text.line(at));
     let what = match is_changed_line(&line) {
         true => "below text that is none of them: a line before it has no ` `, `+` or `-`",
         false => {
@@ -105,18 +110,18 @@ fn lost_line(hunk: &PatchHunk, text: &PatchLines<'_>, at: usize) -> Failure {
         }
     };
     let message = format!("{line:?} stands behind the lines of the hunk at line {}, {what}", hunk.line);
-    broken(at + 1, message).detail("header", clipped(text.line(hunk.line - 1))).detail("line", line)
+    line_invalid(at + 1, message).detail("header", quote_line(text.line(hunk.line - 1))).detail("line", line)
 }
 
 /// The first line that is not empty, with its number from 1.
 fn next_line(text: &PatchLines<'_>, from: usize) -> Option<(usize, String)> {
     let at = (from..text.len()).find(|at| !text.line(*at).trim().is_empty())?;
-    Some((at + 1, clipped(text.line(at))))
+    Some((at + 1, quote_line(text.line(at))))
 }
 
 /// Where the hunk ends by its header's counts; `None` where those are not the counts of the lines that
 /// follow.
-fn counted(text: &PatchLines<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
+fn end_by_counts(text: &PatchLines<'_>, from: usize, mut old: usize, mut new: usize) -> Option<usize> {
     let mut at = from;
     while old > 0 || new > 0 {
         if at >= text.len() {
@@ -139,15 +144,20 @@ fn counted(text: &PatchLines<'_>, from: usize, mut old: usize, mut new: usize) -
     // Lines that go on behind empty ones are the hunk's too: dropped, they would be lost.
     let after = (at..text.len()).find(|at| !text.line(*at).trim_end_matches('\r').is_empty()).unwrap_or(at);
     let next = text.line(after);
-    let goes_on = next.starts_with([' ', '+', '-', '\\']) && !begins(text, after) && next.trim_end() != "--";
+    let goes_on =
+        next.starts_with([' ', '+', '-', '\\']) && !begins_section(text, after) && next.trim_end() != "--";
     (!goes_on).then_some(at)
 }
 
 /// Where the lines end that can be a hunk's. Empty lines at its end may be the text's around it; as context
 /// they would say little.
-fn recounted(text: &PatchLines<'_>, from: usize) -> usize {
+fn end_by_signs(text: &PatchLines<'_>, from: usize) -> usize {
     let mut end = from;
-    while end < text.len() && is_hunk_line(text.line(end)) && !begins(text, end) && !is_signature(text, end) {
+    while end < text.len()
+        && is_hunk_line(text.line(end))
+        && !begins_section(text, end)
+        && !is_signature(text, end)
+    {
         end += 1;
     }
     while end > from && text.line(end - 1).trim_end_matches('\r').is_empty() {
@@ -167,7 +177,7 @@ fn is_border(text: &PatchLines<'_>, at: usize) -> bool {
     let opens = ["@@", "diff ", "Index: ", "Only in ", "*** "];
     line.trim().is_empty()
         || opens.iter().any(|start| line.starts_with(start))
-        || begins(text, at)
+        || begins_section(text, at)
         || super::is_binary(line)
         || line.trim_end() == "--"
         || is_fence(line) && !text.line(at + 1).starts_with([' ', '+', '-'])

@@ -3,8 +3,8 @@
 //! `a/` and `b/` (and the other pairs that git knows) are taken off where both names have their part of the
 //! pair; names without them are paths as they are.
 
-use super::super::lines::{PatchLines, clipped};
-use super::super::{broken, path};
+use super::super::lines::{PatchLines, quote_line};
+use super::super::{line_invalid, parse_written_path};
 use crate::domain::change::patch_text::names;
 use crate::domain::change::patch_text::names::Strip;
 use crate::domain::value::repo_path::{RepoPath, display};
@@ -61,20 +61,20 @@ impl SectionHeader {
     }
 
     /// Reads from the section's first line to its hunks.
-    pub(super) fn read(text: &PatchLines<'_>, at: &mut usize) -> Result<Self> {
+    pub(super) fn read_section(text: &PatchLines<'_>, at: &mut usize) -> Result<Self> {
         let start = *at;
         let mut said = HeaderLines::default();
         if let Some(names) = text.line(*at).strip_prefix("diff --git ") {
             said.git = Some(names);
             *at += 1;
-            while said.take(text, *at)? {
+            while said.take_line(text, *at)? {
                 *at += 1;
             }
         }
         if let (Some(before), Some(after)) =
             (text.line(*at).strip_prefix("--- "), text.line(*at + 1).strip_prefix("+++ "))
         {
-            said.dashes = Some([name(before, *at)?, name(after, *at + 1)?]);
+            said.dashes = Some([parse_name(before, *at)?, parse_name(after, *at + 1)?]);
             *at += 2;
         }
         said.brought_together(start)
@@ -82,7 +82,7 @@ impl SectionHeader {
 }
 
 /// The name in the rest of a `---` or `+++` line; `None` for `/dev/null`.
-fn name(rest: &str, at: usize) -> Result<Option<Vec<u8>>> {
+fn parse_name(rest: &str, at: usize) -> Result<Option<Vec<u8>>> {
     let rest = rest.as_bytes();
     if names::is_dev_null(rest) || names::is_epoch(rest) {
         return Ok(None);
@@ -91,7 +91,7 @@ fn name(rest: &str, at: usize) -> Result<Option<Vec<u8>>> {
         .map(without_dot)
         .filter(|name| !name.is_empty())
         .map(Some)
-        .ok_or_else(|| broken(at + 1, "the name of the file cannot be read"))
+        .ok_or_else(|| line_invalid(at + 1, "the name of the file cannot be read"))
 }
 
 /// Before the prefixes are looked at: `./a/f` and `./b/f` have a pair of them too.
@@ -101,28 +101,28 @@ fn without_dot(name: Vec<u8>) -> Vec<u8> {
 
 impl<'a> HeaderLines<'a> {
     /// Takes one line beneath `diff --git`; false where it is none of the header's.
-    fn take(&mut self, text: &PatchLines<'a>, at: usize) -> Result<bool> {
+    fn take_line(&mut self, text: &PatchLines<'a>, at: usize) -> Result<bool> {
         let line = text.line(at);
         let after = |word: &str| line.strip_prefix(word);
         let renamed = |rest: &str| {
-            names::whole(rest.as_bytes()).ok_or_else(|| broken(at + 1, "the name cannot be read"))
+            names::whole(rest.as_bytes()).ok_or_else(|| line_invalid(at + 1, "the name cannot be read"))
         };
         if let Some(rest) = after("old mode ") {
-            self.old_mode = Some(executable(rest, at)?);
+            self.old_mode = Some(parse_executable_mode(rest, at)?);
         } else if let Some(rest) = after("new mode ") {
-            self.new_mode = Some(executable(rest, at)?);
+            self.new_mode = Some(parse_executable_mode(rest, at)?);
         } else if let Some(rest) = after("new file mode ") {
-            self.new_file = Some(executable(rest, at)?);
+            self.new_file = Some(parse_executable_mode(rest, at)?);
         } else if let Some(rest) = after("deleted file mode ") {
-            self.deleted_file = Some(executable(rest, at)?);
+            self.deleted_file = Some(parse_executable_mode(rest, at)?);
         } else if let Some(rest) = after("rename from ") {
             self.rename_from = Some(renamed(rest)?);
         } else if let Some(rest) = after("rename to ") {
             self.rename_to = Some(renamed(rest)?);
         } else if let Some(rest) = after("index ") {
-            self.ids = ids(rest, at)?;
+            self.ids = parse_index_ids(rest, at)?;
         } else if after("copy from ").or(after("copy to ")).is_some() {
-            return Err(broken(at + 1, "copies cannot be made; add the file with its content"));
+            return Err(line_invalid(at + 1, "copies cannot be made; add the file with its content"));
         } else if let Some(rest) = after("similarity index ") {
             self.similarity = Some(rest.trim());
         } else {
@@ -133,8 +133,8 @@ impl<'a> HeaderLines<'a> {
 
     /// Brings the lines together, and refuses those that contradict each other.
     fn brought_together(self, start: usize) -> Result<SectionHeader> {
-        let wrong = |what: &str| broken(start + 1, what);
-        let (before, after) = self.names(start)?;
+        let wrong = |what: &str| line_invalid(start + 1, what);
+        let (before, after) = self.both_names(start)?;
         let creates =
             self.new_file.is_some() || self.dashes.as_ref().is_some_and(|[before, _]| before.is_none());
         let deletes =
@@ -151,12 +151,12 @@ impl<'a> HeaderLines<'a> {
         {
             return Err(wrong("the header lines of the file contradict each other"));
         }
-        let (old, new) = (path(before)?, path(after)?);
+        let (old, new) = (parse_written_path(before)?, parse_written_path(after)?);
         if !moves && old != new {
             let message = format!(
                 "the two names of the file differ ({old}, {new}); a rename needs `rename from` and `rename to`"
             );
-            return Err(broken(start + 1, message));
+            return Err(line_invalid(start + 1, message));
         }
         if moves && old == new {
             return Err(wrong("a file is renamed to its own name"));
@@ -177,12 +177,12 @@ impl<'a> HeaderLines<'a> {
     }
 
     /// The two names; a new or deleted file has the same one twice.
-    fn names(&self, start: usize) -> Result<(Vec<u8>, Vec<u8>)> {
-        let twice = self.git.and_then(twice);
+    fn both_names(&self, start: usize) -> Result<(Vec<u8>, Vec<u8>)> {
+        let twice = self.git.and_then(name_given_twice);
         match (&self.rename_from, &self.rename_to) {
             (Some(from), Some(to)) => return Ok((from.clone(), to.clone())),
             (None, None) => {}
-            _ => return Err(broken(start + 1, "a rename needs both `rename from` and `rename to`")),
+            _ => return Err(line_invalid(start + 1, "a rename needs both `rename from` and `rename to`")),
         }
         match (&self.dashes, twice) {
             (Some([Some(before), Some(after)]), twice) => {
@@ -190,7 +190,10 @@ impl<'a> HeaderLines<'a> {
                 if before == after
                     && twice.is_some_and(|twice| !before.ends_with(&twice) && !twice.ends_with(&before))
                 {
-                    return Err(broken(start + 1, "the names behind `diff --git` and behind `---` differ"));
+                    return Err(line_invalid(
+                        start + 1,
+                        "the names behind `diff --git` and behind `---` differ",
+                    ));
                 }
                 Ok((before, after))
             }
@@ -198,7 +201,7 @@ impl<'a> HeaderLines<'a> {
                 let (name, prefix) = match (one, other) {
                     (Some(name), _) => (name, "a/"),
                     (_, Some(name)) => (name, "b/"),
-                    _ => return Err(broken(start + 1, "both names are /dev/null")),
+                    _ => return Err(line_invalid(start + 1, "both names are /dev/null")),
                 };
                 // Git's own line tells a prefix from a directory of that name.
                 let stripped = name.strip_prefix(prefix.as_bytes()).unwrap_or(name);
@@ -207,8 +210,8 @@ impl<'a> HeaderLines<'a> {
             }
             (None, Some(path)) => Ok((path.clone(), path)),
             (None, None) => {
-                let names = display(clipped(self.git.unwrap_or_default()).as_bytes());
-                Err(broken(
+                let names = display(quote_line(self.git.unwrap_or_default()).as_bytes());
+                Err(line_invalid(
                     start + 1,
                     format!("the names of the file ({names}) are missing or do not fit together"),
                 ))
@@ -218,7 +221,7 @@ impl<'a> HeaderLines<'a> {
 }
 
 /// The path that a `diff --git` line names twice, with the prefixes of a pair or without any.
-fn twice(names: &str) -> Option<Vec<u8>> {
+fn name_given_twice(names: &str) -> Option<Vec<u8>> {
     let names = names.trim_end_matches('\r').as_bytes();
     let plain = names.strip_prefix(b"\"").unwrap_or(names);
     let has_prefix = PREFIXES.iter().any(|(old, _)| plain.starts_with(old.as_bytes()));
@@ -236,24 +239,24 @@ fn without_prefixes(before: &[u8], after: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Whether a mode has the executable bit. Links and submodules are never written.
-fn executable(rest: &str, at: usize) -> Result<bool> {
+fn parse_executable_mode(rest: &str, at: usize) -> Result<bool> {
     match rest.trim() {
         "100644" | "100664" => Ok(false),
         "100755" => Ok(true),
         mode => {
-            let mode = clipped(mode);
+            let mode = quote_line(mode);
             let message = format!(
                 "the mode {mode} is not one of a regular file; only 100644 and 100755 can be written"
             );
-            Err(broken(at + 1, message).expected(["100644", "100755"], mode))
+            Err(line_invalid(at + 1, message).expected(["100644", "100755"], mode))
         }
     }
 }
 
 /// Both ids of an index line. One that is none says nothing; the mode behind them has to be a file's.
-fn ids(rest: &str, at: usize) -> Result<(Option<String>, Option<String>)> {
+fn parse_index_ids(rest: &str, at: usize) -> Result<(Option<String>, Option<String>)> {
     let (ids, mode) = rest.trim_end().split_once(' ').unwrap_or((rest.trim_end(), "100644"));
-    executable(mode, at)?;
+    parse_executable_mode(mode, at)?;
     let Some((old, new)) = ids.split_once("..") else { return Ok((None, None)) };
     let id = |text: &str| {
         let is_id = (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
