@@ -1,5 +1,6 @@
 //! What is shown: evidence as it was recorded, the verdicts that follow from it, and what changed around it.
 
+pub mod case_changes;
 pub mod cases;
 pub mod evidence;
 pub mod judge;

@@ -128,6 +128,7 @@ fn record(
         outcome: if word == Word::Pass { Verdict::Passed } else { Verdict::Failed },
         reason: (word == Word::Fail).then(|| message.to_owned()),
         checks: None,
+        cases: None,
         flaky: false,
         warm: false,
         clearing: false,

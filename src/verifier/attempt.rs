@@ -13,10 +13,11 @@ use super::outputs::{OutputFolders, read_beneath, read_outputs, remove_old_outpu
 use super::protocol::{self, ProtocolAnswer, ProtocolCall, expand};
 use super::reads::read_digests;
 use super::{Host, RunHalt, Ticket, VerificationSubject, tools, view};
+use crate::domain::proof::cases::CaseList;
 use crate::domain::proof::evidence::{Attempt, Finding, Observed};
 use crate::domain::proof::judge::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
-use crate::domain::value::digest::Sha256;
+use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result, clipped};
 use crate::git::convert::{Conversions, Drivers};
@@ -248,7 +249,8 @@ impl<'a> Runner<'a> {
                 None => (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT))),
             };
             let flaky = checks.is_some_and(|checks| checks.flaky > 0);
-            made.rows.insert(id.clone(), RowOutcome { said, checks, flaky });
+            let cases = self.store_cases(&own)?;
+            made.rows.insert(id.clone(), RowOutcome { said, checks, cases, flaky });
         }
         let claimed = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.claimed());
         made.attempts = vec![self.logged(&finished, made.worst(), checks_of(&counted).or(claimed))?];
@@ -402,6 +404,25 @@ impl<'a> Runner<'a> {
             finding.path = finding.path.as_ref().map(|path| self.bounded(path, LONGEST_NAME));
         }
         all
+    }
+
+    /// Stores the cases by name; `None` where nothing counts, or what counts names none.
+    fn store_cases(
+        &self,
+        counted: &std::result::Result<Option<Counted>, String>,
+    ) -> Result<Option<Sha256>> {
+        let Ok(Some(counted)) = counted else { return Ok(None) };
+        if counted.cases.is_empty() && counted.checks.ran > 0 {
+            return Ok(None);
+        }
+        let secrets = Secrets::new(&self.secrets);
+        let mut cases = counted.cases.clone();
+        for case in &mut cases {
+            for text in case.class.iter_mut().chain(&mut case.file).chain([&mut case.name]) {
+                *text = secrets.redact_text(text);
+            }
+        }
+        self.host.blobs.put(&canonical_json(&CaseList::new(cases, counted.unnamed))).map(Some)
     }
 
     /// First redacted, then clipped: what is left of a secret that was cut is not found.

@@ -7,6 +7,7 @@ use super::blame::Blame;
 use super::formats::{Counted, Lack};
 use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::display;
 use crate::git::materialise::Alteration;
 use crate::process::ProgramEnd;
@@ -61,13 +62,15 @@ impl RunOutcome {
 pub(super) struct RowOutcome {
     pub(super) said: Said,
     pub(super) checks: Option<Checks>,
+    /// The stored names of the cases, where they have some.
+    pub(super) cases: Option<Sha256>,
     /// It failed and passed within the run.
     pub(super) flaky: bool,
 }
 
 impl From<Said> for RowOutcome {
     fn from(said: Said) -> Self {
-        Self { said, checks: None, flaky: false }
+        Self { said, checks: None, cases: None, flaky: false }
     }
 }
 

@@ -178,6 +178,7 @@ fn record(
         outcome,
         reason,
         checks: judged.checks,
+        cases: judged.cases,
         flaky: judged.flaky,
         warm: false,
         clearing: ticket.clearing,

@@ -433,6 +433,10 @@ pub struct Evidence {
     pub reason: Option<String>,
     /// The counted cases; `None` where nothing counts.
     pub checks: Option<Checks>,
+    /// The stored list of the cases' names and outcomes; `None` where nothing counts, or what counts names
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Sha256>,
     /// It failed and passed, within this run.
     pub flaky: bool,
     /// It began with scratch that another candidate of the same task may have written, as runs of earlier

@@ -101,6 +101,7 @@ fn record(outcome: Verdict, change: impl FnOnce(&mut Evidence)) -> Record {
         outcome,
         reason: (outcome != Verdict::Passed).then(|| "exit code 1".to_owned()),
         checks: Some(if outcome == Verdict::Passed { counted(2, 0) } else { counted(1, 1) }),
+        cases: None,
         flaky: false,
         warm: false,
         clearing: false,
