@@ -6,9 +6,12 @@ use crate::domain::ledger::report::VerificationObject;
 use crate::domain::proof::evidence::{
     Attestation, Evidence, EvidenceKind, Observation, Observed, SCHEMA, Source, Subject,
 };
+use crate::domain::proof::judge;
 use crate::domain::proof::verdict::Verdict;
+use crate::domain::value::outside::plain;
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
+use crate::task::evidence::with_stored_lists;
 use crate::task::session::unconfirmed;
 use crate::task::{evidence, observation, runs};
 use serde_json::json;
@@ -37,14 +40,23 @@ pub fn attest(
         .subject("-m"));
     }
     let observation = observation::observe(&mut task)?;
-    let observed = manual_row(&task.view.id, &observation, requirement)?.clone();
+    let known = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
+    let blobs = session.blobs();
+    let (asked, rows) =
+        with_stored_lists(&blobs, |stored| judge::with_confirmation(&observation, &known, stored));
+    let observed = manual_row(&task.view.id, &asked, requirement)?.clone();
     let params = json!({"requirement": requirement, "pass": word == Word::Pass, "message": message, "manifestSha256": observation.manifest_sha256});
     let mut action = task.action("attest", &params);
     let verb = if word == Word::Pass { "passes" } else { "fails" };
     let changes = task.view.last_candidate()?.value.changes.len();
+    let row =
+        rows.iter().find(|row| row.id == requirement && matches!(observed.source, Source::Protected { .. }));
+    let why = row.and_then(|row| row.reason.as_ref()).map(|why| format!("{}. ", plain(why, usize::MAX)));
     let question = format!(
-        "Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?",
-        observation.candidate, task.view.id
+        "{}Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?",
+        why.unwrap_or_default(),
+        observation.candidate,
+        task.view.id
     );
     if session.person.confirm(&question) != Some(true) {
         return Err(denied(&task.view.id, requirement, action, &mut task.ledger));

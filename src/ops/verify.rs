@@ -3,14 +3,15 @@
 
 use super::Session;
 use crate::domain::change::patch::Candidate;
-use crate::domain::contract::SandboxWish;
+use crate::domain::contract::{Kind, SandboxWish};
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::action::Actor;
-use crate::domain::ledger::record::Record;
+use crate::domain::ledger::record;
 use crate::domain::ledger::report::{Explanation, VerificationObject};
 use crate::domain::proof::evidence::Observation;
 use crate::domain::proof::judge;
 use crate::domain::proof::judge::{Job, NOT_COMMITTED};
+use crate::domain::proof::records::{On, Record};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
@@ -100,7 +101,7 @@ fn produce(
     let observation = take_observation(task, &candidate)?;
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
-    task.act("verify", &params, |_| Ok((Record::Observed(Box::new(observation.clone())), ())))?;
+    task.act("verify", &params, |_| Ok((record::Record::Observed(Box::new(observation.clone())), ())))?;
     complete(task, &candidate, &observation, options, progress)
 }
 
@@ -131,8 +132,13 @@ fn complete(
 ) -> Result<VerificationObject> {
     let session = task.session;
     let mut made = run_missing(task, candidate, observation, options, progress, |_, _| true)?;
+    if observation.kind == Kind::Repair {
+        // Where a case lies is asked only after it was seen to be mended.
+        let tells_place = |job: &Job, _: &[Record]| job.on == On::BaseWithoutCase;
+        made.extend(run_missing(task, candidate, observation, options, progress, tells_place)?);
+    }
     if options.flaky == FlakyRows::Clear {
-        let clears = |job: &Job, records: &[judge::Record]| judge::has_to_clear(observation, job, records);
+        let clears = |job: &Job, records: &[Record]| judge::has_to_clear(observation, job, records);
         for _ in 1..judge::CLEARING_RUNS {
             made.extend(run_missing(task, candidate, observation, options, progress, clears)?);
         }
@@ -157,10 +163,11 @@ fn run_missing(
     observation: &Observation,
     options: &Options<'_>,
     progress: Progress<'_>,
-    asked: impl Fn(&Job, &[judge::Record]) -> bool,
+    asked: impl Fn(&Job, &[Record]) -> bool,
 ) -> Result<Vec<Sha256>> {
     let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
-    let mut jobs = judge::missing(observation, &before);
+    let blobs = task.session.blobs();
+    let mut jobs = evidence::with_stored_lists(&blobs, |stored| judge::missing(observation, &before, stored));
     jobs.retain(|job| wanted(observation, job, options.only) && asked(job, &before));
     let total = jobs.len() as u64;
     let bound = Bound::of(task);
@@ -300,8 +307,9 @@ fn run(
     for record in &made {
         digests.push(blobs.put(&canonical_json(record))?);
     }
-    let records = made.into_iter().map(|record| Record::Evidence(Box::new(record)));
-    action.succeed_with(&mut task.ledger, std::iter::once(Record::Charged { cost }).chain(records))?;
+    let records = made.into_iter().map(|record| record::Record::Evidence(Box::new(record)));
+    action
+        .succeed_with(&mut task.ledger, std::iter::once(record::Record::Charged { cost }).chain(records))?;
     task.refresh()?;
     Ok(Some(digests))
 }

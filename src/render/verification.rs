@@ -3,6 +3,7 @@
 use super::run::{error_lines, log_size};
 use super::style::{BAD, BOLD, DIM, GOOD, OPEN, spaced_word, style_text};
 use crate::domain::ledger::report::VerificationObject;
+use crate::domain::proof::case_changes::CaseChanges;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::outside::plain;
@@ -13,6 +14,9 @@ const ERROR_LINES: usize = 5;
 
 /// The most characters of one.
 const ERROR_WIDTH: usize = 200;
+
+/// The most cases that are named of each kind.
+const NAMED_CASES: usize = 5;
 
 /// The most characters of a verifier's title.
 const TITLE: usize = 200;
@@ -75,9 +79,26 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
         style_text(style, &format!("{:<18}", spaced_word(&row.verdict))),
         row.id
     );
+    row.cases.iter().for_each(|cases| write_cases(out, cases));
     runs.iter().filter(|run| run.is_told_at(row)).for_each(|run| write_run(out, run));
     if let (Verdict::Failed | Verdict::Error, Some(evidence)) = (row.verdict, &row.evidence) {
         let _ = writeln!(out, "{:21}{}", "", style_text(DIM, &format!("git tender show {evidence}")));
+    }
+}
+
+/// What became of the cases of the base, where anything did.
+fn write_cases(out: &mut String, cases: &CaseChanges) {
+    let kinds =
+        [("gone", &cases.gone), ("new", &cases.new), ("fixed", &cases.fixed), ("broken", &cases.broken)];
+    for (kind, named) in kinds.into_iter().filter(|(_, named)| named.count > 0) {
+        let names = plain(&named.list_names(NAMED_CASES), usize::MAX);
+        let _ = writeln!(out, "{:21}{} {kind}: {names}", "", named.count);
+    }
+    for (from, to) in cases.moved.iter().take(NAMED_CASES) {
+        let _ = writeln!(out, "{:21}moved, it seems: {}", "", plain(&format!("{from} -> {to}"), usize::MAX));
+    }
+    if cases.unnamed > 0 {
+        let _ = writeln!(out, "{:21}{} more cases have no name here: there were too many", "", cases.unnamed);
     }
 }
 

@@ -1,12 +1,15 @@
 //! The evidence that counts for a task, and the rows that it gives.
 
 use crate::domain::contract::clause::{Permission, clauses};
+use crate::domain::ledger;
 use crate::domain::ledger::entry::Recorded;
-use crate::domain::ledger::record::{Opened, Record};
+use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::proof::evidence::{Evidence, InputFile, Listing, Observation};
+use crate::domain::proof::evidence::{Evidence, EvidenceKey, Observation, Observed};
 use crate::domain::proof::judge;
 use crate::domain::proof::judge::FORBIDDEN;
+use crate::domain::proof::listing::{InputFile, Listing};
+use crate::domain::proof::records::{Record, StoredLists};
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
@@ -16,12 +19,12 @@ use crate::store::{Blobs, Ledger};
 pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidence>>> {
     let mut found = view.evidence.clone();
     let Some(observation) = &view.observation else { return Ok(found) };
-    for key in observation.value.rows.iter().flat_map(|row| row.key.iter().chain(&row.base_key)) {
+    for key in observation.value.rows.iter().flat_map(keys_of) {
         for entry in ledger.entries_with_key(&key.digest())? {
             // By its place in the ledger: one action has a record for each row that its run shows.
             let known =
                 entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.seq == entry.seq);
-            if let (false, Ok(Record::Evidence(record))) =
+            if let (false, Ok(ledger::record::Record::Evidence(record))) =
                 (known, serde_json::from_value(entry.result.clone()))
             {
                 found.push(Recorded::new(&entry, *record));
@@ -29,6 +32,11 @@ pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evi
         }
     }
     Ok(found)
+}
+
+fn keys_of(row: &Observed) -> impl Iterator<Item = &EvidenceKey> {
+    let of_repair = row.repair_keys.iter().flat_map(|keys| [&keys.base, &keys.without_case]);
+    row.key.iter().chain(&row.base_key).chain(of_repair)
 }
 
 /// The rows of the last candidate; of the contract alone where there is none yet.
@@ -41,11 +49,18 @@ pub fn current_rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidenc
 
 /// The rows that an observation and the evidence give.
 pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
-    judge::rows(observation, &in_order(evidence), &|digest| listing(blobs, digest))
+    with_stored_lists(blobs, |stored| judge::rows(observation, &in_order(evidence), stored))
+}
+
+/// Lends what is stored beside the records.
+pub fn with_stored_lists<T>(blobs: &Blobs, work: impl FnOnce(StoredLists<'_>) -> T) -> T {
+    let files = |digest: &Sha256| listing(blobs, digest);
+    let cases = |digest: &Sha256| serde_json::from_slice(&blobs.get(digest).ok()?).ok();
+    work(StoredLists { files: &files, cases: &cases })
 }
 
 /// The records as verdicts are computed from them: in the order of the ledger, each with its digest.
-pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<judge::Record> {
+pub fn in_order(evidence: &[Recorded<Evidence>]) -> Vec<Record> {
     let mut ordered: Vec<&Recorded<Evidence>> = evidence.iter().collect();
     ordered.sort_by_key(|e| e.seq);
     ordered.into_iter().map(|e| (e.value.digest(), e.value.clone())).collect()
@@ -77,6 +92,7 @@ fn unproven(opened: &Opened) -> Vec<Row> {
         judge_changed: false,
         evidence: None,
         checks: None,
+        cases: None,
     };
     clauses(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }

@@ -6,7 +6,7 @@ use super::terms::{read_configuration, read_terms};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::policy::Effective;
 use crate::domain::ledger::record::{BaseState, Opened};
-use crate::domain::proof::evidence::listing_differences;
+use crate::domain::proof::listing::listing_differences;
 use crate::domain::proof::verdict::Row;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;

@@ -15,7 +15,7 @@ use super::reads::read_digests;
 use super::{Host, RunHalt, Ticket, VerificationSubject, tools, view};
 use crate::domain::proof::cases::CaseList;
 use crate::domain::proof::evidence::{Attempt, Finding, Observed};
-use crate::domain::proof::judge::On;
+use crate::domain::proof::records::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
@@ -57,8 +57,6 @@ pub(super) struct Runner<'a> {
     secrets: Vec<Vec<u8>>,
     /// False once anything happened after which the slot cannot be trusted.
     clean: bool,
-    /// True where no file of a candidate's is shown, so that its scratch may serve later runs.
-    on_base_alone: bool,
     /// How many bytes all its programs have printed.
     printed: Cell<u64>,
     /// Why the run says nothing: its program was ended before its time, or put something above the slot.
@@ -68,29 +66,20 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Takes a slot and brings it to what the verifier may see. A run on the base has the case of a repair
-    /// only `with_case`.
+    /// Takes a slot and brings it to what the verifier may see.
     pub(super) fn prepare(
         subject: &'a VerificationSubject<'a>,
         verifier: &'a Verifier,
         host: &'a Host<'a>,
         rows: &'a [&'a Observed],
-        (on, with_case): (On, bool),
+        on: On,
         ticket: &'a Ticket,
     ) -> Result<Self> {
         let candidate = subject.candidate;
         let objects = subject.repository.objects(subject.quarantine)?;
-        let attributes = match on {
-            On::Candidate => &candidate.tree,
-            On::Base => &candidate.base_tree,
-        };
-        let mut files = tree::files(&objects, attributes)?;
-        let mut on_base_alone = on == On::Base;
-        if on == On::Base && with_case {
-            let case: Vec<_> = view::case_of(&candidate.changes, &subject.contract.case).collect();
-            on_base_alone = case.is_empty();
-            files = view::with_changes(&files, case.into_iter());
-        }
+        let attributes = if on == On::Candidate { &candidate.tree } else { &candidate.base_tree };
+        let files = tree::files(&objects, attributes)?;
+        let files = view::on_base(&files, &candidate.changes, &subject.contract.case, on);
         let shown = view::shown(&files, verifier);
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
@@ -122,7 +111,6 @@ impl<'a> Runner<'a> {
             home,
             secrets,
             clean: true,
-            on_base_alone,
             printed,
             stopped,
             told,
@@ -141,7 +129,7 @@ impl<'a> Runner<'a> {
     /// Gives the slot back; leaves it dirty where it cannot be trusted. What a run on the base left in its
     /// scratch is kept.
     pub(super) fn finish(mut self) -> Result<()> {
-        if self.on_base_alone && self.writes_scratch() {
+        if self.on == On::Base && self.writes_scratch() {
             self.slot.keep_scratch(self.clean)?;
         }
         if self.clean { self.slot.give_back() } else { Ok(()) }
@@ -305,7 +293,7 @@ impl<'a> Runner<'a> {
         match self.on {
             On::Candidate => Some((blame, code)),
             // What a repair is compared with may fail to build; that is kept, what is missing outside is not.
-            On::Base => Some((blame.decide_by_base(false), code)).filter(|(blame, _)| blame.is_outside()),
+            _ => Some((blame.decide_by_base(false), code)).filter(|(blame, _)| blame.is_outside()),
         }
     }
 
@@ -407,10 +395,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Stores the cases by name; `None` where nothing counts, or what counts names none.
-    fn store_cases(
-        &self,
-        counted: &std::result::Result<Option<Counted>, String>,
-    ) -> Result<Option<Sha256>> {
+    fn store_cases(&self, counted: &std::result::Result<Option<Counted>, String>) -> Result<Option<Sha256>> {
         let Ok(Some(counted)) = counted else { return Ok(None) };
         if counted.cases.is_empty() && counted.checks.ran > 0 {
             return Ok(None);

@@ -4,7 +4,7 @@
 use super::builtin;
 use super::command_line::executed_paths;
 use super::manifest::{Manifest, VerifierKind};
-use crate::domain::proof::evidence::InputFile;
+use crate::domain::proof::listing::InputFile;
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;

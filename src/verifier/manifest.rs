@@ -5,6 +5,7 @@
 
 mod read;
 
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::proof::evidence::Reuse;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
@@ -114,6 +115,10 @@ pub struct Manifest {
     pub reuse: Reuse,
     /// How often it is tried until it passes.
     pub attempts: u64,
+    /// When it is run on the base, to compare case by case.
+    pub base_runs: BaseRuns,
+    /// False where the names of its cases are not stable, so that nothing is compared.
+    pub compares_cases: bool,
 }
 
 impl Manifest {
@@ -173,6 +178,8 @@ network = false
 scratch = ["target/"]
 reuse = "same-inputs"
 attempts = 1
+base = "reuse"
+cases = true
 "#,
         )
         .expect("reads");
@@ -199,6 +206,8 @@ attempts = 1
             ("timeout = \"ten minutes\"", "timeout"),
             ("timeout = \"25h\"", "timeout"),
             ("attempts = 0", "attempts"),
+            ("base = \"never\"", "base"),
+            ("cases = 1", "cases"),
             (
                 "outputs = [{ path = \"src/x.xml\", format = \"junit\" }]\nscratch = [\"target/\"]",
                 "outputs[0].path",

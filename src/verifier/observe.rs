@@ -9,13 +9,15 @@ use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
 use super::watched::{ChangedJudge, ListedChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
-use crate::domain::contract::PROTECTED;
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
+use crate::domain::contract::policy::BaseRuns;
+use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::proof::evidence::{
-    ANY_PLATFORM, EvidenceKey, Identity, InputFile, Listing, Observation, Observed, Reuse, Source,
-    listing_digest,
+    ANY_PLATFORM, EvidenceKey, Identity, Observation, Observed, RepairKeys, Reuse, Source,
 };
-use crate::domain::proof::judge::{On, some_of};
+use crate::domain::proof::judge::some_of;
+use crate::domain::proof::listing::{InputFile, Listing, listing_digest};
+use crate::domain::proof::records::On;
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
@@ -44,8 +46,10 @@ struct Judge {
     identity: Option<Identity>,
     inputs: Option<Sha256>,
     listing: Option<Sha256>,
-    base_inputs: Option<Sha256>,
+    base_inputs: Option<BaseInputs>,
     platform: String,
+    base_runs: BaseRuns,
+    compares_cases: bool,
     counts: bool,
     reuse: Reuse,
     judge_changed: bool,
@@ -60,6 +64,8 @@ impl Judge {
             listing: None,
             base_inputs: None,
             platform: ANY_PLATFORM.to_owned(),
+            base_runs: BaseRuns::Reuse,
+            compares_cases: false,
             counts: false,
             reuse: Reuse::SameInputs,
             judge_changed: false,
@@ -72,9 +78,18 @@ impl Judge {
             let platform = self.platform.clone();
             Some(EvidenceKey { requirement: clause.digest(), verifier: identity.digest(), inputs, platform })
         };
+        let base = self.base_inputs.as_ref();
+        let repair_keys = base.and_then(|base| {
+            let (plain, without_case) = base.of_repair?;
+            let (base_key, without_case) = (key(Some(plain))?, key(Some(without_case))?);
+            Some(RepairKeys { base: base_key, without_case })
+        });
         Observed {
             key: key(self.inputs),
-            base_key: key(self.base_inputs),
+            base_key: key(base.map(|base| base.with_case)),
+            repair_keys,
+            base_runs: self.base_runs,
+            compares_cases: self.compares_cases,
             clause,
             title,
             source: self.source,
@@ -85,6 +100,15 @@ impl Judge {
             judge_changed: self.judge_changed,
         }
     }
+}
+
+/// What a verifier depends on in runs on the base.
+#[derive(Clone)]
+struct BaseInputs {
+    /// With the case of a repair; where there is none, of the base as it is.
+    with_case: Sha256,
+    /// Of a repair: of the base as it is, and of the base without any file of the case.
+    of_repair: Option<(Sha256, Sha256)>,
 }
 
 /// The trees of the candidate and its base, listed once.
@@ -148,6 +172,8 @@ pub fn observe(
         manifest_sha256: subject.candidate.patch.manifest_sha256,
         kind: subject.contract.kind,
         flaky: subject.effective.flaky,
+        gone_cases: subject.effective.gone_cases,
+        case: subject.contract.case.clone(),
         rows,
     })
 }
@@ -327,21 +353,42 @@ impl<'a> Observer<'a> {
         }
         let now = self.files(&view::depended(&trees.candidate, verifier))?;
         let base = self.files(&view::depended(&trees.base, verifier))?;
-        let case = view::case_of(&self.subject.candidate.changes, &self.subject.contract.case);
-        let with_case = view::with_changes(&trees.base, case);
-        let with_case = self.files(&view::depended(&with_case, verifier))?;
+        let base_inputs = self.base_inputs(verifier, &trees.base, &base)?;
         self.trees = Some(trees);
         Ok(Judge {
             source: Source::Command,
             identity: Some(self.identity(verifier, tools)?),
             listing: Some(self.store(&base, &now)?),
             inputs: Some(self.inputs(verifier, On::Candidate, &now)),
-            base_inputs: Some(self.inputs(verifier, On::Base, &with_case)),
+            base_inputs: Some(base_inputs),
             platform: platform(),
+            base_runs: verifier.manifest.base_runs.max(self.subject.effective.base),
+            compares_cases: verifier.manifest.compares_cases,
             counts: verifier.manifest.counts(),
             reuse: verifier.manifest.reuse,
             judge_changed: view::judge_changed(&self.subject.candidate.changes, verifier),
         })
+    }
+
+    fn base_inputs(
+        &mut self,
+        verifier: &Verifier,
+        files: &[TreeFile],
+        base: &[InputFile],
+    ) -> Result<BaseInputs> {
+        let plain = self.inputs(verifier, On::Base, base);
+        let (changes, contract) = (&self.subject.candidate.changes, self.subject.contract);
+        if contract.kind != Kind::Repair {
+            return Ok(BaseInputs { with_case: plain, of_repair: None });
+        }
+        let mut inputs_on = |on| {
+            let shown = view::on_base(files, changes, &contract.case, on);
+            let shown = self.files(&view::depended(&shown, verifier))?;
+            Ok(self.inputs(verifier, on, &shown))
+        };
+        let with_case = inputs_on(On::BaseWithCase)?;
+        let of_repair = Some((plain, inputs_on(On::BaseWithoutCase)?));
+        Ok(BaseInputs { with_case, of_repair })
     }
 
     /// The digest of everything of the subject that a run can know: the files that it sees, and what it is
@@ -457,17 +504,7 @@ impl<'a> Observer<'a> {
 }
 
 fn bare_identity(manifest: Sha256) -> Identity {
-    Identity {
-        manifest,
-        argv: Vec::new(),
-        closure: Vec::new(),
-        tools: Vec::new(),
-        env: BTreeMap::new(),
-        read: BTreeMap::new(),
-        checkout: Vec::new(),
-        sandbox: SandboxLayer::None.as_str().to_owned(),
-        tender_version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
+    Identity::by_hand(manifest, SandboxLayer::None.as_str(), env!("CARGO_PKG_VERSION"))
 }
 
 /// A command that is a file of the tree, where the slot would not have that file.

@@ -11,7 +11,7 @@ use super::{VerificationSubject, view};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::clause::Clause;
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
-use crate::domain::proof::judge::On;
+use crate::domain::proof::records::On;
 use crate::domain::proof::verdict::{Checks, Verdict};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,11 +45,14 @@ pub(super) fn told(subject: &VerificationSubject<'_>, on: On) -> Value {
     let candidate = subject.candidate;
     let changes: Vec<&Change> = match on {
         On::Candidate => candidate.changes.iter().collect(),
-        On::Base => view::case_of(&candidate.changes, &subject.contract.case).collect(),
+        On::BaseWithCase => view::case_of(&candidate.changes, &subject.contract.case).collect(),
+        On::Base | On::BaseWithoutCase => Vec::new(),
     };
     let tree = match on {
         On::Candidate => Some(&candidate.tree),
-        On::Base => Some(&candidate.base_tree).filter(|_| changes.is_empty()),
+        On::Base => Some(&candidate.base_tree),
+        On::BaseWithCase => Some(&candidate.base_tree).filter(|_| changes.is_empty()),
+        On::BaseWithoutCase => None,
     };
     let changed: Vec<_> = changes.iter().map(|c| json!({"path": c.path, "status": c.status})).collect();
     json!({"gitTree": tree, "baseTree": candidate.base_tree, "changed": changed})

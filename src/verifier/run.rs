@@ -8,7 +8,8 @@ use crate::domain::contract::ARTIFACTS;
 use crate::domain::proof::evidence::{
     Attempt, Evidence, EvidenceKind, MOST_FINDINGS, Observation, Observed, SCHEMA, Source, Subject as Spoken,
 };
-use crate::domain::proof::judge::{Job, On};
+use crate::domain::proof::judge::Job;
+use crate::domain::proof::records::On;
 use crate::domain::proof::verdict::Verdict;
 use crate::error::{Failure, Result};
 use crate::process::SandboxLayer;
@@ -50,19 +51,18 @@ fn command(
     on: On,
     ticket: &Ticket,
 ) -> Result<RunOutcome> {
-    let prepare =
-        |on, with_case| attempt::Runner::prepare(subject, verifier, host, rows, (on, with_case), ticket);
-    let mut runner = prepare(on, true)?;
+    let prepare = |on| attempt::Runner::prepare(subject, verifier, host, rows, on, ticket);
+    let mut runner = prepare(on)?;
     if runner.lacks_scratch() {
         // The first run of all pays for what the later ones begin with, and for itself no more than the
         // difference.
         runner.finish()?;
-        let mut on_base = prepare(On::Base, false)?;
+        let mut on_base = prepare(On::Base)?;
         if on_base.before_first_attempt()?.is_none() {
             on_base.attempt()?;
         }
         on_base.finish()?;
-        runner = prepare(on, true)?;
+        runner = prepare(on)?;
     }
     let mut made = match runner.before_first_attempt()? {
         Some(outcome) => outcome,
@@ -70,7 +70,7 @@ fn command(
     };
     runner.finish()?;
     if on == On::Candidate && made.needs_base() {
-        let mut on_base = prepare(On::Base, false)?;
+        let mut on_base = prepare(On::Base)?;
         let base = match on_base.before_first_attempt()? {
             Some(outcome) => outcome,
             None => on_base.attempt()?,
@@ -149,17 +149,13 @@ fn record(
     made: &RunOutcome,
     (started_at, finished_at): (&str, &str),
 ) -> Result<Evidence> {
-    let key = match on {
-        On::Candidate => &row.key,
-        On::Base => &row.base_key,
-    };
     let incomplete = || Failure::internal(format!("the row {} was run without a key", row.clause.id));
     let judged = made.rows.get(&row.clause.id).ok_or_else(incomplete)?;
     let (outcome, reason) = judged.said.clone();
     let candidate = subject.candidate;
     Ok(Evidence {
         schema: SCHEMA.to_owned(),
-        kind: if on == On::Base { EvidenceKind::BaseRun } else { EvidenceKind::Run },
+        kind: if on == On::Candidate { EvidenceKind::Run } else { EvidenceKind::BaseRun },
         run: ticket.run.clone(),
         nonce: ticket.nonce.clone(),
         task: subject.task.to_owned(),
@@ -168,11 +164,11 @@ fn record(
         requirement: row.clause.id.clone(),
         verifier: row.clause.verifier.clone(),
         subject: Spoken {
-            tree: if on == On::Base { candidate.base_tree.clone() } else { candidate.tree.clone() },
+            tree: if on == On::Candidate { candidate.tree.clone() } else { candidate.base_tree.clone() },
             base_tree: candidate.base_tree.clone(),
             manifest_sha256: candidate.patch.manifest_sha256,
         },
-        key: key.clone().ok_or_else(incomplete)?,
+        key: row.key_on(on).cloned().ok_or_else(incomplete)?,
         identity: row.identity.clone().ok_or_else(incomplete)?,
         listing: if on == On::Candidate { row.listing } else { None },
         outcome,

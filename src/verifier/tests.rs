@@ -6,11 +6,12 @@
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::Contract;
 use crate::domain::contract::policy::{Config, effective};
-use crate::domain::proof::evidence::{Evidence, EvidenceKind, InputFile, Listing, Observation};
-use crate::domain::proof::judge;
-use crate::domain::proof::judge::Record;
+use crate::domain::proof::evidence::{Evidence, Observation};
+use crate::domain::proof::judge::{self, Job};
+use crate::domain::proof::listing::{InputFile, Listing};
+use crate::domain::proof::records::{On, Record, StoredLists};
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
-use crate::domain::value::digest::ObjectId;
+use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::git::testing::TestRepository;
 use crate::git::tree;
 use crate::store::{Blobs, Layout};
@@ -154,23 +155,35 @@ impl Bench {
         let observation = verifier::observe(&subject, &verifiers, &host).expect("observes");
         let wire = serde_json::to_string(&observation).expect("serializes");
         assert_eq!(serde_json::from_str::<Observation>(&wire).expect("parses"), observation);
-        let jobs = if run { judge::missing(&observation, &self.records.borrow()) } else { Vec::new() };
-        self.runs.set(jobs.len());
-        for job in &jobs {
-            let ticket = Ticket {
-                run: format!("r{}", self.records.borrow().len()),
-                nonce: "n0nce".to_owned(),
-                clearing: false,
+        let files = |digest: &Sha256| listing(&blobs, digest);
+        let cases = |digest: &Sha256| serde_json::from_slice(&blobs.get(digest).ok()?).ok();
+        let stored = StoredLists { files: &files, cases: &cases };
+        let missing = || judge::missing(&observation, &self.records.borrow(), stored);
+        self.runs.set(0);
+        if run {
+            let make = |job: &Job, ticket: &Ticket| {
+                verifier::run(&subject, &verifiers, &host, &observation, job, ticket).expect("runs")
             };
-            for evidence in
-                verifier::run(&subject, &verifiers, &host, &observation, job, &ticket).expect("runs")
-            {
+            self.make_records(missing(), &make);
+            self.make_records(
+                missing().into_iter().filter(|job| job.on == On::BaseWithoutCase).collect(),
+                &make,
+            );
+        }
+        judge::rows(&observation, &self.records.borrow(), stored)
+    }
+
+    fn make_records(&self, jobs: Vec<Job>, run: &dyn Fn(&Job, &Ticket) -> Vec<Evidence>) {
+        self.runs.set(self.runs.get() + jobs.len());
+        for job in &jobs {
+            let run_id = format!("r{}", self.records.borrow().len());
+            let ticket = Ticket { run: run_id, nonce: "n0nce".to_owned(), clearing: false };
+            for evidence in run(job, &ticket) {
                 let wire = serde_json::to_string(&evidence).expect("serializes");
                 assert_eq!(serde_json::from_str::<Evidence>(&wire).expect("parses"), evidence);
                 self.records.borrow_mut().push((evidence.digest(), evidence));
             }
         }
-        judge::rows(&observation, &self.records.borrow(), &|digest| listing(&blobs, digest))
     }
 
     fn candidate(&self, base: &ObjectId, tree: &ObjectId, changes: Vec<Change>) -> Candidate {
@@ -203,7 +216,7 @@ impl Bench {
     }
 }
 
-fn listing(blobs: &Blobs, digest: &crate::domain::value::digest::Sha256) -> Option<Vec<InputFile>> {
+fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
     let stored: Listing = serde_json::from_slice(&blobs.get(digest).ok()?).ok()?;
     let other = match &stored.differs_from {
         Some(other) => listing(blobs, other)?,
@@ -816,7 +829,9 @@ fn a_run_on_the_base_is_told_of_the_base() {
     bench.contract.borrow_mut()["kind"] = "repair".into();
     bench.contract.borrow_mut()["case"] = serde_json::json!(["cases/"]);
     let script = refusing("never").replace("never", "\"changed\":.{\"path\":\"cases/c\"[^}]*}.,");
-    bench.unit(&script, "pass = \"protocol\"");
+    let names = "if [ $status = pass ]; then echo '<testsuite><testcase name=\"c\" file=\"cases/c\"/></testsuite>'; else echo '<testsuite><testcase name=\"c\" file=\"cases/c\"><failure/></testcase></testsuite>'; fi > $TENDER_OUT/r.xml";
+    let script = script.replace("; test $status = pass", &format!("; {names}; test $status = pass"));
+    bench.unit(&script, &format!("pass = \"protocol\"\n{JUNIT}"));
     bench.write("src/lib", "broken\n");
     bench.base();
     bench.write("cases/c", "1\n");
@@ -824,20 +839,19 @@ fn a_run_on_the_base_is_told_of_the_base() {
     let rows = bench.verify();
     assert_eq!((rows[0].verdict, rows[0].strength), (Verdict::Passed, Strength::Fixed), "{rows:?}");
     let blobs = Blobs::new(&Layout::new(&bench.top().join(".git")));
-    let told = |kind: EvidenceKind| {
-        let records = bench.records.borrow();
-        let (_, evidence) = records.iter().find(|(_, e)| e.kind == kind).expect("a record");
-        let log = blobs.get(&evidence.attempts[0].stdout.expect("a log")).expect("stored");
-        let line: serde_json::Value = serde_json::from_slice(&log).expect("one JSON line");
-        (line["subject"]["gitTree"].clone(), line["changed"].as_array().expect("a list").len())
-    };
-    let tree = bench.git(&["rev-parse", "HEAD^{tree}"]);
-    assert_eq!(told(EvidenceKind::Run), (tree.into(), 2));
-    assert_eq!(
-        told(EvidenceKind::BaseRun),
-        (serde_json::Value::Null, 1),
-        "no tree is the base with the case"
-    );
+    let told: Vec<_> = bench
+        .records
+        .borrow()
+        .iter()
+        .map(|(_, evidence)| {
+            let log = blobs.get(&evidence.attempts[0].stdout.expect("a log")).expect("stored");
+            let line: serde_json::Value = serde_json::from_slice(&log).expect("one JSON line");
+            (line["subject"]["gitTree"].clone(), line["changed"].as_array().expect("a list").len())
+        })
+        .collect();
+    let tree = |of: &str| serde_json::Value::from(bench.git(&["rev-parse", &format!("{of}^{{tree}}")]));
+    let no_tree = (serde_json::Value::Null, 1);
+    assert_eq!(told, [(tree("HEAD~1"), 0), no_tree, (tree("HEAD"), 2)], "no tree is the base with the case");
 }
 
 #[test]

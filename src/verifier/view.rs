@@ -4,6 +4,7 @@
 use super::load::{FOLDER, Verifier, Verifiers};
 use super::manifest::VerifierKind;
 use crate::domain::change::patch::Change;
+use crate::domain::proof::records::On;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::git::tree::TreeFile;
@@ -80,6 +81,15 @@ pub(super) fn judge_changed(changes: &[Change], verifier: &Verifier) -> bool {
 /// The changes that make up a repair's case.
 pub(super) fn case_of<'a>(changes: &'a [Change], case: &'a Scope) -> impl Iterator<Item = &'a Change> {
     changes.iter().filter(|change| case.matches(&change.path))
+}
+
+/// The files of one of the base's trees.
+pub(super) fn on_base(files: &[TreeFile], changes: &[Change], case: &Scope, on: On) -> Vec<TreeFile> {
+    match on {
+        On::BaseWithCase => with_changes(files, case_of(changes, case)),
+        On::BaseWithoutCase => files.iter().filter(|file| !case.matches(&file.path)).cloned().collect(),
+        On::Base | On::Candidate => files.to_vec(),
+    }
 }
 
 /// A question about a path.

@@ -44,6 +44,33 @@ pub enum LiveRule {
     Prove,
 }
 
+/// What it takes that a case of the base does not run any more; the later is the stricter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GoneCases {
+    /// A risk in the report.
+    Warn,
+    /// A person confirms it.
+    #[default]
+    Person,
+}
+
+/// When a verifier is run on the base, to compare; the later is the stricter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BaseRuns {
+    /// Not for that alone: what other runs left is used.
+    #[default]
+    Reuse,
+    /// Once for each base.
+    Always,
+}
+
+impl BaseRuns {
+    /// The words that stand for them.
+    pub const ALL: [(&str, Self); 2] = [("reuse", Self::Reuse), ("always", Self::Always)];
+}
+
 /// A verifier that must pass where a change touches certain paths, whatever the contract says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
@@ -71,6 +98,12 @@ pub struct Policy {
     /// What to do about other files in the live tree; `None` sets nothing, and stands for [`LiveRule::Warn`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveRule>,
+    /// What gone cases need; `None` sets nothing, and stands for [`GoneCases::Person`] in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_cases: Option<GoneCases>,
+    /// When every verifier is run on the base; `None` leaves it to the manifests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<BaseRuns>,
     /// By kind: the most that a task may use.
     pub budget: BTreeMap<String, Amounts>,
 }
@@ -109,7 +142,7 @@ impl Config {
 }
 
 fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
-    const KEYS: [&str; 11] = [
+    const KEYS: [&str; 13] = [
         "write",
         "protected",
         "require",
@@ -119,6 +152,8 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "env",
         "flaky",
         "live",
+        "goneCases",
+        "base",
         "accept",
         "budget",
     ];
@@ -139,6 +174,11 @@ fn policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
             let words = [("off", LiveRule::Off), ("warn", LiveRule::Warn), ("prove", LiveRule::Prove)];
             policy.live = problems.choice(field, node, &words);
         }
+        "goneCases" => {
+            let words = [("person", GoneCases::Person), ("warn", GoneCases::Warn)];
+            policy.gone_cases = problems.choice(field, node, &words);
+        }
+        "base" => policy.base = problems.choice(field, node, &BaseRuns::ALL),
         // A contract cannot pass variables on in this version; those that a manifest names are its owners'
         // own.
         "env" => drop(problems.texts(field, node)),
@@ -232,6 +272,8 @@ impl Policy {
                 if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
             }),
             live: both(&self.live, &other.live, |a, b| *a.max(b)),
+            gone_cases: self.gone_cases.max(other.gone_cases),
+            base: self.base.max(other.base),
             budget,
         }
     }
@@ -304,6 +346,10 @@ pub struct Effective {
     pub flaky: Flaky,
     #[serde(default)]
     pub live: LiveRule,
+    #[serde(default)]
+    pub gone_cases: GoneCases,
+    #[serde(default)]
+    pub base: BaseRuns,
     pub policy_sha256: Sha256,
 }
 
@@ -361,6 +407,8 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
         commit,
         flaky: policy.flaky.unwrap_or_default(),
         live: policy.live.unwrap_or_default(),
+        gone_cases: policy.gone_cases.unwrap_or_default(),
+        base: policy.base.unwrap_or_default(),
         policy_sha256: policy.digest(),
     };
     Ok((effective, narrowings))
@@ -459,6 +507,8 @@ impl Effective {
             self.flaky = Flaky::Fail;
         }
         self.live = self.live.max(parent.live);
+        self.gone_cases = self.gone_cases.max(parent.gone_cases);
+        self.base = self.base.max(parent.base);
         self
     }
 

@@ -222,6 +222,7 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
         reused: false,
         strength: Strength::Unmeasured,
         judge_changed: false,
+        cases: None,
         evidence: None,
         checks: None,
     }

@@ -1,11 +1,13 @@
 //! Risks: what a reader should know before relying on a result. Each comes from a rule and names the action
 //! it rests on.
 
-use crate::domain::contract::Kind;
+use crate::domain::contract::policy::{BaseRuns, GoneCases};
+use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::{Evidence, shown};
+use crate::domain::proof::gone_cases::tell_gone_cases;
 use crate::domain::proof::judge::{disagree, is_fresh};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
@@ -43,6 +45,8 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         empty_change,
         nothing_asked,
         optional_rows,
+        gone_cases,
+        uncompared_cases,
         unseen_work,
         moved_head,
         confinement,
@@ -110,6 +114,40 @@ fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
 }
 
+/// Tests that vanish are a change of the judge, whoever let them.
+fn gone_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidate() else { return };
+    if let Some(gone) = tell_gone_cases(known.rows) {
+        let (action, who) = who_confirmed(known, &candidate.action);
+        let word = match known.opened.effective.gone_cases {
+            GoneCases::Person => who,
+            GoneCases::Warn => "the policy asks nobody".to_owned(),
+        };
+        add(risks, &action, format!("{gone} ({word})"));
+    }
+}
+
+/// A count says nothing of which cases ran.
+fn uncompared_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.candidate() else { return };
+    let counted = |row: &&Row| row.required && row.verdict == Verdict::Passed && row.checks.is_some();
+    for row in known.rows.iter().filter(counted) {
+        let observation = known.view.observation.as_ref();
+        let observed = observation.and_then(|seen| seen.value.rows.iter().find(|of| of.clause.id == row.id));
+        let why = match (&row.cases, observed) {
+            (Some(cases), _) if cases.unnamed == 0 => continue,
+            (Some(cases), _) => format!("{} of them have no name, there were too many", cases.unnamed),
+            (None, Some(of)) if !of.compares_cases => "its manifest says that their names change".to_owned(),
+            (None, Some(of)) if of.base_runs == BaseRuns::Reuse => {
+                "no run on the base names them, and none was asked for (`base = \"always\"`)".to_owned()
+            }
+            (None, _) => "the runs name none".to_owned(),
+        };
+        let text = format!("the cases of {} were not compared with those of the base: {why}", row.id);
+        add(risks, &candidate.action, text);
+    }
+}
+
 fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(opened) = &known.view.opened else { return };
     let dirty = &opened.value.lacks.dirty;
@@ -151,20 +189,24 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
     if touched.is_empty() && judges.is_empty() {
         return;
     }
-    let row = known.rows.iter().find(|row| row.id == "protected");
-    let confirmed = row.filter(|row| row.verdict == Verdict::Passed).and_then(|row| {
-        let by = known.evidence.iter().find(|e| Some(shown(&e.value.digest())) == row.evidence)?;
-        let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
-        Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
-    });
-    let (action, who) =
-        confirmed.unwrap_or_else(|| (candidate.action.clone(), "not confirmed by a person".to_owned()));
+    let (action, who) = who_confirmed(known, &candidate.action);
     if !touched.is_empty() {
         add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
     }
     if !judges.is_empty() {
         add(risks, &action, format!("the change touches what judges {} ({who})", judges.join(", ")));
     }
+}
+
+/// Who confirmed the row for protected paths, and with which action.
+fn who_confirmed(known: Known<'_>, otherwise: &str) -> (String, String) {
+    let row = known.rows.iter().find(|row| row.id == PROTECTED);
+    let confirmed = row.filter(|row| row.verdict == Verdict::Passed).and_then(|row| {
+        let by = known.evidence.iter().find(|e| Some(shown(&e.value.digest())) == row.evidence)?;
+        let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
+        Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
+    });
+    confirmed.unwrap_or_else(|| (otherwise.to_owned(), "not confirmed by a person".to_owned()))
 }
 
 fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {

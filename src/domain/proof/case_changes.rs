@@ -1,9 +1,9 @@
 //! What became of the cases of the base: those of two runs, held against each other by name.
 //!
-//! A case that ran on the base and does not run now is gone, whatever took it away: it was removed, renamed or
-//! is skipped. Where several cases share a name, each counts.
+//! A case that ran on the base and does not run now is gone, whatever took it away: it was removed, renamed
+//! or is skipped. Where several cases share a name, each counts.
 
-use super::cases::{CaseIdentity, CaseList, CaseOutcome, CountedCase};
+use super::cases::{CaseIdentity, CaseList, CaseOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct NamedCases {
 }
 
 impl NamedCases {
-    fn add(&mut self, name: impl FnOnce() -> String, count: u64) {
+    fn add_case(&mut self, name: impl FnOnce() -> String, count: u64) {
         self.count += count;
         if count > 0 && self.first.len() < MOST_NAMES {
             self.first.push(name());
@@ -48,6 +48,9 @@ pub struct CaseChanges {
     /// Some of the gone that seem to be new ones elsewhere: both names, where only file or class differ.
     #[serde(skip)]
     pub moved: Vec<(String, String)>,
+    /// All names of the gone.
+    #[serde(skip)]
+    pub all_gone: Vec<String>,
     /// How many cases of both runs have no name, because there were too many, and are not among these.
     #[serde(skip)]
     pub unnamed: u64,
@@ -79,16 +82,17 @@ pub fn compare_cases(base: &CaseList, now: &CaseList) -> CaseChanges {
         let title = || shown_title(case);
         let lost = before.count_runs().saturating_sub(after.count_runs());
         let added = after.count_all().saturating_sub(before.count_all());
-        found.gone.add(title, lost);
-        found.new.add(title, added);
+        found.gone.add_case(title, lost);
+        found.new.add_case(title, added);
         gone.extend((lost > 0).then_some(case));
         new.extend((added > 0).then_some(case));
         let fixed = before.failed > 0 && after.passed > 0 && after.failed == 0;
-        found.fixed.add(title, u64::from(fixed));
+        found.fixed.add_case(title, u64::from(fixed));
         let broken = before.passed > 0 && before.failed == 0 && after.failed > 0;
-        found.broken.add(title, u64::from(broken));
+        found.broken.add_case(title, u64::from(broken));
     }
     found.moved = pair_moved(&gone, &new);
+    found.all_gone = gone.into_iter().map(shown_title).collect();
     found
 }
 
@@ -138,9 +142,10 @@ fn pair_moved(gone: &[CaseIdentity<'_>], new: &[CaseIdentity<'_>]) -> Vec<(Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::proof::cases::CountedCase;
     use CaseOutcome::{FailedByAssertion, FailedByError, Passed, Skipped};
 
-    fn list(cases: &[(&str, CaseOutcome)]) -> CaseList {
+    fn list_of(cases: &[(&str, CaseOutcome)]) -> CaseList {
         let case = |(name, outcome): &(&str, CaseOutcome)| {
             let mut case = CountedCase::named(name, *outcome);
             if let Some((class, name)) = name.rsplit_once('.') {
@@ -151,13 +156,13 @@ mod tests {
         CaseList::new(cases.iter().map(case).collect(), 0)
     }
 
-    fn names(cases: &NamedCases) -> String {
+    fn join_names(cases: &NamedCases) -> String {
         format!("{}: {}", cases.count, cases.first.join(" "))
     }
 
     #[test]
     fn each_case_of_the_base_is_accounted_for() {
-        let base = list(&[
+        let base = list_of(&[
             ("kept", Passed),
             ("removed", Passed),
             ("skipped now", Passed),
@@ -168,7 +173,7 @@ mod tests {
             ("bad", FailedByAssertion),
             ("woken", Skipped),
         ]);
-        let now = list(&[
+        let now = list_of(&[
             ("kept", Passed),
             ("skipped now", Skipped),
             ("mended", Passed),
@@ -179,9 +184,12 @@ mod tests {
             ("added and skipped", Skipped),
         ]);
         let found = compare_cases(&base, &now);
-        assert_eq!(names(&found.gone), "3: failing and removed removed skipped now");
-        assert_eq!(names(&found.new), "2: added added and skipped");
-        assert_eq!((names(&found.fixed), names(&found.broken)), ("1: mended".into(), "1: spoilt".into()));
+        assert_eq!(join_names(&found.gone), "3: failing and removed removed skipped now");
+        assert_eq!(join_names(&found.new), "2: added added and skipped");
+        assert_eq!(
+            (join_names(&found.fixed), join_names(&found.broken)),
+            ("1: mended".into(), "1: spoilt".into())
+        );
         assert_eq!(compare_cases(&base, &base), CaseChanges::default());
         let wire = serde_json::to_value(&found).expect("serializes");
         let keys: Vec<_> = wire.as_object().expect("an object").keys().collect();
@@ -190,18 +198,18 @@ mod tests {
 
     #[test]
     fn cases_of_one_name_count_each_for_itself() {
-        let three = list(&[("a", Passed), ("a", Passed), ("a", Passed)]);
-        let one = list(&[("a", Passed), ("a", Skipped)]);
-        assert_eq!(names(&compare_cases(&three, &one).gone), "2: a");
-        assert_eq!(names(&compare_cases(&one, &three).new), "1: a");
-        let mixed = list(&[("a", Passed), ("a", FailedByAssertion)]);
+        let three = list_of(&[("a", Passed), ("a", Passed), ("a", Passed)]);
+        let one = list_of(&[("a", Passed), ("a", Skipped)]);
+        assert_eq!(join_names(&compare_cases(&three, &one).gone), "2: a");
+        assert_eq!(join_names(&compare_cases(&one, &three).new), "1: a");
+        let mixed = list_of(&[("a", Passed), ("a", FailedByAssertion)]);
         assert_eq!(compare_cases(&mixed, &mixed), CaseChanges::default());
     }
 
     #[test]
     fn a_case_that_moved_is_shown_as_a_pair() {
-        let base = list(&[("tests.a.one", Passed), ("m::two", Passed), ("three", Passed)]);
-        let now = list(&[("tests.b.one", Passed), ("n::two", Passed), ("four", Passed)]);
+        let base = list_of(&[("tests.a.one", Passed), ("m::two", Passed), ("three", Passed)]);
+        let now = list_of(&[("tests.b.one", Passed), ("n::two", Passed), ("four", Passed)]);
         let found = compare_cases(&base, &now);
         assert_eq!((found.gone.count, found.new.count), (3, 3), "a pair counts as both");
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
@@ -219,7 +227,7 @@ mod tests {
     fn few_are_named_and_all_are_counted() {
         let many: Vec<String> = (0..50).map(|n| format!("n{n:02}")).collect();
         let many: Vec<_> = many.iter().map(|name| (name.as_str(), Passed)).collect();
-        let gone = compare_cases(&list(&many), &CaseList { cases: Vec::new(), unnamed: 7 });
+        let gone = compare_cases(&list_of(&many), &CaseList { cases: Vec::new(), unnamed: 7 });
         assert_eq!((gone.gone.count, gone.gone.first.len(), gone.unnamed), (50, MOST_NAMES, 7));
         assert_eq!(gone.gone.list_names(2), "n00, n01 and 48 more");
     }

@@ -8,10 +8,11 @@
 
 use crate::domain::contract::Kind;
 use crate::domain::contract::clause::Clause;
-use crate::domain::contract::policy::Flaky;
+use crate::domain::contract::policy::{BaseRuns, Flaky, GoneCases};
+use crate::domain::proof::listing::{InputFile, listing_differences};
 use crate::domain::proof::verdict::{Checks, Verdict};
-use crate::domain::value::digest::{Mode, ObjectId, Sha256};
-use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::digest::{ObjectId, Sha256};
+use crate::domain::value::scope::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,9 +31,9 @@ pub struct EvidenceKey {
     pub requirement: Sha256,
     /// Digest of the verifier's [`Identity`].
     pub verifier: Sha256,
-    /// Digest of the listing of the files that it depends on ([`listing_digest`]), with what it is told of
-    /// the change where it is told anything; of the candidate's manifest and tree where the verifier has no
-    /// listing.
+    /// Digest of the listing of the files that it depends on ([`super::listing::listing_digest`]), with what
+    /// it is told of the change where it is told anything; of the candidate's manifest and tree where the
+    /// verifier has no listing.
     pub inputs: Sha256,
     /// Operating system and architecture, or [`ANY_PLATFORM`].
     pub platform: String,
@@ -42,80 +43,6 @@ impl EvidenceKey {
     /// The digest that the ledger is searched by.
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
-    }
-}
-
-/// One file that a verdict depends on. The fields stand in the order of canonical JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InputFile {
-    /// Git's id of its bytes.
-    pub git_blob: ObjectId,
-    pub mode: Mode,
-    pub path: RepoPath,
-    /// The sha256 of its bytes.
-    pub sha256: Sha256,
-}
-
-/// The digest of a listing: sha256 over the canonical JSON of the files, sorted by path bytes.
-pub fn listing_digest(sorted: &[InputFile]) -> Sha256 {
-    // The fields are declared in canonical order and all values are strings, so that the plain serialization
-    // is the canonical one; it is made without a copy, because a listing may hold 100,000 files.
-    struct Sink(sha2::Sha256);
-    impl std::io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            sha2::Digest::update(&mut self.0, bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut sink = std::io::BufWriter::with_capacity(1 << 16, Sink(sha2::Digest::new()));
-    let written = serde_json::to_writer(&mut sink, sorted).is_ok();
-    match sink.into_inner() {
-        Ok(Sink(hasher)) if written => Sha256::from_hasher(hasher),
-        _ => Sha256::of_json(&sorted),
-    }
-}
-
-/// A listing as it is stored: whole, or as what differs from another one. The candidate of a large repository
-/// costs the size of its change that way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Listing {
-    /// The stored listing that this one differs from; `None` where it is whole.
-    pub differs_from: Option<Sha256>,
-    /// Paths of that one that are not in this one.
-    pub without: Vec<RepoPath>,
-    /// Files that are only in this one, or are different there; all files where it is whole.
-    pub files: Vec<InputFile>,
-}
-
-impl Listing {
-    /// A whole listing of sorted files.
-    pub fn whole(files: Vec<InputFile>) -> Self {
-        Self { differs_from: None, without: Vec::new(), files }
-    }
-
-    /// `files` told by what differs from `other`, which is stored as the blob `at`. Both are sorted.
-    pub fn against(at: Sha256, other: &[InputFile], files: &[InputFile]) -> Self {
-        let known: BTreeMap<&RepoPath, &InputFile> = other.iter().map(|file| (&file.path, file)).collect();
-        let now: std::collections::BTreeSet<&RepoPath> = files.iter().map(|file| &file.path).collect();
-        Self {
-            differs_from: Some(at),
-            without: known.keys().filter(|path| !now.contains(*path)).map(|path| (*path).clone()).collect(),
-            files: files.iter().filter(|file| known.get(&file.path) != Some(file)).cloned().collect(),
-        }
-    }
-
-    /// The sorted files, given those of the listing that this one differs from.
-    pub fn resolve(self, other: Vec<InputFile>) -> Vec<InputFile> {
-        let mut all: BTreeMap<RepoPath, InputFile> =
-            other.into_iter().map(|file| (file.path.clone(), file)).collect();
-        self.without.iter().for_each(|path| drop(all.remove(path)));
-        all.extend(self.files.into_iter().map(|file| (file.path.clone(), file)));
-        all.into_values().collect()
     }
 }
 
@@ -156,6 +83,21 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Of what a person or git-tender itself judges by.
+    pub fn by_hand(manifest: Sha256, sandbox: &str, tender_version: &str) -> Self {
+        Self {
+            manifest,
+            argv: Vec::new(),
+            closure: Vec::new(),
+            tools: Vec::new(),
+            env: BTreeMap::new(),
+            read: BTreeMap::new(),
+            checkout: Vec::new(),
+            sandbox: sandbox.to_owned(),
+            tender_version: tender_version.to_owned(),
+        }
+    }
+
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
@@ -216,25 +158,6 @@ impl Identity {
     }
 }
 
-/// The differences of two listings, each in a few words, in path order.
-pub fn listing_differences(before: &[InputFile], now: &[InputFile]) -> Vec<String> {
-    let old: BTreeMap<&RepoPath, &InputFile> = before.iter().map(|file| (&file.path, file)).collect();
-    let new: BTreeMap<&RepoPath, &InputFile> = now.iter().map(|file| (&file.path, file)).collect();
-    let paths: std::collections::BTreeSet<&&RepoPath> = old.keys().chain(new.keys()).collect();
-    paths
-        .into_iter()
-        .filter_map(|path| match (old.get(*path), new.get(*path)) {
-            (Some(a), Some(b)) if a == b => None,
-            (Some(a), Some(b)) if a.mode != b.mode && a.sha256 == b.sha256 => {
-                Some(format!("{path} changed its mode from {} to {}", a.mode, b.mode))
-            }
-            (Some(_), Some(_)) => Some(format!("{path} changed")),
-            (None, _) => Some(format!("{path} was added")),
-            (_, None) => Some(format!("{path} was removed")),
-        })
-        .collect()
-}
-
 /// The source of a row's verdict, as far as that is known without running anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "is")]
@@ -280,6 +203,20 @@ pub enum Reuse {
     Never,
 }
 
+/// The keys of runs on the base that differ where there is a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RepairKeys {
+    /// Of the base as it is.
+    pub base: EvidenceKey,
+    /// Of the base without any file of the case.
+    pub without_case: EvidenceKey,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// One row, with everything that decides whether a record counts for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -294,10 +231,19 @@ pub struct Observed {
     pub key: Option<EvidenceKey>,
     /// The identity that the key's verifier digest is taken of.
     pub identity: Option<Identity>,
-    /// The stored [`Listing`] that the key's input digest belongs to.
+    /// The stored [`super::listing::Listing`] that the key's input digest belongs to.
     pub listing: Option<Sha256>,
     /// The key of a run on the base (for a repair: with the case); `None` where no base run can be.
     pub base_key: Option<EvidenceKey>,
+    /// The keys of the other runs on the base that a repair may need; `None` where it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair_keys: Option<RepairKeys>,
+    /// Whether it is run on the base where no repair asks for that.
+    #[serde(default)]
+    pub base_runs: BaseRuns,
+    /// False where the names of its cases are not stable, so that nothing is compared.
+    #[serde(default = "yes")]
+    pub compares_cases: bool,
     /// True where the verifier counts cases.
     pub counts: bool,
     /// Says if an earlier pass counts.
@@ -318,6 +264,12 @@ pub struct Observation {
     pub kind: Kind,
     /// The policy's rule for flaky runs.
     pub flaky: Flaky,
+    /// The policy's rule for cases that do not run any more.
+    #[serde(default)]
+    pub gone_cases: GoneCases,
+    /// Where the case of a repair lies.
+    #[serde(default, skip_serializing_if = "Scope::is_empty")]
+    pub case: Scope,
     /// The rows in the order in which they are shown.
     pub rows: Vec<Observed>,
 }
@@ -425,7 +377,7 @@ pub struct Evidence {
     /// The key that it is bound to.
     pub key: EvidenceKey,
     pub identity: Identity,
-    /// The stored [`Listing`] of what it depended on.
+    /// The stored [`super::listing::Listing`] of what it depended on.
     pub listing: Option<Sha256>,
     /// `passed`, `failed`, `not_run` or `error`.
     pub outcome: Verdict,

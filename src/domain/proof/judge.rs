@@ -4,11 +4,14 @@
 //! here is stored: the same observation and the same records always give the same rows, so a report is a
 //! projection, and putting bytes back makes the old evidence fresh again without anyone noticing.
 
+use super::base_runs::{compare_with_base, wants_base_run};
+use super::gone_cases::require_confirmation;
+use super::records::{On, Record, StoredLists, counts_here, find_on_base, is_of};
+use super::reproduction::{Reproduction, find_reproduction};
 use crate::domain::contract::Kind;
 use crate::domain::contract::policy::Flaky;
-use crate::domain::proof::evidence::{
-    Evidence, EvidenceKind, InputFile, Observation, Observed, Reuse, Source, listing_differences, shown,
-};
+use crate::domain::proof::evidence::{Evidence, EvidenceKind, Observation, Observed, Reuse, Source, shown};
+use crate::domain::proof::listing::listing_differences;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
 use std::collections::BTreeSet;
@@ -25,12 +28,6 @@ pub const NEVER_RUN: &str = "never run on this candidate";
 /// The reason of a row that passed last and failed before.
 const FLAKY: &str = "flaky: it failed and passed on the same bytes; `verify --again` clears it where it passes three times in a row";
 
-/// A record with its digest. Records come in the order of the ledger.
-pub type Record = (Sha256, Evidence);
-
-/// Finds the files of a stored listing, to name what changed; asked only for a stale row.
-pub type Listings<'a> = &'a dyn Fn(&Sha256) -> Option<Vec<InputFile>>;
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The rows of one verifier that one run shows, by their position in the observation.
@@ -38,38 +35,61 @@ pub struct Job {
     pub on: On,
 }
 
-/// The tree that a verifier runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
-    Candidate,
-    /// The base, with the case of a repair.
-    Base,
-}
-
 /// The rows of a report: computed from what was observed and from the records, never stored.
-pub fn rows(observation: &Observation, records: &[Record], listings: Listings<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> = observation
-        .rows
-        .iter()
-        .map(|observed| {
-            let mut row = judged(observation, observed, records, listings);
-            row.strength = strength(observation, observed, &row, records);
-            row
-        })
-        .collect();
+pub fn rows(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Row> {
+    let (_, mut rows) = with_confirmation(observation, records, stored);
     if observation.kind == Kind::Repair {
-        refuse_what_was_not_reproduced(observation, records, &mut rows);
+        refuse_what_was_not_reproduced(observation, records, stored, &mut rows);
     }
     rows
 }
 
+/// What was observed, with the row that a person has to confirm where cases of the base are gone; and the
+/// rows.
+pub fn with_confirmation(
+    observation: &Observation,
+    records: &[Record],
+    stored: StoredLists<'_>,
+) -> (Observation, Vec<Row>) {
+    let judge = |observed: &Observed| judge_row(observation, observed, records, stored);
+    let mut rows: Vec<Row> = observation.rows.iter().map(judge).collect();
+    let mut asked = observation.clone();
+    if let Some(at) = require_confirmation(&mut asked, &rows) {
+        let row = judge(&asked.rows[at]);
+        match asked.rows.len() == rows.len() {
+            true => rows[at] = row,
+            false => rows.insert(at, row),
+        }
+    }
+    (asked, rows)
+}
+
+fn judge_row(
+    observation: &Observation,
+    observed: &Observed,
+    records: &[Record],
+    stored: StoredLists<'_>,
+) -> Row {
+    let mut row = judged(observation, observed, records, stored);
+    if let Some(found) = current(observation, observed, records)
+        && observed.source == Source::Command
+    {
+        let now = &found.record.1;
+        row.cases = compare_with_base(observation, observed, records, stored, now);
+        row.judge_changed |=
+            row.verdict == Verdict::Passed && row.cases.as_ref().is_some_and(|cases| cases.gone.count > 0);
+        row.strength = strength(observation, observed, &row, (records, stored, now));
+    }
+    row
+}
+
 /// What `verify` has to run so that no row lacks evidence that a run could give. A row that was shown and
 /// failed is tried again.
-pub fn missing(observation: &Observation, records: &[Record]) -> Vec<Job> {
+pub fn missing(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
-    for on in [On::Base, On::Candidate] {
+    for on in [On::Base, On::BaseWithCase, On::BaseWithoutCase, On::Candidate] {
         for (at, observed) in observation.rows.iter().enumerate() {
-            if !wanted(observation, observed, records, on) {
+            if !wanted(observation, observed, (records, stored), on) {
                 continue;
             }
             let verifier = &observed.clause.verifier;
@@ -89,23 +109,32 @@ pub fn missing(observation: &Observation, records: &[Record]) -> Vec<Job> {
     jobs
 }
 
-fn wanted(observation: &Observation, observed: &Observed, records: &[Record], on: On) -> bool {
+fn wanted(
+    observation: &Observation,
+    observed: &Observed,
+    (records, stored): (&[Record], StoredLists<'_>),
+    on: On,
+) -> bool {
+    let found = current(observation, observed, records);
     match (&observed.source, on) {
         (Source::Command | Source::Builtin, On::Candidate) => {
-            let pass = current(observation, observed, records);
             observed.reuse == Reuse::Never
-                || pass.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
+                || found.is_none_or(|found| found.verdict != Verdict::Passed || found.flaky)
         }
-        (Source::Command, On::Base) => {
-            observation.kind == Kind::Repair
-                && observed.counts
-                && on_base(observation, observed, records).is_none()
+        (Source::Command, on) => {
+            let now = found.map(|found| &found.record.1);
+            wants_base_run(observation, observed, (records, stored), (on, now))
         }
         _ => false,
     }
 }
 
-fn judged(observation: &Observation, observed: &Observed, records: &[Record], listings: Listings<'_>) -> Row {
+fn judged(
+    observation: &Observation,
+    observed: &Observed,
+    records: &[Record],
+    stored: StoredLists<'_>,
+) -> Row {
     let not_run = |reason: String| blank(observed, Verdict::NotRun, Some(reason));
     match &observed.source {
         Source::Forbidden => not_run(FORBIDDEN.to_owned()),
@@ -119,7 +148,7 @@ fn judged(observation: &Observation, observed: &Observed, records: &[Record], li
         )),
         Source::Missing { what } | Source::NothingToSee { why: what } => not_run(what.clone()),
         Source::Manual | Source::Protected { .. } => attested(observation, observed, records),
-        Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, listings),
+        Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, stored),
     }
 }
 
@@ -136,6 +165,7 @@ fn blank(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
         judge_changed: observed.judge_changed,
         evidence: None,
         checks: None,
+        cases: None,
     }
 }
 
@@ -148,11 +178,13 @@ fn attested(observation: &Observation, observed: &Observed, records: &[Record]) 
     let fresh = records.iter().rev().filter(words).find(|(_, e)| observed.key.as_ref() == Some(&e.key));
     let Some((digest, evidence)) = fresh else {
         let earlier = records.iter().any(|record| words(&record));
+        let other = "attested for other bytes or other words, not for this candidate";
         let reason = match (&observed.source, earlier) {
-            (_, true) => "attested for other bytes or other words, not for this candidate".to_owned(),
-            (Source::Protected { why }, false) => {
-                format!("{}: a person has to confirm", some_of(why, "protected paths are touched"))
+            (Source::Protected { why }, _) => {
+                let before = if earlier { format!("{other}; ") } else { String::new() };
+                format!("{before}{}: a person has to confirm", some_of(why, "protected paths are touched"))
             }
+            (_, true) => other.to_owned(),
             (_, false) => "a person has to attest it for this candidate".to_owned(),
         };
         return blank(observed, Verdict::NeedsConfirmation, Some(reason));
@@ -174,22 +206,6 @@ struct Current<'a> {
     reason: Option<String>,
     flaky: bool,
     record: &'a Record,
-}
-
-/// What a candidate left in the scratch can have judged the next one; the key does not cover it, so such a
-/// run counts for its own task only.
-fn counts_here(observation: &Observation, evidence: &Evidence) -> bool {
-    !evidence.warm || evidence.task == observation.task
-}
-
-/// The key knows a requirement by its words alone. Where two of one verifier have the same, each record
-/// speaks for its own: a run may say one thing of the first and another of the second.
-fn is_of(observation: &Observation, observed: &Observed, evidence: &Evidence) -> bool {
-    let (clause, id) = (&observed.clause, &evidence.requirement);
-    let is_twin = |other: &Observed| {
-        other.clause.id == *id && other.clause.text == clause.text && other.clause.verifier == clause.verifier
-    };
-    clause.id == *id || !observation.rows.iter().any(is_twin)
 }
 
 /// True where a record is a run for exactly what the row is about now.
@@ -253,7 +269,7 @@ fn shown_by_runs(
     observation: &Observation,
     observed: &Observed,
     records: &[Record],
-    listings: Listings<'_>,
+    stored: StoredLists<'_>,
 ) -> Row {
     if let Some(found) = current(observation, observed, records) {
         let (digest, evidence) = found.record;
@@ -272,13 +288,13 @@ fn shown_by_runs(
     let Some((digest, evidence)) = earlier else {
         return blank(observed, Verdict::NotRun, Some(NEVER_RUN.to_owned()));
     };
-    let mut row = blank(observed, Verdict::Stale, Some(stale_reason(observed, evidence, listings)));
+    let mut row = blank(observed, Verdict::Stale, Some(stale_reason(observed, evidence, stored)));
     row.evidence = Some(shown(digest));
     row
 }
 
 /// Names the part of the key that is another one.
-fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) -> String {
+fn stale_reason(observed: &Observed, before: &Evidence, stored: StoredLists<'_>) -> String {
     let Some(key) = &observed.key else { return "nothing can be shown now".to_owned() };
     let mut found = Vec::new();
     if key.requirement != before.key.requirement {
@@ -290,7 +306,7 @@ fn stale_reason(observed: &Observed, before: &Evidence, listings: Listings<'_>) 
         found.push(some_of(&parts, "the verifier changed"));
     }
     if key.inputs != before.key.inputs {
-        let files = |listing: Option<Sha256>| listing.and_then(|digest| listings(&digest));
+        let files = |listing: Option<Sha256>| listing.and_then(|digest| (stored.files)(&digest));
         let named = match (files(before.listing), files(observed.listing)) {
             (Some(old), Some(new)) => listing_differences(&old, &new),
             _ => Vec::new(),
@@ -317,42 +333,37 @@ pub fn some_of(named: &[String], otherwise: &str) -> String {
     }
 }
 
-/// The last run of the same verifier on the base. Errors and runs that counted nothing say nothing.
-fn on_base<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<&'a Record> {
-    let key = observed.base_key.as_ref()?;
-    records.iter().rev().find(|(_, e)| {
-        e.kind != EvidenceKind::Attestation
-            && e.key == *key
-            && is_of(observation, observed, e)
-            && counts_here(observation, e)
-            && matches!(e.outcome, Verdict::Passed | Verdict::Failed)
-    })
-}
-
-/// True where a counted case failed: a build that fails proves nothing of a case.
-fn failed_by_a_case(evidence: &Evidence) -> bool {
-    evidence.outcome == Verdict::Failed && evidence.checks.is_some_and(|checks| checks.failed > 0)
-}
-
-fn strength(observation: &Observation, observed: &Observed, row: &Row, records: &[Record]) -> Strength {
-    if row.verdict != Verdict::Passed {
-        return Strength::Unmeasured;
-    }
-    match on_base(observation, observed, records) {
-        Some((_, base)) if base.flaky => Strength::Unmeasured,
-        Some((_, base)) if base.outcome == Verdict::Passed => Strength::NoRegression,
-        Some((_, base))
-            if failed_by_a_case(base) || (observation.kind != Kind::Repair && base.checks.is_none()) =>
-        {
-            Strength::Fixed
+fn strength(
+    observation: &Observation,
+    observed: &Observed,
+    row: &Row,
+    (records, stored, now): (&[Record], StoredLists<'_>, &Evidence),
+) -> Strength {
+    let on = if observation.kind == Kind::Repair { On::BaseWithCase } else { On::Base };
+    let base = find_on_base(observation, observed, records, on).filter(|base| !base.flaky);
+    let Some(base) = base.filter(|_| row.verdict == Verdict::Passed) else { return Strength::Unmeasured };
+    let mended = || match (observation.kind, &row.cases) {
+        (Kind::Repair, _) => {
+            find_reproduction(observation, observed, records, stored, now) == Reproduction::Fixed
         }
+        (_, Some(cases)) => cases.fixed.count > 0,
+        (_, None) => base.checks.is_none_or(|checks| checks.failed > 0),
+    };
+    match base.outcome {
+        Verdict::Passed => Strength::NoRegression,
+        Verdict::Failed if mended() => Strength::Fixed,
         _ => Strength::Unmeasured,
     }
 }
 
 /// A repair has to show that something failed before. Where no required row does, none that counts cases may
 /// pass; where no required one counts, none of the required ones.
-fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record], rows: &mut [Row]) {
+fn refuse_what_was_not_reproduced(
+    observation: &Observation,
+    records: &[Record],
+    stored: StoredLists<'_>,
+    rows: &mut [Row],
+) {
     if rows.iter().any(|row| row.required && row.strength == Strength::Fixed) {
         return;
     }
@@ -360,17 +371,20 @@ fn refuse_what_was_not_reproduced(observation: &Observation, records: &[Record],
         observed.clause.required && observed.counts && observed.source == Source::Command
     };
     let counting = observation.rows.iter().any(counts);
-    for (row, observed) in rows.iter_mut().zip(&observation.rows) {
+    for observed in &observation.rows {
+        let Some(row) = rows.iter_mut().find(|row| row.id == observed.clause.id) else { continue };
         let affected = observed.counts || (row.required && !counting);
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
-        let why = match on_base(observation, observed, records) {
-            _ if !observed.counts => "no required verifier that counts cases ran on the base",
-            None => "it was not run on the base, or that run ended in an error",
-            Some((_, base)) if base.outcome == Verdict::Passed => "the case passes on the base already",
-            Some((_, base)) if failed_by_a_case(base) => "only a row that is not required shows it",
-            Some(_) => "on the base no counted case failed; a build error proves nothing",
+        let now = current(observation, observed, records).map(|found| &found.record.1);
+        let why = match now.filter(|_| observed.counts) {
+            None => "no required verifier that counts cases ran on the base".to_owned(),
+            Some(now) => match find_reproduction(observation, observed, records, stored, now) {
+                Reproduction::Fixed => "only a row that is not required shows it".to_owned(),
+                Reproduction::Missing { why } => why.to_owned(),
+                Reproduction::Undecided { case } => format!("nothing tells whether {case} lies in `case`"),
+            },
         };
         row.verdict = Verdict::Failed;
         row.reason = Some(format!("not reproduced: {why}"));

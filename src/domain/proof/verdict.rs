@@ -1,5 +1,6 @@
 //! Verdicts: the words for what can be said of a requirement, and the row that reports show.
 
+use super::case_changes::CaseChanges;
 use crate::error::DetailKey;
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +65,13 @@ pub struct Row {
     pub reused: bool,
     /// The strength of a pass.
     pub strength: Strength,
-    /// True where the candidate touches the verifier's manifest or closure.
+    /// True where the candidate touches the verifier's manifest or closure, or cases of the base are gone.
     pub judge_changed: bool,
     /// `sha256:…` of the evidence record it rests on.
     pub evidence: Option<String>,
     /// Counted cases; `None` where nothing counts.
     pub checks: Option<Checks>,
+    /// What became of the cases of the base; `None` where nothing is compared.
+    #[serde(default)]
+    pub cases: Option<CaseChanges>,
 }

@@ -6,6 +6,7 @@ use super::{
     DEFAULT_TIMEOUT, DeclaredOutput, LONGEST_TIMEOUT, MOST_ATTEMPTS, Manifest, OUT, Pass, Setup, ToolSpec,
     VerifierKind,
 };
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::proof::evidence::Reuse;
 use crate::domain::value::document::{Node, Problems, clipped, duration, read_toml};
 use crate::domain::value::repo_path::RepoPath;
@@ -15,7 +16,7 @@ use crate::verifier::builtin;
 use crate::verifier::formats::{self, ResultFormat, WrittenTo};
 use std::time::Duration;
 
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 23] = [
     "protocol",
     "id",
     "title",
@@ -36,6 +37,8 @@ const FIELDS: [&str; 21] = [
     "reuse",
     "attempts",
     "watch",
+    "base",
+    "cases",
     "uses",
 ];
 
@@ -73,6 +76,8 @@ struct ManifestDraft {
     scratch: Scope,
     reuse: Option<Reuse>,
     attempts: Option<u64>,
+    base_runs: Option<BaseRuns>,
+    compares_cases: Option<bool>,
     present: Vec<String>,
 }
 
@@ -138,6 +143,8 @@ fn running_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, 
             let words = [("same-inputs", Reuse::SameInputs), ("never", Reuse::Never)];
             draft.reuse = problems.choice(field, node, &words);
         }
+        "base" => draft.base_runs = problems.choice(field, node, &BaseRuns::ALL),
+        "cases" => draft.compares_cases = problems.boolean(field, node),
         "attempts" => {
             draft.attempts = problems.count(field, node);
             if draft.attempts.is_some_and(|n| n == 0 || n > MOST_ATTEMPTS) {
@@ -375,9 +382,19 @@ fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
         problems.fault("id", why, "another name", id);
     }
     if kind != VerifierKind::Command {
-        for key in
-            ["command", "setup", "outputs", "pass", "min_checks", "attempts", "tools", "env", "timeout"]
-        {
+        for key in [
+            "command",
+            "setup",
+            "outputs",
+            "pass",
+            "min_checks",
+            "attempts",
+            "base",
+            "cases",
+            "tools",
+            "env",
+            "timeout",
+        ] {
             if has(key) {
                 problems.fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);
             }
@@ -440,6 +457,8 @@ fn fill(draft: ManifestDraft) -> Manifest {
         scratch: draft.scratch,
         reuse: draft.reuse.unwrap_or(Reuse::SameInputs),
         attempts: draft.attempts.unwrap_or(1),
+        base_runs: draft.base_runs.unwrap_or_default(),
+        compares_cases: draft.compares_cases.unwrap_or(true),
     }
 }
 

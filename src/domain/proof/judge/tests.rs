@@ -1,13 +1,15 @@
 //! Every line of the table of verdicts, and that records only ever count for their own key.
 
 use crate::domain::contract::clause::{Clause, Origin, Permission};
-use crate::domain::proof::evidence::{
-    Attestation, EvidenceKey, Identity, SCHEMA, Subject, Tool, listing_digest,
-};
+use crate::domain::contract::policy::{BaseRuns, GoneCases};
+use crate::domain::proof::cases::{CaseList, CaseOutcome, CountedCase};
+use crate::domain::proof::evidence::{Attestation, EvidenceKey, Identity, RepairKeys, SCHEMA, Subject, Tool};
 use crate::domain::proof::judge::*;
+use crate::domain::proof::listing::{InputFile, Listing, listing_digest};
 use crate::domain::proof::verdict::{Checks, Row, Strength, Verdict};
 use crate::domain::value::digest::{Mode, ObjectFormat};
 use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use proptest::prelude::*;
 
 fn identity() -> Identity {
@@ -59,6 +61,9 @@ fn observed(id: &str, source: Source) -> Observed {
         identity: Some(identity()),
         listing: None,
         base_key: Some(key("base")),
+        repair_keys: None,
+        base_runs: BaseRuns::Reuse,
+        compares_cases: true,
         counts: true,
         reuse: Reuse::SameInputs,
         judge_changed: false,
@@ -73,6 +78,8 @@ fn observation(rows: Vec<Observed>) -> Observation {
         manifest_sha256: Sha256::of(b"m"),
         kind: Kind::Edit,
         flaky: Flaky::Fail,
+        gone_cases: GoneCases::Person,
+        case: Scope::default(),
         rows,
     }
 }
@@ -121,12 +128,41 @@ fn on_the_base(outcome: Verdict, checks: Option<Checks>) -> Record {
     record(outcome, |e| (e.kind, e.key, e.checks) = (EvidenceKind::BaseRun, key("base"), checks))
 }
 
-fn no_listing(_: &Sha256) -> Option<Vec<InputFile>> {
-    None
+thread_local! {
+    static LISTS: std::cell::RefCell<std::collections::BTreeMap<Sha256, CaseList>> = std::cell::RefCell::default();
 }
 
+/// Stores the cases of a run: a name each, then how it ended: `+` passed, `-` failed, `!` in error, `~`
+/// skipped.
+fn ran(cases: &str) -> Option<Sha256> {
+    let case = |word: &str| {
+        let (place, end) = word.split_at(word.len() - 1);
+        let outcome = match end {
+            "+" => CaseOutcome::Passed,
+            "-" => CaseOutcome::FailedByAssertion,
+            "!" => CaseOutcome::FailedByError,
+            _ => CaseOutcome::Skipped,
+        };
+        let (class, name) = place.rsplit_once('.').map_or((None, place), |(class, name)| (Some(class), name));
+        CountedCase { class: class.map(str::to_owned), ..CountedCase::named(name, outcome) }
+    };
+    let list = CaseList::new(cases.split_ascii_whitespace().map(case).collect(), 0);
+    let digest = Sha256::of_json(&list);
+    LISTS.with_borrow_mut(|lists| lists.insert(digest, list));
+    Some(digest)
+}
+
+fn stored_cases(digest: &Sha256) -> Option<CaseList> {
+    LISTS.with_borrow(|lists| lists.get(digest).cloned())
+}
+
+const STORED: StoredLists<'_> = StoredLists {
+    files: &|_| Some(vec![file("tests/new.rs", ""), file("src/old.rs", "")]),
+    cases: &stored_cases,
+};
+
 fn row(observed: Observed, records: &[Record]) -> Row {
-    rows(&observation(vec![observed]), records, &no_listing).remove(0)
+    rows(&observation(vec![observed]), records, STORED).remove(0)
 }
 
 fn said(observed: Observed, records: &[Record]) -> (Verdict, String) {
@@ -184,11 +220,11 @@ fn disagreement_is_flaky_in_either_order() {
     assert_eq!(said(unit(), std::slice::from_ref(&within)).0, Verdict::Failed);
     let mut warn = observation(vec![unit()]);
     warn.flaky = Flaky::Warn;
-    let rows_of = |records: &[Record]| rows(&warn, records, &no_listing).remove(0);
+    let rows_of = |records: &[Record]| rows(&warn, records, STORED).remove(0);
     assert_eq!(rows_of(std::slice::from_ref(&within)).verdict, Verdict::Passed);
     assert!(rows_of(std::slice::from_ref(&within)).reason.is_some_and(|reason| reason.starts_with("flaky")));
     assert_eq!(rows_of(&[pass, fail]).verdict, Verdict::Failed, "it failed last");
-    assert_eq!(missing(&warn, &[within]).len(), 1, "and is not reused");
+    assert_eq!(missing(&warn, &[within], STORED).len(), 1, "and is not reused");
 }
 
 #[test]
@@ -240,7 +276,7 @@ fn stale_inputs_are_named_by_path() {
     });
     let listings =
         |digest: &Sha256| Some(if *digest == Sha256::of(b"now") { now.clone() } else { before.clone() });
-    let row = rows(&observation(vec![unit]), &[old], &listings).remove(0);
+    let row = rows(&observation(vec![unit]), &[old], StoredLists { files: &listings, ..STORED }).remove(0);
     assert_eq!(row.reason.as_deref(), Some("a changed, c was added, d was removed, and 2 more"));
 }
 
@@ -263,7 +299,7 @@ fn a_persons_word_counts_for_one_candidate() {
         // A run cannot stand for a person, nor a person for a run.
         assert_eq!(said(manual(), &[record(Verdict::Passed, |_| {})]).0, Verdict::NeedsConfirmation);
         assert_eq!(said(unit(), &[word(Verdict::Passed, "now")]).0, Verdict::NotRun);
-        assert!(missing(&observation(vec![manual()]), &[]).is_empty());
+        assert!(missing(&observation(vec![manual()]), &[], STORED).is_empty());
     }
 }
 
@@ -280,54 +316,208 @@ fn strength_comes_from_the_base() {
     assert_eq!(failed.strength, Strength::Unmeasured);
 }
 
+/// A repair whose case is `tests/`.
+fn repair(rows: Vec<Observed>) -> Observation {
+    let case = Scope::new(vec!["tests/".to_owned()]).expect("a scope");
+    Observation { kind: Kind::Repair, case, ..observation(rows) }
+}
+
+fn repaired(base: Verdict, cases: &str) -> [Record; 2] {
+    let base = record(base, |e| {
+        (e.kind, e.key, e.cases) = (EvidenceKind::BaseRun, key("base"), ran(cases));
+        e.checks = Some(counted(1, cases.matches('-').count() as u64));
+    });
+    [base, record(Verdict::Passed, |e| e.cases = ran("tests.new.c+ src.old.c+"))]
+}
+
 #[test]
 fn a_repair_has_to_reproduce() {
-    let repair = |rows: Vec<Observed>| Observation { kind: Kind::Repair, ..observation(rows) };
-    let pass = record(Verdict::Passed, |_| {});
+    let unit = || Observed { listing: Some(Sha256::of(b"files")), ..unit() };
+    let pass = record(Verdict::Passed, |e| e.cases = ran("tests.new.c+"));
     let judge = |records: &[Record]| {
-        let row = rows(&repair(vec![unit()]), records, &no_listing).remove(0);
+        let row = rows(&repair(vec![unit()]), records, STORED).remove(0);
         (row.verdict, row.reason.unwrap_or_default())
     };
-    assert_eq!(judge(&[on_the_base(Verdict::Failed, Some(counted(1, 1))), pass.clone()]).0, Verdict::Passed);
-    for (base, words) in [
-        (Some(on_the_base(Verdict::Passed, Some(counted(2, 0)))), "passes on the base already"),
-        (Some(on_the_base(Verdict::Failed, None)), "a build error proves nothing"),
-        (Some(on_the_base(Verdict::Failed, Some(counted(0, 0)))), "a build error proves nothing"),
-        (Some(on_the_base(Verdict::Error, None)), "not run on the base"),
-        (None, "not run on the base"),
+    let records = repaired(Verdict::Failed, "tests.new.c-");
+    assert_eq!(judge(&records).0, Verdict::Passed);
+    let nothing = "a build error proves nothing";
+    let already = "passes on the base already";
+    for (records, words) in [
+        (repaired(Verdict::Passed, "tests.new.c+").to_vec(), already),
+        (repaired(Verdict::Failed, "tests.new.c+ src.old.c-").to_vec(), already),
+        (repaired(Verdict::Failed, "src.old.c-").to_vec(), nothing),
+        (repaired(Verdict::Failed, "tests.new.c!").to_vec(), nothing),
+        (repaired(Verdict::Failed, "tests.new.c~").to_vec(), nothing),
+        (repaired(Verdict::Failed, "tests.new.d-").to_vec(), nothing),
+        (repaired(Verdict::Failed, "").to_vec(), nothing),
+        (vec![on_the_base(Verdict::Failed, None), pass.clone()], nothing),
+        (vec![on_the_base(Verdict::Failed, Some(counted(1, 1))), pass.clone()], "names no cases"),
+        (vec![on_the_base(Verdict::Error, None), pass.clone()], "not run on the base"),
+        (vec![pass.clone()], "not run on the base"),
     ] {
-        let records: Vec<Record> = base.into_iter().chain([pass.clone()]).collect();
         let (verdict, reason) = judge(&records);
         assert!(
             verdict == Verdict::Failed && reason.starts_with("not reproduced") && reason.contains(words),
-            "{reason}"
+            "{reason}, not {words}"
         );
     }
     // A row that is not required does not make the repair.
     let mut optional = unit();
     optional.clause.required = false;
-    let records = [on_the_base(Verdict::Failed, Some(counted(1, 1))), pass.clone()];
-    assert_eq!(rows(&repair(vec![optional]), &records, &no_listing)[0].verdict, Verdict::Failed);
+    assert_eq!(rows(&repair(vec![optional]), &records, STORED)[0].verdict, Verdict::Failed);
     // Where nothing counts, nothing can show it, and an optional row that counts makes up for nothing.
     let mut bare = unit();
     bare.counts = false;
     let mut beside = observed("cases", Source::Command);
     (beside.clause.required, beside.key, beside.base_key) = (false, Some(key("c")), Some(key("c base")));
-    let counted_too = record(Verdict::Passed, |e| e.key = key("c"));
-    for base in [on_the_base(Verdict::Failed, Some(counted(1, 1))), on_the_base(Verdict::Passed, None)] {
-        let (_, mut base) = base;
+    let counted_too = record(Verdict::Passed, |e| (e.key, e.cases) = (key("c"), ran("tests.new.c+")));
+    for (_, mut base) in [records[0].clone(), on_the_base(Verdict::Passed, None)] {
         base.key = key("c base");
         let records = [(base.digest(), base), pass.clone(), counted_too.clone()];
-        let shown = rows(&repair(vec![bare.clone(), beside.clone()]), &records, &no_listing);
+        let shown = rows(&repair(vec![bare.clone(), beside.clone()]), &records, STORED);
         assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::Failed, Verdict::Failed), "{shown:?}");
         assert!(!all_required_passed(&shown));
     }
     let uncounted = record(Verdict::Passed, |e| e.checks = None);
-    assert_eq!(rows(&repair(vec![bare]), &[uncounted], &no_listing)[0].verdict, Verdict::Failed);
+    assert_eq!(rows(&repair(vec![bare]), &[uncounted], STORED)[0].verdict, Verdict::Failed);
     // The base is run once, before the candidate.
-    let jobs = missing(&repair(vec![unit()]), &[]);
-    assert_eq!(jobs, [Job { rows: vec![0], on: On::Base }, Job { rows: vec![0], on: On::Candidate }]);
-    assert!(missing(&repair(vec![unit()]), &records).is_empty());
+    let jobs = missing(&repair(vec![unit()]), &[], STORED);
+    assert_eq!(jobs, [On::BaseWithCase, On::Candidate].map(|on| Job { rows: vec![0], on }));
+    assert!(missing(&repair(vec![unit()]), &records, STORED).is_empty());
+}
+
+#[test]
+fn where_a_case_lies_is_told_by_a_run_without_the_files_of_the_case() {
+    let mut unit = unit();
+    let keys = RepairKeys { base: key("plain"), without_case: key("without") };
+    unit.repair_keys = Some(keys);
+    let repair = repair(vec![unit]);
+    let on = |inputs: &str, outcome, cases: &str| {
+        let made = (EvidenceKind::BaseRun, key(inputs), ran(cases));
+        record(outcome, |e| (e.kind, e.key, e.cases) = made)
+    };
+    let pass = record(Verdict::Passed, |e| e.cases = ran("c+ other+"));
+    let mut records = vec![on("plain", Verdict::Error, ""), on("base", Verdict::Failed, "c- other+"), pass];
+    let judge = |records: &[Record]| {
+        let row = rows(&repair, records, STORED).remove(0);
+        (row.verdict, row.strength, row.reason.unwrap_or_default())
+    };
+    assert_eq!(judge(&records).2, "not reproduced: nothing tells whether c lies in `case`");
+    let jobs = missing(&repair, &records, STORED);
+    let on_base = [On::Base, On::BaseWithoutCase].map(|on| Job { rows: vec![0], on });
+    assert_eq!(jobs, on_base);
+    let with = |inputs: &str, cases: &str| {
+        let mut records = records.clone();
+        records.push(on(inputs, Verdict::Passed, cases));
+        let asked = missing(&repair, &records, STORED);
+        assert!(asked.iter().all(|job| job.on == On::Base), "it is asked for once");
+        judge(&records).1
+    };
+    assert_eq!(with("without", "other+"), Strength::Fixed);
+    assert_eq!(with("without", "other+ c+"), Strength::Unmeasured, "it lies elsewhere");
+    assert_eq!(with("plain", "other+"), Strength::Fixed, "the base as it is knows nothing of it");
+    records.push(on("plain", Verdict::Passed, "c+"));
+    assert_eq!(
+        missing(&repair, &records, STORED),
+        [on_base[1].clone()],
+        "one that was there may lie anywhere"
+    );
+    let unbuilt = record(Verdict::Failed, |e| (e.kind, e.key) = (EvidenceKind::BaseRun, key("without")));
+    assert_eq!(judge(&[&records[..], &[unbuilt]].concat()).1, Strength::Unmeasured, "it tells nothing");
+    records.push(on("without", Verdict::Error, ""));
+    assert!(missing(&repair, &records, STORED).is_empty(), "nor is an error tried again");
+}
+
+/// Base and candidate, both passed, with these cases.
+fn compared(base: &str, now: &str) -> [Record; 2] {
+    let made = (EvidenceKind::BaseRun, key("base"), ran(base));
+    let base = record(Verdict::Passed, |e| (e.kind, e.key, e.cases) = made);
+    [base, record(Verdict::Passed, |e| e.cases = ran(now))]
+}
+
+#[test]
+fn a_person_confirms_that_cases_are_gone() {
+    let records = compared("a+ b+ c+", "a+ c~ d+");
+    let observed_unit = observation(vec![unit()]);
+    let shown = rows(&observed_unit, &records, STORED);
+    let [unit_row, asked] = shown.as_slice() else { panic!("{shown:?}") };
+    let cases = unit_row.cases.as_ref().expect("compared");
+    assert_eq!((cases.gone.count, cases.gone.first.join(" ")), (2, "b c".to_owned()));
+    assert!(unit_row.judge_changed && unit_row.verdict == Verdict::Passed);
+    assert_eq!(
+        (asked.id.as_str(), asked.required, asked.verdict),
+        ("protected", true, Verdict::NeedsConfirmation)
+    );
+    let reason = asked.reason.as_deref().unwrap_or_default();
+    assert_eq!(reason, "2 cases of the base do not run any more: b, c: a person has to confirm");
+    // The word of a person is for these cases.
+    let (now, _) = with_confirmation(&observed_unit, &records, STORED);
+    let word = |observed: &Observed| {
+        record(Verdict::Passed, |e| {
+            (e.kind, e.requirement, e.verifier) =
+                (EvidenceKind::Attestation, "protected".into(), "protected".into());
+            e.key = observed.key.clone().expect("a key");
+        })
+    };
+    let confirmed: Vec<Record> = records.iter().cloned().chain([word(&now.rows[1])]).collect();
+    assert_eq!(rows(&observed_unit, &confirmed, STORED)[1].verdict, Verdict::Passed);
+    let [_, more] = compared("a+ b+ c+", "a+ d+ e~");
+    let more: Vec<Record> = confirmed.iter().cloned().chain([more]).collect();
+    assert_eq!(rows(&observed_unit, &more, STORED)[1].verdict, Verdict::Passed, "the same ones are gone");
+    let [_, more] = compared("a+ b+ c+", "d+");
+    let more: Vec<Record> = confirmed.iter().cloned().chain([more]).collect();
+    let again = &rows(&observed_unit, &more, STORED)[1];
+    assert_eq!(again.verdict, Verdict::NeedsConfirmation, "another one is gone");
+    // Protected paths that were confirmed before say nothing of cases.
+    let paths =
+        observed("protected", Source::Protected { why: vec!["protected paths are touched".to_owned()] });
+    let both = observation(vec![unit(), paths.clone()]);
+    let before: Vec<Record> = records.iter().cloned().chain([word(&paths)]).collect();
+    let row = &rows(&both, &before, STORED)[1];
+    assert_eq!((row.verdict, rows(&both, &before, STORED).len()), (Verdict::NeedsConfirmation, 2));
+}
+
+#[test]
+fn gone_cases_need_nobody_where_nothing_is_compared_or_the_policy_only_warns() {
+    let records = compared("a+ b+", "a+");
+    let warn = Observation { gone_cases: GoneCases::Warn, ..observation(vec![unit()]) };
+    let shown = rows(&warn, &records, STORED);
+    assert_eq!((shown.len(), shown[0].judge_changed), (1, true));
+    let unstable = Observed { compares_cases: false, ..unit() };
+    let shown = rows(&observation(vec![unstable]), &records, STORED);
+    assert_eq!((shown.len(), shown[0].judge_changed, &shown[0].cases), (1, false, &None));
+    let alone = std::slice::from_ref(&records[1]);
+    assert_eq!(rows(&observation(vec![unit()]), alone, STORED)[0].cases, None, "there is no base");
+    let [base, _] = records;
+    let failed = record(Verdict::Failed, |e| e.cases = ran("a-"));
+    let shown = rows(&observation(vec![unit()]), &[base, failed], STORED);
+    assert_eq!((shown.len(), shown[0].judge_changed), (1, false), "nothing is delivered");
+    assert_eq!(shown[0].cases.as_ref().map(|cases| (cases.gone.count, cases.broken.count)), Some((1, 1)));
+}
+
+#[test]
+fn the_base_is_run_once_where_that_is_asked_for() {
+    let always = || Observed { base_runs: BaseRuns::Always, ..unit() };
+    let observed = observation(vec![always()]);
+    let both = [On::Base, On::Candidate].map(|on| Job { rows: vec![0], on });
+    assert_eq!(missing(&observed, &[], STORED), both);
+    assert!(missing(&observed, &compared("a+", "a+"), STORED).is_empty());
+    let [_, pass] = compared("a+", "a+");
+    let empty = on_the_base(Verdict::NotRun, Some(counted(0, 0)));
+    assert!(missing(&observed, &[empty, pass.clone()], STORED).is_empty(), "a base without cases is one");
+    let broken = on_the_base(Verdict::Error, None);
+    assert_eq!(missing(&observed, &[broken, pass], STORED).len(), 1, "an error is tried again");
+    let same = Observed { base_key: Some(key("now")), ..always() };
+    assert_eq!(missing(&observation(vec![same]), &[], STORED).len(), 1, "the candidate is as the base");
+    let keys = RepairKeys { base: key("plain"), without_case: key("without") };
+    let repaired = Observed { repair_keys: Some(keys), ..unit() };
+    let jobs = missing(&repair(vec![repaired]), &[], STORED);
+    let on: Vec<On> = jobs.iter().map(|job| job.on).collect();
+    assert_eq!(
+        on,
+        [On::Base, On::BaseWithCase, On::Candidate],
+        "and the base as it is, for what the case takes away"
+    );
 }
 
 #[test]
@@ -337,15 +527,15 @@ fn rows_of_the_same_words_have_their_own_records() {
     let both = observation(vec![unit(), twin.clone()]);
     let of_twin = |outcome| record(outcome, |e| e.requirement = "twin".to_owned());
     let records = [record(Verdict::NotRun, |_| {}), of_twin(Verdict::Passed)];
-    let shown = rows(&both, &records, &no_listing);
+    let shown = rows(&both, &records, STORED);
     assert_eq!((shown[0].verdict, shown[1].verdict), (Verdict::NotRun, Verdict::Passed));
     let records = [record(Verdict::Passed, |_| {}), of_twin(Verdict::Failed)];
-    assert_eq!(rows(&both, &records, &no_listing)[0].verdict, Verdict::Passed, "nor is it flaky");
+    assert_eq!(rows(&both, &records, STORED)[0].verdict, Verdict::Passed, "nor is it flaky");
     // What failed on the base is the other one.
     let mut base = on_the_base(Verdict::Failed, Some(counted(1, 1))).1;
     base.requirement = "twin".to_owned();
     let records = [(base.digest(), base), record(Verdict::Passed, |_| {}), of_twin(Verdict::Passed)];
-    let shown = rows(&both, &records, &no_listing);
+    let shown = rows(&both, &records, STORED);
     assert_eq!((shown[0].strength, shown[1].strength), (Strength::Unmeasured, Strength::Fixed));
     // A requirement that has another name now is still the same.
     assert_eq!(said(twin, &[record(Verdict::Passed, |_| {})]).0, Verdict::Passed);
@@ -356,21 +546,21 @@ fn one_run_shows_all_rows_of_a_verifier() {
     let mut second = unit();
     second.clause.id = "second".to_owned();
     let two = observation(vec![unit(), observed("lint", Source::Builtin), second]);
-    let jobs = missing(&two, &[]);
+    let jobs = missing(&two, &[], STORED);
     assert_eq!(jobs.iter().map(|job| job.rows.clone()).collect::<Vec<_>>(), [vec![0, 2], vec![1]]);
     let failed = [record(Verdict::Failed, |_| {})];
-    assert_eq!(missing(&observation(vec![unit()]), &failed).len(), 1, "a failure is tried again");
+    assert_eq!(missing(&observation(vec![unit()]), &failed, STORED).len(), 1, "a failure is tried again");
     let mut never = unit();
     never.reuse = Reuse::Never;
     let pass = [record(Verdict::Passed, |_| {})];
-    assert_eq!(missing(&observation(vec![never]), &pass).len(), 1);
-    assert!(missing(&observation(vec![unit()]), &pass).is_empty());
+    assert_eq!(missing(&observation(vec![never]), &pass, STORED).len(), 1);
+    assert!(missing(&observation(vec![unit()]), &pass, STORED).is_empty());
 }
 
 #[test]
 fn what_was_just_made_is_not_reused() {
     let pass = record(Verdict::Passed, |_| {});
-    let mut shown = rows(&observation(vec![unit()]), std::slice::from_ref(&pass), &no_listing);
+    let mut shown = rows(&observation(vec![unit()]), std::slice::from_ref(&pass), STORED);
     mark_reused(&mut shown, &[]);
     assert!(shown[0].reused);
     mark_reused(&mut shown, &[pass.0]);
@@ -411,7 +601,7 @@ proptest! {
             map.iter().map(|(path, bytes)| file(&format!("p{path:02}"), &bytes.to_string())).collect()
         };
         let (a, b) = (files(&a), files(&b));
-        let told = crate::domain::proof::evidence::Listing::against(listing_digest(&a), &a, &b);
+        let told = Listing::against(listing_digest(&a), &a, &b);
         prop_assert_eq!(told.resolve(a.clone()), b.clone());
         prop_assert_eq!(listing_digest(&b), Sha256::of_json(&b), "the fast digest is that of the canonical JSON");
         prop_assert_eq!(listing_differences(&a, &b).is_empty(), a == b);
@@ -427,10 +617,14 @@ fn three_passes_in_a_row_clear_what_is_flaky() {
     assert_eq!(said(unit(), &by_chance).0, Verdict::Failed, "nobody asked for it");
     let two = [fail.clone(), pass("r1"), pass("r2")];
     assert_eq!(said(unit(), &two).0, Verdict::Failed);
-    assert!(has_to_clear(&observation(vec![unit()]), &missing(&observation(vec![unit()]), &two)[0], &two));
+    assert!(has_to_clear(
+        &observation(vec![unit()]),
+        &missing(&observation(vec![unit()]), &two, STORED)[0],
+        &two
+    ));
     let three = [fail.clone(), pass("r1"), pass("r2"), pass("r3")];
     assert_eq!(said(unit(), &three).0, Verdict::Passed);
-    assert!(missing(&observation(vec![unit()]), &three).is_empty(), "it is reused again");
+    assert!(missing(&observation(vec![unit()]), &three, STORED).is_empty(), "it is reused again");
     // Records of one run are one run, and what comes between breaks the row.
     assert_eq!(said(unit(), &[fail.clone(), pass("r1"), pass("r1"), pass("r2")]).0, Verdict::Failed);
     assert_eq!(said(unit(), &[pass("r1"), pass("r2"), fail, pass("r3")]).0, Verdict::Failed);
