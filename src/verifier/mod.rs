@@ -17,6 +17,7 @@ mod command_line;
 mod foreign;
 pub mod formats;
 pub mod inputs;
+mod judge;
 pub mod load;
 pub mod logs;
 pub mod manifest;

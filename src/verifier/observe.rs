@@ -4,17 +4,15 @@
 
 use super::cache::{BlobDigests, FileDigests};
 use super::inputs::inputs_of;
+use super::judge::{BaseInputs, Judge};
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
 use super::watched::{ChangedJudge, ListedChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
-use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::{Kind, PROTECTED};
-use crate::domain::proof::evidence::{
-    ANY_PLATFORM, EvidenceKey, Identity, Observation, Observed, RepairKeys, Reuse, Source,
-};
+use crate::domain::proof::evidence::{Identity, Observation, Source};
 use crate::domain::proof::judge::some_of;
 use crate::domain::proof::listing::{InputFile, Listing, listing_digest};
 use crate::domain::proof::records::On;
@@ -37,78 +35,6 @@ const LARGE: usize = 500;
 /// The system and the architecture that runs are made on.
 pub(super) fn platform() -> String {
     format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
-}
-
-/// What one verifier contributes to the keys of its rows.
-#[derive(Clone)]
-struct Judge {
-    source: Source,
-    identity: Option<Identity>,
-    inputs: Option<Sha256>,
-    listing: Option<Sha256>,
-    base_inputs: Option<BaseInputs>,
-    platform: String,
-    base_runs: BaseRuns,
-    compares_cases: bool,
-    counts: bool,
-    reuse: Reuse,
-    judge_changed: bool,
-}
-
-impl Judge {
-    fn none(source: Source) -> Self {
-        Self {
-            source,
-            identity: None,
-            inputs: None,
-            listing: None,
-            base_inputs: None,
-            platform: ANY_PLATFORM.to_owned(),
-            base_runs: BaseRuns::Reuse,
-            compares_cases: false,
-            counts: false,
-            reuse: Reuse::SameInputs,
-            judge_changed: false,
-        }
-    }
-
-    fn observed(self, clause: Clause, title: Option<String>) -> Observed {
-        let key = |inputs: Option<Sha256>| {
-            let (inputs, identity) = (inputs?, self.identity.as_ref()?);
-            let platform = self.platform.clone();
-            Some(EvidenceKey { requirement: clause.digest(), verifier: identity.digest(), inputs, platform })
-        };
-        let base = self.base_inputs.as_ref();
-        let repair_keys = base.and_then(|base| {
-            let (plain, without_case) = base.of_repair?;
-            let (base_key, without_case) = (key(Some(plain))?, key(Some(without_case))?);
-            Some(RepairKeys { base: base_key, without_case })
-        });
-        Observed {
-            key: key(self.inputs),
-            base_key: key(base.map(|base| base.with_case)),
-            repair_keys,
-            base_runs: self.base_runs,
-            compares_cases: self.compares_cases,
-            clause,
-            title,
-            source: self.source,
-            identity: self.identity,
-            listing: self.listing,
-            counts: self.counts,
-            reuse: self.reuse,
-            judge_changed: self.judge_changed,
-        }
-    }
-}
-
-/// What a verifier depends on in runs on the base.
-#[derive(Clone)]
-struct BaseInputs {
-    /// With the case of a repair; where there is none, of the base as it is.
-    with_case: Sha256,
-    /// Of a repair: of the base as it is, and of the base without any file of the case.
-    of_repair: Option<(Sha256, Sha256)>,
 }
 
 /// The trees of the candidate and its base, listed once.

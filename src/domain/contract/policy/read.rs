@@ -1,0 +1,138 @@
+//! From the document to a [`Config`]: one reader a key. Nothing stops at the first problem: whoever writes a
+//! configuration gets all that is wrong with it at once.
+
+use super::{BaseRuns, Config, Flaky, Floor, GoneCases, LiveRule, Policy};
+use crate::domain::contract::budget::{Amounts, Key};
+use crate::domain::contract::hook::hooks;
+use crate::domain::contract::{DeliveryMode, Kind, network};
+use crate::domain::value::document::{Node, Problems, read_toml};
+use crate::error::{Code, Result};
+use std::collections::BTreeMap;
+
+impl Config {
+    /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or
+    /// `not_supported` where it asks for what this version does not do; its subject is the key, and it lists
+    /// every problem.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
+        let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
+        let mut config = Self::default();
+        problems.object(
+            "",
+            &document,
+            &["filters", "policy", "hooks"],
+            |problems, key, field, node| match key {
+                "filters" => config.filters = read_names(problems, field, node),
+                "policy" => config.policy = read_policy(problems, field, node),
+                _ => config.hooks = hooks(problems, field, node),
+            },
+        );
+        problems.finish()?;
+        Ok(config)
+    }
+}
+
+fn read_policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
+    const KEYS: [&str; 13] = [
+        "write",
+        "protected",
+        "require",
+        "network",
+        "delivery",
+        "commit",
+        "env",
+        "flaky",
+        "live",
+        "goneCases",
+        "base",
+        "accept",
+        "budget",
+    ];
+    let mut policy = Policy::default();
+    problems.object(field, node, &KEYS, |problems, key, field, node| match key {
+        "write" => policy.write.extend(problems.scope(field, node)),
+        "protected" => policy.protected = problems.scope(field, node),
+        "require" => policy.require = read_floors(problems, field, node),
+        // Nothing that this version runs has a network, so that no ceiling can be broken.
+        "network" => drop(network(problems, field, node)),
+        "delivery" => policy.delivery = read_modes(problems, field, node),
+        "commit" => policy.commit = problems.boolean(field, node),
+        "flaky" => {
+            let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
+            policy.flaky = problems.choice(field, node, &words);
+        }
+        "live" => {
+            let words = [("off", LiveRule::Off), ("warn", LiveRule::Warn), ("prove", LiveRule::Prove)];
+            policy.live = problems.choice(field, node, &words);
+        }
+        "goneCases" => {
+            let words = [("person", GoneCases::Person), ("warn", GoneCases::Warn)];
+            policy.gone_cases = problems.choice(field, node, &words);
+        }
+        "base" => policy.base = problems.choice(field, node, &BaseRuns::ALL),
+        // A contract cannot pass variables on in this version; those that a manifest names are its owners'
+        // own.
+        "env" => drop(problems.texts(field, node)),
+        "accept" => {
+            problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
+            problems.later(field, "accepting bundles");
+        }
+        _ => policy.budget = read_budgets(problems, field, node),
+    });
+    policy
+}
+
+fn read_names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (item, value) in problems.list(field, node, "strings").unwrap_or_default() {
+        if let Some(name) = problems.text(&item, value)
+            && problems.once(&item, &name, &names)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn read_floors(problems: &mut Problems, field: &str, node: &Node) -> Vec<Floor> {
+    let mut floors = Vec::new();
+    for (name, item) in problems.list(field, node, "tables").unwrap_or_default() {
+        let (mut verifier, mut when) = (None, None);
+        problems.object(&name, item, &["verifier", "when"], |problems, key, field, node| match key {
+            "verifier" => verifier = problems.id(field, node),
+            _ => when = problems.scope(field, node),
+        });
+        problems.require(&name, item, "verifier", "the id of a verifier");
+        problems.require(&name, item, "when", "a list of paths and globs; [\"**\"] for every change");
+        if let (Some(verifier), Some(when)) = (verifier, when) {
+            floors.push(Floor { verifier, when });
+        }
+    }
+    floors
+}
+
+fn read_modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<DeliveryMode>> {
+    let mut modes = Vec::new();
+    for (name, item) in problems.list(field, node, "delivery modes")? {
+        if let Some(mode) = problems.choice(&name, item, &DeliveryMode::ALL)
+            && !modes.contains(&mode)
+        {
+            modes.push(mode);
+        }
+    }
+    Some(modes)
+}
+
+fn read_budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, Amounts> {
+    let mut budgets: BTreeMap<String, Amounts> = BTreeMap::new();
+    let kinds = Kind::ALL.map(|(word, _)| word);
+    problems.object(field, node, &kinds, |problems, kind, field, node| {
+        let budget = budgets.entry(kind.to_owned()).or_default();
+        problems.object(field, node, &Key::words(), |problems, key, field, node| {
+            if let (Some(count), Some(key)) = (problems.count(field, node), Key::of(key)) {
+                budget.insert(key, count);
+            }
+        });
+    });
+    budgets
+}
