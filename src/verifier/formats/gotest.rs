@@ -113,7 +113,7 @@ impl EventStream {
             return self.counted.count_case(case(outcome));
         }
         package.failed_test = true;
-        let outcome = if printed.panicked { CaseOutcome::FailedByError } else { outcome };
+        let outcome = if printed.ran_out_of_time() { CaseOutcome::FailedByError } else { outcome };
         self.counted.count_failure(case(outcome), CasePlace::default(), &printed.lines.join("\n"));
     }
 
@@ -159,6 +159,11 @@ struct PrintedLines {
 }
 
 impl PrintedLines {
+    /// True where the whole run was ended while this test ran; any other panic is the test's own.
+    fn ran_out_of_time(&self) -> bool {
+        self.panicked && self.lines.first().is_some_and(|line| line.starts_with("panic: test timed out"))
+    }
+
     fn keep(&mut self, output: &str) {
         let line = output.trim_end_matches('\n');
         if line.starts_with("=== ") {
@@ -248,6 +253,12 @@ mod tests {
         assert_eq!((counted.checks.failed, counted.outside), (1, 0), "the test that was running");
         assert_eq!(counted.cases[0].outcome, CaseOutcome::FailedByError);
         assert_eq!(counted.findings[0].message, "panic: timed out");
+        let how = |panic: &str| {
+            let text = format!("{run}{}{}{}", output("TestA", panic), event("fail", "TestA"), end("fail"));
+            read_ok(&text).cases[0].outcome
+        };
+        assert_eq!(how("panic: runtime error: index out of range"), CaseOutcome::FailedByAssertion);
+        assert_eq!(how("panic: test timed out after 1s"), CaseOutcome::FailedByError);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 mod vocabulary;
 
-use super::runners::{claimed_failure, failed_how};
+use super::runners::{claimed_failure, failed_how, is_error_in_body};
 use super::{CasePlace, Counted, refuse_size};
 use crate::domain::proof::cases::{CaseOutcome, CountedCase};
 use quick_xml::XmlVersion;
@@ -95,6 +95,8 @@ struct Case {
     class: Option<String>,
     place: CasePlace,
     failed: Option<CaseOutcome>,
+    /// By an element `error`.
+    errored: bool,
     /// An element of its own says that it failed.
     marked: bool,
     skipped: bool,
@@ -233,7 +235,8 @@ impl Document {
                     case.marked = true;
                     self.seen.failures += 1;
                 }
-                case.fail(failed_how(how, attributes.get("type").as_deref()));
+                case.fail(failed_how(how, attributes.get("type").as_deref(), &message().unwrap_or_default()));
+                case.errored |= how == CaseOutcome::FailedByError;
                 case.message = case.message.take().or_else(message);
             }
             Element::Skipped => {
@@ -315,6 +318,9 @@ impl Document {
         self.seen.skipped += u64::from(case.skipped);
         self.seen.failures += u64::from(case.failed.is_some() && !case.marked);
         let outcome = match (case.failed, case.skipped) {
+            (Some(CaseOutcome::FailedByError), _) if !case.todo && case.erred_in_body() => {
+                CaseOutcome::FailedByAssertion
+            }
             (Some(how), _) if !case.todo => how,
             (_, true) => CaseOutcome::Skipped,
             _ => CaseOutcome::Passed,
@@ -356,6 +362,11 @@ impl Document {
 }
 
 impl Case {
+    /// True where an `error` is an exception in its own body.
+    fn erred_in_body(&self) -> bool {
+        self.errored && is_error_in_body(self.class.as_deref().unwrap_or_default(), &self.name, &self.text)
+    }
+
     /// Who failed by an assertion did so, whatever else went wrong afterwards.
     fn fail(&mut self, how: CaseOutcome) {
         if self.failed != Some(CaseOutcome::FailedByAssertion) {
@@ -463,6 +474,41 @@ mod tests {
         }
         assert_eq!(checks("<testsuite><testcase status='run' result='completed'/></testsuite>").passed, 1);
         assert_eq!(checks("<testsuite><testcase status='failed'/></testsuite>").failed, 1);
+    }
+
+    #[test]
+    fn only_what_failed_in_the_body_of_a_case_is_a_failure_of_its_own() {
+        let outcome = |case: &str, inner: &str| {
+            let text = format!("<testsuite><testcase {case}>{inner}</testcase></testsuite>");
+            let counted = count_cases(text.as_bytes()).expect(&text);
+            counted.cases[0].outcome == CaseOutcome::FailedByAssertion
+        };
+        let java = "classname='app.AddTest' name='adds(int)[1]'";
+        let trace = |method: &str| {
+            format!(
+                "<error type='java.lang.NullPointerException'>x\n\tat app.Add.add(Add.java:3)\n\tat app.AddTest.{method}(AddTest.java:7)</error>"
+            )
+        };
+        assert!(outcome(java, &trace("adds")));
+        assert!(!outcome(java, &trace("setUp")), "before its body");
+        assert!(!outcome(
+            java,
+            &trace("adds").replace("error ", "error message='x' ").replace("adds(", "addsMore(")
+        ));
+        let python = "classname='t.TestAdd' name='test_adds'";
+        let trace = |function: &str| {
+            format!("<error>Traceback:\n  File \"t.py\", line 7, in {function}\n    f()\nValueError</error>")
+        };
+        assert!(outcome(python, &trace("test_adds")) && !outcome(python, &trace("setUp")));
+        assert!(
+            !outcome(python, "<error message='failed on setup with x'>def test_adds(): ...</error>"),
+            "pytest"
+        );
+        assert!(outcome(python, "<failure message='ValueError: no'/>"));
+        for unloaded in ["ModuleNotFoundError: No module named 'x'", "ImportError: cannot import name 'x'"] {
+            assert!(!outcome(python, &format!("<failure message=\"{unloaded}\"/>")), "{unloaded}");
+        }
+        assert!(!outcome("name='a'", "<failure type='java.lang.NoClassDefFoundError'/>"));
     }
 
     #[test]

@@ -312,7 +312,10 @@ impl Section {
         for name in &self.failed {
             let printed = self.printed.remove(name).unwrap_or_default();
             let place = printed.iter().find_map(|line| panicked_at(line)).or_else(|| documented_at(name));
-            let case = named_case(name, CaseOutcome::FailedByAssertion);
+            // A doc test that does not build never ran.
+            let unbuilt = documented_at(name).is_some() && printed.iter().any(|line| line == UNBUILT);
+            let outcome = if unbuilt { CaseOutcome::FailedByError } else { CaseOutcome::FailedByAssertion };
+            let case = named_case(name, outcome);
             counted.count_failure(case, place.unwrap_or_default(), &printed.join("\n"));
         }
         counted
@@ -331,9 +334,17 @@ fn panicked_at(line: &str) -> Option<CasePlace> {
     Some(CasePlace { path: Some(path.to_owned()), line: Some(line), column: Some(column) })
 }
 
+/// What rustdoc says of a doc test that does not build.
+const UNBUILT: &str = "Couldn't compile the test.";
+
+/// A case by its name; a doc test's without the line, which every edit above it changes.
 fn named_case(name: &str, outcome: CaseOutcome) -> CountedCase {
-    let file = documented_at(name).and_then(|place| place.path);
-    CountedCase { file, ..CountedCase::named(name, outcome) }
+    let Some(file) = documented_at(name).and_then(|place| place.path) else {
+        return CountedCase::named(name, outcome);
+    };
+    let bare = name.rsplit_once(" (line ").map_or(name, |(bare, _)| bare);
+    let item = bare.strip_prefix(&file).and_then(|rest| rest.strip_prefix(" - ")).unwrap_or(bare);
+    CountedCase { file: Some(file), ..CountedCase::named(item, outcome) }
 }
 
 /// A doc test's name says where it stands: `src/lib.rs - item (line 3)`.
@@ -430,6 +441,24 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     fn a_case_that_should_have_panicked_is_listed_by_its_bare_name() {
         let text = "running 1 test\ntest b - should panic ... FAILED\n\nfailures:\n\n---- b stdout ----\nnote: test did not panic as expected at src/lib.rs:4:8\n\nfailures:\n    b\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(count_cases(text.as_bytes()).expect("agrees").findings[0].rule.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_doc_test_keeps_its_name_where_lines_move_and_fails_only_where_it_ran() {
+        let run = |line: u32, said: &str| {
+            let name = format!("src/lib.rs - f::<T> (line {line})");
+            let text = format!(
+                "running 1 test\ntest {name} ... FAILED\n\nfailures:\n\n---- {name} stdout ----\n{said}\n\nfailures:\n    {name}\n\n\
+                 test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n"
+            );
+            count_cases(text.as_bytes()).expect("agrees").cases[0].clone()
+        };
+        let unbuilt = run(3, "error[E0425]: no f\n\nCouldn't compile the test.");
+        assert_eq!((unbuilt.file.as_deref(), unbuilt.name.as_str()), (Some("src/lib.rs"), "f::<T>"));
+        assert_eq!(unbuilt.outcome, CaseOutcome::FailedByError);
+        let failed = run(4, "Test executable failed (exit status: 101).");
+        assert_eq!(failed.identity(), unbuilt.identity());
+        assert_eq!(failed.outcome, CaseOutcome::FailedByAssertion);
     }
 
     #[test]

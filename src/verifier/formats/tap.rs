@@ -228,7 +228,7 @@ impl TapDocument {
             self.levels[1..=*depth].iter().filter_map(|level| level.name.as_deref()).collect();
         let class = (!names.is_empty()).then(|| names.join(" > "));
         let details = PointDetails::read(&seen.lines);
-        let failed = failed_how(CaseOutcome::FailedByAssertion, details.kind.as_deref());
+        let failed = failed_how(CaseOutcome::FailedByAssertion, details.kind.as_deref(), &details.message);
         let outcome = match (point.ok, point.directive) {
             (_, Some(Directive::Todo)) | (true, Some(Directive::Skip)) => CaseOutcome::Skipped,
             (true, None) => CaseOutcome::Passed,
