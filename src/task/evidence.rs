@@ -5,7 +5,7 @@ use crate::domain::ledger;
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::proof::evidence::{Evidence, EvidenceKey, Observation, Observed};
+use crate::domain::proof::evidence::{Evidence, Observation, Observed};
 use crate::domain::proof::judge;
 use crate::domain::proof::judge::FORBIDDEN;
 use crate::domain::proof::listing::{InputFile, Listing};
@@ -19,7 +19,7 @@ use crate::store::{Blobs, Ledger};
 pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidence>>> {
     let mut found = view.evidence.clone();
     let Some(observation) = &view.observation else { return Ok(found) };
-    for key in observation.value.rows.iter().flat_map(keys_of) {
+    for key in observation.value.rows.iter().flat_map(Observed::keys_to_look_up) {
         for entry in ledger.entries_with_key(&key.digest())? {
             // By its place in the ledger: one action has a record for each row that its run shows.
             let known =
@@ -32,11 +32,6 @@ pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evi
         }
     }
     Ok(found)
-}
-
-fn keys_of(row: &Observed) -> impl Iterator<Item = &EvidenceKey> {
-    let of_repair = row.repair_keys.iter().flat_map(|keys| [&keys.base, &keys.without_case]);
-    row.key.iter().chain(&row.base_key).chain(of_repair)
 }
 
 /// The rows of the last candidate; of the contract alone where there is none yet.

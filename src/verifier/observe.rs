@@ -303,9 +303,10 @@ impl<'a> Observer<'a> {
         base: &[InputFile],
     ) -> Result<BaseInputs> {
         let plain = self.inputs(verifier, On::Base, base);
+        let told_requirement = verifier.manifest.pass == Pass::Protocol;
         let (changes, contract) = (&self.subject.candidate.changes, self.subject.contract);
         if contract.kind != Kind::Repair {
-            return Ok(BaseInputs { with_case: plain, of_repair: None });
+            return Ok(BaseInputs { with_case: plain, of_repair: None, told_requirement });
         }
         let mut inputs_on = |on| {
             let shown = view::on_base(files, changes, &contract.case, on);
@@ -314,7 +315,7 @@ impl<'a> Observer<'a> {
         };
         let with_case = inputs_on(On::BaseWithCase)?;
         let of_repair = Some((plain, inputs_on(On::BaseWithoutCase)?));
-        Ok(BaseInputs { with_case, of_repair })
+        Ok(BaseInputs { with_case, of_repair, told_requirement })
     }
 
     /// The digest of everything of the subject that a run can know: the files that it sees, and what it is

@@ -21,6 +21,7 @@ mod barred;
 mod branch;
 mod budget;
 mod cancel;
+mod cases;
 mod commands;
 mod content;
 mod contract;

@@ -2,7 +2,7 @@
 
 use super::case_changes::{CaseChanges, compare_cases};
 use super::cases::CaseList;
-use super::evidence::{Evidence, EvidenceKind, Observation, Observed, Source};
+use super::evidence::{Evidence, EvidenceKey, EvidenceKind, Observation, Observed, Source};
 use super::records::{On, Record, StoredLists, find_on_base};
 use super::reproduction::{Reproduction, find_reproduction};
 use crate::domain::contract::Kind;
@@ -17,9 +17,8 @@ pub(super) fn wants_base_run(
     (on, now): (On, Option<&Evidence>),
 ) -> bool {
     let repair = observation.kind == Kind::Repair && observed.counts;
-    let Some(key) = observed.key_on(on).filter(|key| Some(*key) != observed.key.as_ref()) else {
-        return false;
-    };
+    let is_other = |key: &&EvidenceKey| observed.key.as_ref().is_none_or(|now| !now.is_same_run(key));
+    let Some(key) = observed.key_on(on).filter(is_other) else { return false };
     let asked = match on {
         On::Candidate => false,
         On::BaseWithCase => repair,

@@ -44,6 +44,16 @@ impl EvidenceKey {
     pub fn digest(&self) -> Sha256 {
         Sha256::of_json(self)
     }
+
+    /// The key of the same run where its verifier is told of no requirement: whoever asks, it says the same.
+    pub fn for_any_requirement(&self) -> Self {
+        Self { requirement: Sha256::of(b""), ..self.clone() }
+    }
+
+    /// True where both are keys of one run, whatever requirement it is to show.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        (self.verifier, self.inputs, &self.platform) == (other.verifier, other.inputs, &other.platform)
+    }
 }
 
 /// A program that a verifier uses, by its bytes.
@@ -233,7 +243,8 @@ pub struct Observed {
     pub identity: Option<Identity>,
     /// The stored [`super::listing::Listing`] that the key's input digest belongs to.
     pub listing: Option<Sha256>,
-    /// The key of a run on the base (for a repair: with the case); `None` where no base run can be.
+    /// The key of a run on the base (for a repair: with the case); `None` where no base run can be. It is for
+    /// any requirement, unless the verifier is told of them.
     pub base_key: Option<EvidenceKey>,
     /// The keys of the other runs on the base that a repair may need; `None` where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,175 @@
+//! Cases by name: what became of those of the base, who confirms that some are gone, and when the base is run.
+
+use crate::support::verifier::{Counts, counting};
+use crate::support::{Answer, Contract, Lab, Repo, Verifier};
+use serde_json::{Value, json};
+
+/// Each line of `tests/*.txt` is a case: its name, and `ok`, `bad` or `skip`.
+const RUNNER: &str = r#"
+cat tests/*.txt > "$TENDER_OUT/all"
+while read -r name how; do "case_$how" "$name"; done < "$TENDER_OUT/all"
+finish
+"#;
+
+fn runner() -> Verifier {
+    Verifier::new("unit").script(RUNNER).inputs(&["src/**", "tests/**"]).counts(Counts::Junit)
+}
+
+/// A repository with a verifier and three cases, two of them passing.
+fn repository<'l>(lab: &'l Lab, verifier: &Verifier) -> Repo<'l> {
+    let repo = lab.repo("app");
+    repo.write("tests/a.txt", "one ok\ntwo ok\n");
+    repo.write("tests/b.txt", "three skip\n");
+    verifier.commit(&repo);
+    repo.approve_without_terminal();
+    repo
+}
+
+/// Verifies a candidate whose `tests/a.txt` is this.
+#[track_caller]
+fn verified(repo: &Repo<'_>, id: &str, text: &str) -> Answer {
+    repo.submitted(&Contract::new(id).allowed(&["unit"]), |task| task.write("tests/a.txt", text));
+    repo.json(&["verify", id])
+}
+
+fn named(first: &[&str]) -> Value {
+    json!({ "count": first.len(), "first": first })
+}
+
+#[test]
+fn a_person_confirms_the_cases_that_are_gone() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner().key("base = \"always\""));
+    let answer = verified(&repo, "t1", "one skip\nfour ok\n").result(6);
+    let cases = json!({
+        "gone": named(&["c::one", "c::two"]), "new": named(&["c::four"]), "fixed": named(&[]), "broken": named(&[]),
+    });
+    assert_eq!((&answer.row("unit")["cases"], answer.verdict("unit")), (&cases, "passed"));
+    assert_eq!(answer.row("unit")["judgeChanged"], true);
+    assert_eq!(answer.verdict("protected"), "needs_confirmation");
+    assert!(answer.reason("protected").contains("c::one, c::two"), "{}", answer.reason("protected"));
+    assert_eq!(answer.row("protected")["cases"], Value::Null);
+    let text = repo.tender(&["verify", "t1"]).exits(6).text();
+    assert!(text.contains("2 gone: c::one, c::two") && text.contains("1 new: c::four"), "{text}");
+    repo.json(&["deliver", "t1"]).fails("confirmation.required");
+    assert!(repo.json(&["report", "t1"]).ok().has_risk("c::one, c::two (not confirmed by a person)"));
+    repo.json(&["attest", "t1", "protected", "--pass", "-m", "they are obsolete"]).ok();
+    repo.json(&["deliver", "t1"]).ok();
+    let report = repo.json(&["report", "t1"]).ok();
+    assert!(report.has_risk("c::one, c::two (confirmed by"), "{:#}", report.json["risks"]);
+    assert_eq!(report.row("unit")["cases"], cases, "the report says it as well");
+}
+
+#[test]
+fn a_confirmation_is_for_the_cases_that_were_gone_then() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner().key("base = \"always\""));
+    repo.submitted(&Contract::new("t1").allowed(&["unit"]), |task| {
+        task.write("tests/a.txt", "one ok\n");
+        task.write(".gitattributes", "*.x text\n");
+    });
+    let before = repo.json(&["attest", "t1", "protected", "--pass", "-m", "of the attributes"]);
+    before.result(1);
+    let answer = repo.json(&["verify", "t1"]).result(6);
+    assert!(
+        answer.reason("protected").contains("protected paths are touched, 1 case of the base"),
+        "{answer:?}"
+    );
+    repo.json(&["attest", "t1", "protected", "--pass", "-m", "of the case too"]).ok();
+    assert_eq!(repo.json(&["verify", "t1"]).ok().verdict("protected"), "passed");
+}
+
+#[test]
+fn a_case_that_moved_is_shown_with_where_it_went() {
+    let lab = Lab::new();
+    let moving = RUNNER.replace("read -r name", "read -r c name").replace("finish", "finish");
+    let moving = moving.replace(
+        "\"case_$how\" \"$name\"",
+        "cases=\"$cases<testcase name='$name' classname='$c'/>\"; ok=$((ok+1))",
+    );
+    let repo = repository(&lab, &runner().script(&moving).key("base = \"always\""));
+    repo.write("tests/a.txt", "old one ok\n");
+    repo.write("tests/b.txt", "old two ok\n");
+    repo.commit("cases with a class");
+    let answer = verified(&repo, "t1", "new one ok\n").result(6);
+    assert_eq!(answer.row("unit")["cases"]["gone"], named(&["old::one"]));
+    let text = repo.tender(&["report", "t1"]).ok().text();
+    assert!(text.contains("old::one -> new::one"), "{text}");
+}
+
+#[test]
+fn the_base_is_run_once_for_all_tasks() {
+    let lab = Lab::new();
+    let runs = lab.path("runs");
+    let script = format!("{}{RUNNER}", counting(&runs));
+    let repo = repository(&lab, &runner().script(&script).key("base = \"always\""));
+    let count = || std::fs::read_to_string(&runs).expect("reads").lines().count();
+    let task = |id: &str, text: &str| {
+        let rows = json!([{"id": "r", "text": text, "verifier": "unit"}]);
+        let contract = Contract::new(id).allowed(&["unit"]).set("requirements", rows);
+        repo.submitted(&contract, |task| task.write("src/a.txt", format!("{id}\n")));
+        let answer = repo.json(&["verify", id]).ok();
+        assert_eq!(answer.row("r")["strength"], "no_regression");
+        assert_eq!(answer.row("r")["cases"]["gone"], named(&[]));
+    };
+    task("t1", "all is well");
+    assert_eq!(count(), 2, "the base and the candidate");
+    task("t2", "in other words");
+    assert_eq!(count(), 3, "the candidate alone");
+    repo.json(&["verify", "t2"]).ok();
+    assert_eq!(count(), 3, "all is fresh");
+}
+
+#[test]
+fn what_the_last_delivery_ran_is_compared_with() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner());
+    let first = verified(&repo, "t1", "one ok\ntwo ok\nfour ok\n").ok();
+    assert_eq!(first.row("unit")["cases"], Value::Null, "nobody ran the base");
+    assert!(repo.json(&["report", "t1"]).ok().has_risk("the cases of unit were not compared"));
+    repo.json(&["deliver", "t1"]).ok();
+    repo.commit("what was delivered");
+    let second = verified(&repo, "t2", "one ok\n").result(6);
+    assert_eq!(second.row("unit")["cases"]["gone"], named(&["c::four", "c::two"]));
+    assert!(!repo.json(&["report", "t2"]).ok().has_risk("were not compared"));
+}
+
+#[test]
+fn policy_and_manifest_say_what_is_compared_and_what_it_takes() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner());
+    repo.write(".tender/config.toml", "[policy]\nbase = \"always\"\ngoneCases = \"warn\"\n");
+    repo.commit("a policy");
+    let answer = verified(&repo, "t1", "one ok\n").ok();
+    assert_eq!(answer.row("unit")["cases"]["gone"], named(&["c::two"]));
+    assert_eq!(answer.row("unit")["judgeChanged"], true);
+    assert!(repo.json(&["report", "t1"]).ok().has_risk("c::two (the policy asks nobody)"));
+    runner().key("cases = false").commit(&repo);
+    let answer = verified(&repo, "t2", "one ok\n").ok();
+    assert_eq!(
+        (&answer.row("unit")["cases"], &answer.row("unit")["judgeChanged"]),
+        (&Value::Null, &json!(false))
+    );
+    assert!(repo.json(&["report", "t2"]).ok().has_risk("says that their names change"));
+}
+
+#[test]
+fn a_case_of_another_file_repairs_nothing() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner());
+    repo.write("tests/a.txt", "one ok\ntwo bad\n");
+    repo.commit("one fails");
+    let repair = |id: &str| {
+        let contract = Contract::new(id).allowed(&["unit"]).set("kind", json!("repair"));
+        contract.set("case", json!(["tests/new*"]))
+    };
+    // What fails is silenced where it stands; the case of the repair passes anyway.
+    repo.submitted(&repair("t1"), |task| {
+        task.write("tests/a.txt", "one ok\ntwo ok\n");
+        task.write("tests/new.txt", "new ok\n");
+    });
+    let answer = repo.json(&["verify", "t1"]).result(1);
+    assert!(answer.reason("unit").starts_with("not reproduced: "), "{}", answer.reason("unit"));
+    assert_eq!(answer.row("unit")["cases"]["fixed"], named(&["c::two"]));
+    repo.json(&["deliver", "t1"]).fails("verification.failed");
+}
