@@ -44,8 +44,8 @@ pub(super) fn failed_how(written: CaseOutcome, kind: Option<&str>, message: &str
 /// How a tool's trace names the body of a case: a line of it, and the case's class and name.
 type OwnFrame = fn(&str, &str, &str) -> bool;
 
-/// The tools that mean by an `error` an exception in the body of a case as well. In all others it is what went
-/// wrong around it.
+/// The tools that mean by an `error` an exception in the body of a case as well. In all others it is what
+/// went wrong around it.
 const ERROR_IN_BODY: [(&str, OwnFrame); 2] =
     [("surefire, gradle, ant", is_java_frame), ("unittest", is_python_frame)];
 
