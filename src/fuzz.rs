@@ -176,8 +176,8 @@ fn a_patch() {
 fn a_mailbox_or_a_patch_for_a_tree() {
     const MAIL: &[u8] = b"From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\nFrom: A <a@example.org>\nDate: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] x\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: quoted-printable\n\nwords\n---\n a | 2 +-\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n-1\n+one\n 2\n--\n2.41\n\n";
     let home = TestRepository::new();
-    home.write("a", b"1\n2\n");
-    let base = home.commit("base");
+    home.write_file("a", b"1\n2\n");
+    let base = home.commit_all("base");
     let (repository, quarantine) = (home.repository(), home.quarantine());
     let limits =
         crate::git::limits::CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: Some(1 << 20) };
@@ -185,7 +185,13 @@ fn a_mailbox_or_a_patch_for_a_tree() {
         &[MAIL, GIT_PATCH],
         &[b"From ", b"Content-Transfer-Encoding: base64\n", b"=?utf-8?q?x?=", b"@@ -1 +1 @@\n"],
         |bytes| {
-            let _ = checked(crate::git::patch_intake::take(&repository, &quarantine, &base, bytes, &limits));
+            let _ = checked(crate::git::patch_intake::take_patch(
+                &repository,
+                &quarantine,
+                &base,
+                bytes,
+                &limits,
+            ));
         },
     );
 }

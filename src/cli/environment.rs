@@ -43,7 +43,7 @@ impl Surroundings {
             cwd: folder.map_or_else(|| self.cwd.clone(), |folder| self.cwd.join(folder)),
             git_dir: variable("GIT_DIR"),
             work_tree: variable("GIT_WORK_TREE"),
-            environment: Environment::scrubbed(self.vars.iter().cloned()),
+            environment: Environment::scrub_variables(self.vars.iter().cloned()),
         }
     }
 }

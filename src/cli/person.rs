@@ -23,17 +23,17 @@ impl Terminal {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok();
         // Only the repository's own configuration counts; but where no configuration has it, nobody need
         // look.
-        if repository.config("tender.approveWithoutTerminal")?.is_none() {
+        if repository.config_value("tender.approveWithoutTerminal")?.is_none() {
             return Ok(Self { tty, consent: false });
         }
         let config = repository.common_dir().join("config");
         let said = repository
-            .git()
+            .git_call()
             .args(["config", "--type=bool", "--get", "--file"])
             .arg(&config)
             .arg("tender.approveWithoutTerminal")
             .run()?;
-        Ok(Self { tty, consent: said.line() == "true" })
+        Ok(Self { tty, consent: said.first_text() == "true" })
     }
 
     /// True where somebody can be asked.

@@ -6,9 +6,9 @@ pub const HIDDEN: &str = "<hidden>";
 
 /// A text with the address in it as it may be shown: an address alone, or a key of the configuration that one
 /// is a part of.
-pub fn shown(text: &str) -> String {
-    let (address, query) = split(text);
-    let address = credentials(address).map_or_else(
+pub fn redact_address(text: &str) -> String {
+    let (address, query) = split_query(text);
+    let address = parse_credentials(address).map_or_else(
         || address.to_owned(),
         |found| format!("{}{HIDDEN}{}", &address[..found.secret.start], &address[found.secret.end..]),
     );
@@ -22,10 +22,10 @@ pub fn shown(text: &str) -> String {
 
 /// What must not be seen in any output: each secret as it stands there, as the server reads it, and as HTTP
 /// sends it along with the user.
-pub fn secrets(address: &str) -> Vec<Vec<u8>> {
-    let (address, query) = split(address);
+pub fn secrets_in_address(address: &str) -> Vec<Vec<u8>> {
+    let (address, query) = split_query(address);
     let mut found = Vec::new();
-    if let Some(of) = credentials(address) {
+    if let Some(of) = parse_credentials(address) {
         found.push(address[of.secret.clone()].as_bytes().to_vec());
         found.push(address[of.whole.clone()].as_bytes().to_vec());
         if !address[of.whole.clone()].contains(':') {
@@ -41,7 +41,7 @@ pub fn secrets(address: &str) -> Vec<Vec<u8>> {
 }
 
 /// The address and its query.
-fn split(text: &str) -> (&str, Option<&str>) {
+fn split_query(text: &str) -> (&str, Option<&str>) {
     match (text.contains("://"), text.split_once('?')) {
         (true, Some((address, query))) => (address, Some(query)),
         _ => (text, None),
@@ -54,7 +54,7 @@ struct Credentials {
     secret: std::ops::Range<usize>,
 }
 
-fn credentials(address: &str) -> Option<Credentials> {
+fn parse_credentials(address: &str) -> Option<Credentials> {
     let start = address.find("://")? + 3;
     let host = address[start..].find(['/', '#']).map_or(address.len(), |at| start + at);
     let at = start + address[start..host].rfind('@')?;
@@ -102,14 +102,17 @@ mod tests {
             ("http.https://token@host.proxy", "http.https://<hidden>@host.proxy"),
             ("core.bare", "core.bare"),
         ] {
-            assert_eq!(shown(url), safe);
+            assert_eq!(redact_address(url), safe);
         }
     }
 
     #[test]
     fn a_secret_is_known_in_each_of_its_forms() {
         let known = |url: &str| -> Vec<String> {
-            secrets(url).into_iter().map(|secret| String::from_utf8_lossy(&secret).into_owned()).collect()
+            secrets_in_address(url)
+                .into_iter()
+                .map(|secret| String::from_utf8_lossy(&secret).into_owned())
+                .collect()
         };
         let with_password = known("https://me:p%40ss%zz@host/x?t=a%2Bb");
         for form in ["p%40ss%zz", "p@ss%zz", "me:p@ss%zz", "a%2Bb", "a+b"] {

@@ -27,18 +27,18 @@ pub struct Move<'a> {
 
 impl Move<'_> {
     /// What differs between the two.
-    pub fn changes(&self) -> Result<Vec<Change>> {
-        tree::changes(&self.repository.objects(Some(self.quarantine))?, self.from, self.to)
+    pub fn differing_changes(&self) -> Result<Vec<Change>> {
+        tree::changes_between(&self.repository.object_reader(Some(self.quarantine))?, self.from, self.to)
     }
 
-    pub fn paths(&self) -> Result<Vec<RepoPath>> {
-        let objects = self.repository.objects(Some(self.quarantine))?;
-        Ok(tree::difference(&objects, self.from, self.to)?.into_iter().map(|one| one.path).collect())
+    pub fn touched_paths(&self) -> Result<Vec<RepoPath>> {
+        let objects = self.repository.object_reader(Some(self.quarantine))?;
+        Ok(tree::list_differences(&objects, self.from, self.to)?.into_iter().map(|one| one.path).collect())
     }
 
     /// Compares, and makes all bytes that will be written. Refused where anything lies in the way; nothing
     /// was touched then.
-    pub fn prepare(&self, changes: &[Change]) -> Result<(ClearedPlan, Materials)> {
+    pub fn prepare_move(&self, changes: &[Change]) -> Result<(ClearedPlan, Materials)> {
         let terms = live::LiveTerms {
             repository: self.repository,
             quarantine: Some(self.quarantine),
@@ -48,9 +48,9 @@ impl Move<'_> {
             after_tree: self.to,
             drivers: self.from,
             former: None,
-            settings: live::Settings::read(self.repository)?,
+            settings: live::Settings::read_settings(self.repository)?,
         };
-        let mut survey = live::survey(&terms)?;
+        let mut survey = live::survey_paths(&terms)?;
         for fact in &mut survey.facts {
             // What the worker did to git in there does not count, nor does the user's index, which is of
             // another tree.
@@ -59,7 +59,7 @@ impl Move<'_> {
         }
         let plan = plan(changes, &survey.facts, IndexRule::Stays, &|_| IndexState::Absent)
             .map_err(|conflicts| in_the_way(self.worktree, refused(&conflicts)))?;
-        let materials = live::prepare(&terms, survey, &plan)?;
+        let materials = live::prepare_materials(&terms, survey, &plan)?;
         Ok((plan.clear(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))
     }
 
@@ -70,7 +70,10 @@ impl Move<'_> {
         let Ok(Some(admin)) = admin_of(self.repository, self.worktree) else { return };
         let git = || Git::new(self.repository.environment(), Some(&admin)).work_tree(self.worktree);
         let head = ["update-ref", "--no-deref", "-m", "git-tender: rebase", "HEAD", commit.as_str()];
-        let told = git().args(head).ok().and_then(|_| git().args(["read-tree", base.as_str()]).ok());
+        let told = git()
+            .args(head)
+            .run_for_stdout()
+            .and_then(|_| git().args(["read-tree", base.as_str()]).run_for_stdout());
         drop(told);
     }
 }

@@ -3,7 +3,7 @@
 //! It lies outside the store, so that a store that was set back can be told. It goes with the worktree, and
 //! comes back with a copy of the whole repository.
 
-use super::command::absolute;
+use super::command::join_absolute;
 use super::repository::Repository;
 use super::worktree::is_in_root;
 use crate::error::presence::means_absent;
@@ -67,6 +67,6 @@ fn folders_in(records: &Path) -> Result<Vec<PathBuf>> {
 /// The worktree that a record of git's is about.
 fn worktree_of(admin: &Path) -> Option<PathBuf> {
     let link = std::fs::read(admin.join("gitdir")).ok()?;
-    let link = absolute(admin, Path::new(OsStr::from_bytes(link.trim_ascii_end())));
+    let link = join_absolute(admin, Path::new(OsStr::from_bytes(link.trim_ascii_end())));
     link.parent().map(Path::to_path_buf)
 }

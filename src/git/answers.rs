@@ -89,7 +89,7 @@ pub(super) fn question_to_git(environment: &Environment, words: &[&[u8]]) -> Sha
 
 /// What the file system says of a file; links are followed.
 fn stamp_of(place: &Path) -> Option<Stamp> {
-    rustix::fs::stat(place).ok().map(|stat| Stamp::of(&stat))
+    rustix::fs::stat(place).ok().map(|stat| Stamp::of_stat(&stat))
 }
 
 fn is_racy(stamp: &Stamp, asked: SystemTime) -> bool {
@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn a_question_knows_who_asks() {
         let with = |name: &str, value: &str| {
-            question_to_git(&Environment::scrubbed([(OsString::from(name), OsString::from(value))]), &[b"q"])
+            question_to_git(
+                &Environment::scrub_variables([(OsString::from(name), OsString::from(value))]),
+                &[b"q"],
+            )
         };
         assert_ne!(with("HOME", "/a"), with("HOME", "/b"));
         assert_ne!(with("GIT_CONFIG_GLOBAL", "/a"), with("GIT_CONFIG_SYSTEM", "/a"));

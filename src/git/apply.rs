@@ -9,7 +9,7 @@
 //! once more, and only then dropped.
 //!
 //! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks at each
-//! path first. [`execute`] accepts a [`ClearedPlan`] and nothing else.
+//! path first. [`execute_plan`] accepts a [`ClearedPlan`] and nothing else.
 
 mod attributes;
 mod back;
@@ -88,13 +88,13 @@ pub struct Delivery<'a> {
 }
 
 /// What the receipt of a plan would say, for `--dry-run`.
-pub fn preview(plan: &Plan) -> Vec<(RepoPath, Outcome)> {
+pub fn preview_receipt(plan: &Plan) -> Vec<(RepoPath, Outcome)> {
     let outcome = |step| if step == Step::Already { Outcome::Already } else { Outcome::WouldApply };
     plan.items().iter().map(|item| (item.change.path.clone(), outcome(item.step))).collect()
 }
 
 /// Executes a plan. On failure everything is as it was before, except where the failure says otherwise.
-pub fn execute(
+pub fn execute_plan(
     cleared: ClearedPlan,
     materials: Materials,
     delivery: Delivery<'_>,
@@ -102,7 +102,7 @@ pub fn execute(
     keeper: Keeper<'_>,
 ) -> Result<Receipt> {
     let plan = stage::lay_out(cleared, &materials, delivery)?;
-    let index = index::writer(delivery.repository.environment(), &plan)?;
+    let index = index::index_writer(delivery.repository.environment(), &plan)?;
     journal.record(&Record::Planned(&plan))?;
     let staged = stage::stage_objects(&plan, &materials, keeper);
     let (staged, problem) = match staged {
@@ -190,14 +190,14 @@ impl<'a> DeliveryRun<'a> {
         // Whether the row is there or not when this fails, recovery goes forward from what it sees.
         self.in_place = true;
         match journal.record(&Record::InPlace) {
-            Ok(()) => self.finish(acts, journal),
+            Ok(()) => self.drop_replaced(acts, journal),
             Err(failure) => Err(only_the_end_is_missing(failure)),
         }
     }
 
     /// Drops all that came out of a delivery that is in place. There is no way back any more, and none is
     /// needed.
-    fn finish(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
+    fn drop_replaced(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         let receipt = self.drop_held(acts).and_then(|()| {
             let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
             journal.record(&Record::Done(&receipt)).map(|()| receipt)
@@ -209,19 +209,19 @@ impl<'a> DeliveryRun<'a> {
     fn finish_again(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         self.in_place = true;
         if let Some(writer) = self.index {
-            self.index_later = writer.leave(Towards::After)?;
+            self.index_later = writer.free_left_lock(Towards::After)?;
         }
-        self.finish(acts, journal)
+        self.drop_replaced(acts, journal)
     }
 
     fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
         for (at, _) in acts.iter().enumerate().filter(|(_, act)| **act == Act::Commit) {
-            self.commit(at)?;
+            self.commit_step(at)?;
         }
-        self.sync()?;
+        self.sync_names()?;
         let looked_at = |act: &Act| matches!(act, Act::Commit | Act::Finish);
         for (at, _) in acts.iter().enumerate().filter(|(_, act)| looked_at(act)) {
-            self.confirm(at)?;
+            self.confirm_step(at)?;
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl<'a> DeliveryRun<'a> {
         // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder
         // to read.
         let announced = journal.record(&Record::TakingBack);
-        let restored = self.restore();
+        let restored = self.restore_steps();
         let restored = self.restore_index().and(restored);
         let mut failure = match stop {
             StepStop::Failed(failure) => failure,
@@ -241,7 +241,7 @@ impl<'a> DeliveryRun<'a> {
                     Ok(_) => "all was taken back but what you edited meanwhile",
                     Err(_) => "it could not be taken back as a whole",
                 };
-                stopped(what_became, &[self.conflict(at, reason)])
+                stopped(what_became, &[self.conflict_at(at, reason)])
             }
         };
         match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
@@ -261,8 +261,8 @@ impl<'a> DeliveryRun<'a> {
 
     /// Looks at every step and undoes what was done, last first. Returns the paths that the user edited
     /// meanwhile.
-    fn restore(&mut self) -> Result<Vec<RepoPath>> {
-        let sights = self.sights()?;
+    fn restore_steps(&mut self) -> Result<Vec<RepoPath>> {
+        let sights = self.look_at_steps()?;
         let decided = decide(self.plan, Progress::TakingBack, &sights, self.after_a_crash);
         self.go_back(&decided.acts)?;
         Ok(decided.later)
@@ -278,12 +278,12 @@ impl<'a> DeliveryRun<'a> {
                 first_problem = first_problem.or(self.remove_folders().err());
             }
             // One path that cannot be put back must not keep the others from it.
-            if let Err(e) = self.undo(at, acts[at]) {
+            if let Err(e) = self.undo_act(at, acts[at]) {
                 first_problem.get_or_insert(e);
             }
         }
         self.remove_folders()?;
-        self.sync()?;
+        self.sync_names()?;
         first_problem.map_or(Ok(()), Err)
     }
 
@@ -293,13 +293,13 @@ impl<'a> DeliveryRun<'a> {
         Err(problem.also(cleared.err()))
     }
 
-    fn sights(&mut self) -> Result<Vec<Sight>> {
-        (0..self.plan.steps.len()).map(|at| self.sight(at)).collect()
+    fn look_at_steps(&mut self) -> Result<Vec<Sight>> {
+        (0..self.plan.steps.len()).map(|at| self.look_at_step(at)).collect()
     }
 
     /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run at this
     /// point.
-    fn conflict(&self, at: usize, reason: Reason) -> Conflict {
+    fn conflict_at(&self, at: usize, reason: Reason) -> Conflict {
         let change = &self.plan.steps[at].change;
         Conflict {
             path: change.path.clone(),
@@ -310,16 +310,16 @@ impl<'a> DeliveryRun<'a> {
         }
     }
 
-    fn step(&self, at: usize) -> &'a PlannedStep {
+    fn planned_step(&self, at: usize) -> &'a PlannedStep {
         &self.plan.steps[at]
     }
 
-    fn temporary(&self, at: usize) -> Result<&'a Spot> {
+    fn temporary_spot(&self, at: usize) -> Result<&'a Spot> {
         let missing = || Failure::internal("a step has no temporary name");
         self.plan.steps[at].temporary.as_ref().ok_or_else(missing)
     }
 
-    fn note(&mut self, at: usize, note: Note) {
+    fn note_outcome(&mut self, at: usize, note: Note) {
         if !self.notes[at].contains(&note) {
             self.notes[at].push(note);
         }
@@ -335,7 +335,7 @@ fn only_the_end_is_missing(failure: Failure) -> Failure {
 
 /// A directory that has to be there.
 fn require_folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
-    top.folder(path).map_err(|barred| {
+    top.open_folder(path).map_err(|barred| {
         let shown = path.map(ToString::to_string).unwrap_or_default();
         let why = match barred {
             Barred::Missing => "it is gone".to_owned(),
@@ -348,6 +348,6 @@ fn require_folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> 
 }
 
 /// An operation on a path failed.
-fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
+fn operation_failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
     Failure::io(doing, path.as_path(), error)
 }

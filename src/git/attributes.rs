@@ -31,17 +31,18 @@ fn system_file(repository: &Repository) -> Result<PathBuf> {
         return Ok(known.into());
     }
     let asked = SystemTime::now();
-    let told = repository.git().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
-    let place = if told.success() { told.line() } else { USUAL_SYSTEM_FILE.to_owned() };
+    let told = repository.git_call().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
+    let place = if told.success() { told.first_text() } else { USUAL_SYSTEM_FILE.to_owned() };
     answers.put(&question, &[], asked, &place);
     Ok(place.into())
 }
 
 fn user_file(repository: &Repository) -> Result<Option<PathBuf>> {
-    if repository.config("core.attributesFile")?.is_some() {
+    if repository.config_value("core.attributesFile")?.is_some() {
         // Git itself puts the home directory in the place of `~`.
-        let told = repository.git().args(["config", "--type=path", "--get", "core.attributesFile"]).run()?;
-        return Ok(told.success().then(|| told.line().into()));
+        let told =
+            repository.git_call().args(["config", "--type=path", "--get", "core.attributesFile"]).run()?;
+        return Ok(told.success().then(|| told.first_text().into()));
     }
     let variable = |name: &str| repository.environment().get(name).filter(|value| !value.is_empty());
     let folder = variable("XDG_CONFIG_HOME")

@@ -6,7 +6,7 @@
 //! a call out of the tree. Names are changed by `renameat2` with a flag that never overwrites. Where a file
 //! system knows no such flag, linking (which never overwrites either) takes its place.
 //!
-//! [`TreeTop`] and [`FolderCursor`] lead from a path to its folder, [`walk()`] visits all that there is.
+//! [`TreeTop`] and [`FolderCursor`] lead from a path to its folder, [`walk_folder()`] visits all that there is.
 
 #[cfg(test)]
 pub mod fault;
@@ -14,7 +14,7 @@ mod resolve;
 mod walk;
 
 pub use resolve::{Barred, FolderCursor, TreeTop};
-pub use walk::{remove_content, walk, walk_what_can_be_seen};
+pub use walk::{remove_content, walk_folder, walk_what_can_be_seen};
 
 use crate::domain::delivery::receipt::Inode;
 use crate::domain::value::repo_path::display;
@@ -74,7 +74,7 @@ impl Stamp {
         clippy::unnecessary_cast,
         reason = "the field types differ between architectures"
     )]
-    pub fn of(stat: &Stat) -> Self {
+    pub fn of_stat(stat: &Stat) -> Self {
         let time = |seconds: i64, nanoseconds: i64| {
             seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
         };
@@ -95,29 +95,29 @@ impl Folder {
 
     /// Opens a directory by its full path. Links above it are the user's own and are followed; itself it must
     /// be a directory.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open_path(path: &Path) -> Result<Self> {
         let opened = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(io::Error::from);
         opened.and_then(Self::new).map_err(|e| Failure::io("open the directory", path, &e))
     }
 
-    fn again(&self) -> io::Result<Self> {
+    fn clone_handle(&self) -> io::Result<Self> {
         Ok(Self { file: self.file.try_clone()?, inode: self.inode })
     }
 
-    fn enter(&self, name: &[u8]) -> rustix::io::Result<Self> {
+    fn open_child(&self, name: &[u8]) -> rustix::io::Result<Self> {
         let fd = rustix::fs::openat(&self.file, name, FOLDER, Mode::empty())?;
         Self::new(fd).map_err(|_| Errno::IO)
     }
 
     /// The directory of that name in this one; a link in its place is an error.
-    pub fn subfolder(&self, name: &[u8]) -> io::Result<Self> {
-        Ok(self.enter(name)?)
+    pub fn open_subfolder(&self, name: &[u8]) -> io::Result<Self> {
+        Ok(self.open_child(name)?)
     }
 
     /// Likewise, made where it is missing.
     pub fn make_subfolder(&self, name: &[u8]) -> io::Result<Self> {
         self.make_folder(name)?;
-        self.subfolder(name)
+        self.open_subfolder(name)
     }
 
     /// All that the system says of a name; a link is not followed.
@@ -126,9 +126,9 @@ impl Folder {
     }
 
     /// What lies under a name; links are not followed.
-    pub fn entry(&self, name: &[u8]) -> io::Result<Option<FolderEntry>> {
+    pub fn look_up(&self, name: &[u8]) -> io::Result<Option<FolderEntry>> {
         match self.stat(name) {
-            Ok(stat) => Ok(Some(FolderEntry::of(&stat))),
+            Ok(stat) => Ok(Some(FolderEntry::from_stat(&stat))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
@@ -142,16 +142,16 @@ impl Folder {
 
     /// Makes a file that must not exist. The mode is narrowed by the umask or by the directory's default ACL.
     pub fn create_file(&self, name: &[u8], permissions: u32) -> io::Result<File> {
-        fault::reach("create")?;
+        fault::reach_operation("create")?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.file, name, flags, Mode::from_raw_mode(permissions))?;
-        fault::reach("created")?;
+        fault::reach_operation("created")?;
         Ok(File::from(fd))
     }
 
     /// Makes a symbolic link that must not exist.
     pub fn create_link(&self, name: &[u8], target: &[u8]) -> io::Result<()> {
-        fault::reach("symlink")?;
+        fault::reach_operation("symlink")?;
         Ok(rustix::fs::symlinkat(target, &self.file, name)?)
     }
 
@@ -162,7 +162,7 @@ impl Folder {
 
     /// Makes a directory. True where it is new, false where one was there.
     pub fn make_folder(&self, name: &[u8]) -> io::Result<bool> {
-        fault::reach("mkdir")?;
+        fault::reach_operation("mkdir")?;
         match rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
@@ -172,7 +172,7 @@ impl Folder {
 
     /// Removes a directory, which has to be empty.
     pub fn remove_folder(&self, name: &[u8]) -> io::Result<()> {
-        fault::reach("rmdir")?;
+        fault::reach_operation("rmdir")?;
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
     }
 
@@ -192,38 +192,38 @@ impl Folder {
     /// Removes a name that is no directory's. The caller has made sure that what lies there is ours or is
     /// kept.
     pub fn unlink(&self, name: &[u8]) -> io::Result<()> {
-        fault::reach("unlink")?;
+        fault::reach_operation("unlink")?;
         rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?;
-        fault::reach("unlinked")
+        fault::reach_operation("unlinked")
     }
 
     /// Lets two names change places, atomically. `Unsupported` where the file system cannot.
-    pub fn exchange(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
-        fault::reach("exchange")?;
-        match rename(self, name, other, other_name, RenameFlags::EXCHANGE) {
+    pub fn exchange_names(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
+        fault::reach_operation("exchange")?;
+        match rename_entry(self, name, other, other_name, RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
             Err(e) => Err(e.into()),
-            Ok(()) => fault::reach("exchanged"),
+            Ok(()) => fault::reach_operation("exchanged"),
         }
     }
 
     /// Gives an object another name, which must be free: `AlreadyExists` otherwise.
     pub fn move_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
-        fault::reach("move")?;
-        match rename(self, name, other, other_name, RenameFlags::NOREPLACE) {
+        fault::reach_operation("move")?;
+        match rename_entry(self, name, other, other_name, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.link_to(name, other, other_name)?,
             other => other?,
         }
-        fault::reach("moved")
+        fault::reach_operation("moved")
     }
 
     /// Gives whatever lies under a name a name that only we use, and that is free. Unlike [`Folder::move_to`]
     /// this is one step everywhere: a save to `name` in the middle of it could not be told from what was
     /// there before.
     pub fn take_away(&self, name: &[u8], other: &Folder, ours: &[u8]) -> io::Result<()> {
-        fault::reach("take")?;
-        match rename(self, name, other, ours, RenameFlags::NOREPLACE) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if other.entry(ours)?.is_some() => {
+        fault::reach_operation("take")?;
+        match rename_entry(self, name, other, ours, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if other.look_up(ours)?.is_some() => {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -231,17 +231,18 @@ impl Folder {
             }
             other => other?,
         }
-        fault::reach("taken")
+        fault::reach_operation("taken")
     }
 
     /// Keeps the object under a name in being, so that its inode number names no other one meanwhile. `None`
     /// where there is none.
-    pub fn hold(&self, name: &[u8]) -> io::Result<Option<HeldObject>> {
+    pub fn hold_object(&self, name: &[u8]) -> io::Result<Option<HeldObject>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.file, name, flags, Mode::empty()) {
-            Ok(fd) => {
-                Ok(Some(HeldObject { inode: FolderEntry::of(&rustix::fs::fstat(&fd)?).inode, _open: fd }))
-            }
+            Ok(fd) => Ok(Some(HeldObject {
+                inode: FolderEntry::from_stat(&rustix::fs::fstat(&fd)?).inode,
+                _open: fd,
+            })),
             Err(Errno::NOENT) => Ok(None),
             Err(e) => Err(e.into()),
         }
@@ -250,16 +251,16 @@ impl Folder {
     /// A move to a free name in two steps. A directory has one name only; it can be moved onto nothing but an
     /// empty directory.
     fn link_to(&self, name: &[u8], other: &Folder, other_name: &[u8]) -> io::Result<()> {
-        if self.entry(name)?.is_some_and(|e| e.kind == FileType::Directory) {
+        if self.look_up(name)?.is_some_and(|e| e.kind == FileType::Directory) {
             return Ok(rustix::fs::renameat(&self.file, name, &other.file, other_name)?);
         }
         rustix::fs::linkat(&self.file, name, &other.file, other_name, AtFlags::empty())?;
-        fault::reach("linked")?;
+        fault::reach_operation("linked")?;
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
     /// The names in it, sorted by bytes.
-    pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
+    pub fn sorted_names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.file)? {
             let name = entry?.file_name().to_bytes().to_vec();
@@ -283,7 +284,7 @@ impl Folder {
 
     /// Waits until its names are on disk.
     pub fn sync(&self) -> io::Result<()> {
-        fault::reach("sync")?;
+        fault::reach_operation("sync")?;
         match rustix::fs::fsync(&self.file) {
             Err(Errno::INVAL | Errno::OPNOTSUPP) | Ok(()) => Ok(()),
             Err(e) => Err(e.into()),
@@ -292,16 +293,16 @@ impl Folder {
 
     /// Waits until everything of its file system is on disk.
     pub fn sync_file_system(&self) -> io::Result<()> {
-        fault::reach("syncfs")?;
+        fault::reach_operation("syncfs")?;
         Ok(rustix::fs::syncfs(&self.file)?)
     }
 }
 
 impl FolderEntry {
-    pub fn of(stat: &Stat) -> Self {
+    pub fn from_stat(stat: &Stat) -> Self {
         Self {
             inode: Inode { dev: stat.st_dev, ino: stat.st_ino },
-            kind: kind(stat),
+            kind: file_type(stat),
             permissions: stat.st_mode & 0o7777,
             links: stat.st_nlink,
             owner: (stat.st_uid, stat.st_gid),
@@ -309,7 +310,13 @@ impl FolderEntry {
     }
 }
 
-fn rename(a: &Folder, name: &[u8], b: &Folder, other: &[u8], flags: RenameFlags) -> rustix::io::Result<()> {
+fn rename_entry(
+    a: &Folder,
+    name: &[u8],
+    b: &Folder,
+    other: &[u8],
+    flags: RenameFlags,
+) -> rustix::io::Result<()> {
     if fault::without_flags() {
         return Err(Errno::INVAL);
     }
@@ -317,12 +324,12 @@ fn rename(a: &Folder, name: &[u8], b: &Folder, other: &[u8], flags: RenameFlags)
 }
 
 /// The type of a file.
-pub fn kind(stat: &Stat) -> FileType {
+pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
 /// A failure of an operation on a path of the tree.
-pub fn failed(doing: &str, path: &[u8], error: io::Error) -> Failure {
+pub fn path_operation_failed(doing: &str, path: &[u8], error: io::Error) -> Failure {
     let path = display(path);
     Failure::new(Code::Io, format!("cannot {doing} {path}: {error}")).subject(path)
 }
@@ -332,11 +339,11 @@ pub mod fault {
     //! Nothing goes wrong on purpose outside of tests.
 
     #[expect(clippy::unnecessary_wraps, reason = "the tests' version can fail")]
-    pub fn reach(_point: &str) -> std::io::Result<()> {
+    pub fn reach_operation(_point: &str) -> std::io::Result<()> {
         Ok(())
     }
 
-    pub fn pass(_point: &str) {}
+    pub fn pass_point(_point: &str) {}
 
     pub fn without_flags() -> bool {
         false

@@ -28,28 +28,28 @@ const FORM: &[&str] = &[
 ];
 
 /// The patch from `base` to `tree`; empty where they are the same.
-pub fn text(
+pub fn patch_text(
     repository: &Repository,
     quarantine: &Quarantine,
     base: &ObjectId,
     tree: &ObjectId,
 ) -> Result<Vec<u8>> {
-    let index = PrivateIndex::isolated(repository, quarantine, base)?;
-    index.git().args(FORM).args([base.as_str(), tree.as_str(), "--"]).ok()
+    let index = PrivateIndex::isolated_tree(repository, quarantine, base)?;
+    index.git_on_index().args(FORM).args([base.as_str(), tree.as_str(), "--"]).run_for_stdout()
 }
 
 /// Shows that the text, applied to `base`, gives exactly `tree`.
-pub fn verify(
+pub fn verify_patch(
     repository: &Repository,
     quarantine: &Quarantine,
     base: &ObjectId,
     text: &[u8],
     tree: &ObjectId,
 ) -> Result<()> {
-    let index = PrivateIndex::isolated(repository, quarantine, base)?;
+    let index = PrivateIndex::isolated_tree(repository, quarantine, base)?;
     if !text.is_empty() {
         let apply = ["apply", "--cached", "--binary", "--whitespace=nowarn", "-"];
-        index.git().args(apply).stdin(text.to_vec()).ok()?;
+        index.git_on_index().args(apply).stdin(text.to_vec()).run_for_stdout()?;
     }
     let given = index.write_tree()?;
     if given == *tree {
@@ -69,26 +69,27 @@ mod tests {
     fn the_text_gives_the_candidate_and_does_not_depend_on_configuration() {
         for format in ["sha1", "sha256"] {
             let home = TestRepository::with_format(format);
-            home.write("a b", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n");
-            home.write("bin", b"\0\x01");
-            home.write("d/x", b"1\n");
-            home.write("l", b"1\r\n");
-            let base = home.commit("base");
-            home.write("a b", b"1\n2\n3\n4\nfive\n6\n7\n8\n9");
-            home.write("bin", b"\0\x02");
-            home.remove("d/x");
+            home.write_file("a b", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+            home.write_file("bin", b"\0\x01");
+            home.write_file("d/x", b"1\n");
+            home.write_file("l", b"1\r\n");
+            let base = home.commit_all("base");
+            home.write_file("a b", b"1\n2\n3\n4\nfive\n6\n7\n8\n9");
+            home.write_file("bin", b"\0\x02");
+            home.remove_file("d/x");
             std::fs::remove_dir(home.top().join("d")).expect("removed");
-            home.write("d", b"a file now \n");
-            home.remove("l");
+            home.write_file("d", b"a file now \n");
+            home.remove_file("l");
             symlink("d", home.top().join("l")).expect("made");
-            home.write("\u{e4}\n\"", b"");
-            home.write("e m", b"");
-            let tree = home.commit("candidate");
+            home.write_file("\u{e4}\n\"", b"");
+            home.write_file("e m", b"");
+            let tree = home.commit_all("candidate");
             let (repository, quarantine) = (home.repository(), home.quarantine());
-            let plain = text(&repository, &quarantine, &base, &tree).expect("made");
-            verify(&repository, &quarantine, &base, &plain, &tree).expect("gives the tree");
-            verify(&repository, &quarantine, &base, &plain, &base).expect_err("another tree");
-            verify(&repository, &quarantine, &base, &plain[..plain.len() / 2], &tree).expect_err("cut off");
+            let plain = patch_text(&repository, &quarantine, &base, &tree).expect("made");
+            verify_patch(&repository, &quarantine, &base, &plain, &tree).expect("gives the tree");
+            verify_patch(&repository, &quarantine, &base, &plain, &base).expect_err("another tree");
+            verify_patch(&repository, &quarantine, &base, &plain[..plain.len() / 2], &tree)
+                .expect_err("cut off");
             for (key, value) in [
                 ("diff.noprefix", "true"),
                 ("diff.suppressBlankEmpty", "true"),
@@ -98,12 +99,12 @@ mod tests {
                 ("apply.whitespace", "error"),
                 ("diff.x.xfuncname", "^[0-9]"),
             ] {
-                home.config(key, value);
+                home.set_config(key, value);
             }
-            home.write(".git/info/attributes", b"* -diff\n");
-            assert_eq!(text(&repository, &quarantine, &base, &tree).expect("made"), plain);
-            assert!(text(&repository, &quarantine, &base, &base).expect("made").is_empty());
-            verify(&repository, &quarantine, &base, b"", &base).expect("nothing gives nothing");
+            home.write_file(".git/info/attributes", b"* -diff\n");
+            assert_eq!(patch_text(&repository, &quarantine, &base, &tree).expect("made"), plain);
+            assert!(patch_text(&repository, &quarantine, &base, &base).expect("made").is_empty());
+            verify_patch(&repository, &quarantine, &base, b"", &base).expect("nothing gives nothing");
         }
     }
 }

@@ -15,21 +15,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Who commits here by git's configuration and environment; `None` where git would have to guess.
-pub fn identity(repository: &Repository) -> Result<Option<Identity>> {
-    let output =
-        repository.git().setting("user.useConfigOnly=true").args(["var", "GIT_AUTHOR_IDENT"]).run()?;
+pub fn committer_identity(repository: &Repository) -> Result<Option<Identity>> {
+    let output = repository
+        .git_call()
+        .with_setting("user.useConfigOnly=true")
+        .args(["var", "GIT_AUTHOR_IDENT"])
+        .run()?;
     if !output.success() {
         return Ok(None);
     }
     // `Name <address> seconds zone`
-    let line = output.line();
+    let line = output.first_text();
     let Some((name, rest)) = line.split_once(" <") else { return Ok(None) };
     let Some((email, _)) = rest.rsplit_once("> ") else { return Ok(None) };
     Ok(Some(Identity { name: name.to_owned(), email: email.to_owned() }))
 }
 
 /// A message with trailers below it, in the block of trailers that it has or in one of its own.
-pub fn message(environment: &Environment, text: &str, trailers: &[String]) -> Result<String> {
+pub fn message_with_trailers(environment: &Environment, text: &str, trailers: &[String]) -> Result<String> {
     // Without any configuration: it could name separators, places and programs of its own.
     let mut git = Git::new(environment, None)
         .without_config_of_the_environment()
@@ -41,13 +44,13 @@ pub fn message(environment: &Environment, text: &str, trailers: &[String]) -> Re
     for trailer in trailers {
         git = git.arg("--trailer").arg(trailer);
     }
-    let said = git.stdin(format!("{}\n", text.trim_end()).into_bytes()).ok()?;
+    let said = git.stdin(format!("{}\n", text.trim_end()).into_bytes()).run_for_stdout()?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Makes the commit in the quarantine. The same plan gives the same commit.
-pub fn commit(repository: &Repository, quarantine: &Quarantine, plan: &CommitPlan) -> Result<ObjectId> {
-    let mut git = repository.git().objects(quarantine).setting("i18n.commitEncoding=UTF-8");
+pub fn make_commit(repository: &Repository, quarantine: &Quarantine, plan: &CommitPlan) -> Result<ObjectId> {
+    let mut git = repository.git_call().with_quarantine(quarantine).with_setting("i18n.commitEncoding=UTF-8");
     for role in ["AUTHOR", "COMMITTER"] {
         git = git
             .env(&format!("GIT_{role}_NAME"), &plan.author.name)
@@ -58,11 +61,11 @@ pub fn commit(repository: &Repository, quarantine: &Quarantine, plan: &CommitPla
         .args(["commit-tree", "--no-gpg-sign", "-p", plan.parent.as_str(), "-F", "-", plan.tree.as_str()])
         .stdin(plan.message.clone().into_bytes())
         .run()?;
-    if made.success() { made.line().parse() } else { Err(made.failure()) }
+    if made.success() { made.first_text().parse() } else { Err(made.to_failure()) }
 }
 
-pub fn at(repository: &Repository, reference: &str) -> Result<Option<ObjectId>> {
-    repository.resolve(reference, "commit")
+pub fn resolve_commit(repository: &Repository, reference: &str) -> Result<Option<ObjectId>> {
+    repository.resolve_revision(reference, "commit")
 }
 
 /// True where one commit is in the history of another; `None` where that cannot be told.
@@ -73,8 +76,8 @@ pub fn is_ancestor(
     new: &ObjectId,
 ) -> Result<Option<bool>> {
     let git = match quarantine {
-        Some(quarantine) => repository.git().objects(quarantine),
-        None => repository.git(),
+        Some(quarantine) => repository.git_call().with_quarantine(quarantine),
+        None => repository.git_call(),
     };
     let output = git.args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()]).run()?;
     Ok(match output.code {
@@ -95,12 +98,12 @@ pub enum BranchHold {
 }
 
 /// Whether a branch must not be moved.
-pub fn held(repository: &Repository, reference: &str) -> Result<Option<BranchHold>> {
-    let link = repository.git().args(["symbolic-ref", "--quiet", reference]).run()?;
+pub fn find_hold(repository: &Repository, reference: &str) -> Result<Option<BranchHold>> {
+    let link = repository.git_call().args(["symbolic-ref", "--quiet", reference]).run()?;
     if link.success() {
-        return Ok(Some(BranchHold::Symbolic(link.line())));
+        return Ok(Some(BranchHold::Symbolic(link.first_text())));
     }
-    let listed = repository.git().args(["worktree", "list", "--porcelain", "-z"]).ok()?;
+    let listed = repository.git_call().args(["worktree", "list", "--porcelain", "-z"]).run_for_stdout()?;
     let mut worktree = PathBuf::new();
     for line in listed.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"worktree ") {
@@ -109,11 +112,11 @@ pub fn held(repository: &Repository, reference: &str) -> Result<Option<BranchHol
             return Ok(Some(BranchHold::In(worktree)));
         }
     }
-    Ok(interrupted(repository.common_dir(), reference).map(BranchHold::In))
+    Ok(interrupted_worktree(repository.common_dir(), reference).map(BranchHold::In))
 }
 
 /// The working tree whose rebase or bisect will come back to a branch.
-fn interrupted(common_dir: &Path, reference: &str) -> Option<PathBuf> {
+fn interrupted_worktree(common_dir: &Path, reference: &str) -> Option<PathBuf> {
     let linked = std::fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten();
     let folders = linked.map(|entry| entry.path()).chain([common_dir.to_path_buf()]);
     folders.into_iter().find(|folder| {
@@ -128,7 +131,7 @@ fn interrupted(common_dir: &Path, reference: &str) -> Option<PathBuf> {
 
 /// Moves, creates or deletes a branch, only if it names `old` (`None`: nothing) at that moment. False: it did
 /// not, or git refused.
-pub fn set(
+pub fn update_branch(
     repository: &Repository,
     reference: &str,
     old: Option<&ObjectId>,
@@ -137,12 +140,12 @@ pub fn set(
 ) -> Result<std::result::Result<(), Failure>> {
     let zeros = "0".repeat(repository.format().hex_len());
     let old = old.map_or(zeros.as_str(), ObjectId::as_str);
-    let git = repository.git().args(["update-ref", "--no-deref", "-m", why]);
+    let git = repository.git_call().args(["update-ref", "--no-deref", "-m", why]);
     let output = match new {
         Some(new) => git.args([reference, new.as_str(), old]).run()?,
         None => git.args(["-d", reference, old]).run()?,
     };
-    Ok(if output.success() { Ok(()) } else { Err(output.failure()) })
+    Ok(if output.success() { Ok(()) } else { Err(output.to_failure()) })
 }
 
 #[cfg(test)]
@@ -150,35 +153,38 @@ mod tests {
     use super::*;
     use crate::git::testing::TestRepository;
 
-    fn told(text: &str, trailers: &[&str]) -> String {
-        let environment = Environment::scrubbed(std::env::vars_os());
+    fn message_text(text: &str, trailers: &[&str]) -> String {
+        let environment = Environment::scrub_variables(std::env::vars_os());
         let trailers: Vec<String> = trailers.iter().map(|t| (*t).to_owned()).collect();
-        message(&environment, text, &trailers).expect("made")
+        message_with_trailers(&environment, text, &trailers).expect("made")
     }
 
     #[test]
     fn trailers_go_into_the_block_that_is_there() {
         let two = ["Tender-Task: t1", "Tender-Contract: ab"];
-        assert_eq!(told("Fix it", &two), "Fix it\n\nTender-Task: t1\nTender-Contract: ab\n");
+        assert_eq!(message_text("Fix it", &two), "Fix it\n\nTender-Task: t1\nTender-Contract: ab\n");
         assert_eq!(
-            told("Fix it\n\nWhy.\n\nSigned-off-by: A <a@b>\n", &two),
+            message_text("Fix it\n\nWhy.\n\nSigned-off-by: A <a@b>\n", &two),
             "Fix it\n\nWhy.\n\nSigned-off-by: A <a@b>\nTender-Task: t1\nTender-Contract: ab\n"
         );
         assert_eq!(
-            told("fix: it\n\nA line.\n---\nb\n\n", &two[..1]),
+            message_text("fix: it\n\nA line.\n---\nb\n\n", &two[..1]),
             "fix: it\n\nA line.\n---\nb\n\nTender-Task: t1\n"
         );
-        assert_eq!(told("x\n\nTender-Task: t1", &two[..1]), "x\n\nTender-Task: t1\nTender-Task: t1\n");
+        assert_eq!(
+            message_text("x\n\nTender-Task: t1", &two[..1]),
+            "x\n\nTender-Task: t1\nTender-Task: t1\n"
+        );
     }
 
     #[test]
     fn a_branch_moves_only_from_where_it_is_said_to_be() {
         for format in ["sha1", "sha256"] {
             let home = TestRepository::with_format(format);
-            home.write("a", b"1\n");
-            let tree = home.commit("one");
+            home.write_file("a", b"1\n");
+            let tree = home.commit_all("one");
             let repository = home.repository();
-            let head = at(&repository, "HEAD").expect("asked").expect("there");
+            let head = resolve_commit(&repository, "HEAD").expect("asked").expect("there");
             let plan = CommitPlan {
                 tree,
                 parent: head.clone(),
@@ -187,9 +193,12 @@ mod tests {
                 message: "m\n".into(),
             };
             let quarantine = home.quarantine();
-            let made = commit(&repository, &quarantine, &plan).expect("made");
-            assert_eq!(commit(&repository, &quarantine, &plan).expect("again"), made);
-            assert!(at(&repository, made.as_str()).expect("asked").is_none(), "not in the repository");
+            let made = make_commit(&repository, &quarantine, &plan).expect("made");
+            assert_eq!(make_commit(&repository, &quarantine, &plan).expect("again"), made);
+            assert!(
+                resolve_commit(&repository, made.as_str()).expect("asked").is_none(),
+                "not in the repository"
+            );
             super::super::keep::bring_in(
                 &repository,
                 &quarantine,
@@ -200,17 +209,17 @@ mod tests {
             .expect("copied");
             let name = "refs/heads/x/y";
             let to = |old: Option<&ObjectId>, new: Option<&ObjectId>| {
-                set(&repository, name, old, new, "why").expect("ran").is_ok()
+                update_branch(&repository, name, old, new, "why").expect("ran").is_ok()
             };
             assert!(!to(Some(&head), Some(&made)) && to(None, Some(&made)) && !to(None, Some(&head)));
-            assert_eq!(at(&repository, name).expect("asked"), Some(made.clone()));
+            assert_eq!(resolve_commit(&repository, name).expect("asked"), Some(made.clone()));
             assert_eq!(is_ancestor(&repository, None, &head, &made).expect("asked"), Some(true));
             assert_eq!(is_ancestor(&repository, None, &made, &head).expect("asked"), Some(false));
             assert!(!to(Some(&head), None) && to(Some(&made), None));
-            assert_eq!(at(&repository, name).expect("asked"), None);
-            let branch = repository.branch().expect("asked").expect("on a branch");
-            assert!(matches!(held(&repository, &branch), Ok(Some(BranchHold::In(_)))));
-            assert_eq!(held(&repository, name).expect("asked"), None);
+            assert_eq!(resolve_commit(&repository, name).expect("asked"), None);
+            let branch = repository.current_branch().expect("asked").expect("on a branch");
+            assert!(matches!(find_hold(&repository, &branch), Ok(Some(BranchHold::In(_)))));
+            assert_eq!(find_hold(&repository, name).expect("asked"), None);
         }
     }
 }

@@ -5,12 +5,12 @@
 //! changed or run. Everything that is refused is found before anything is said, so that one answer names all
 //! of it. Bytes of the candidate go only into the quarantine.
 
-use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
+use super::beneath::{Folder, FolderCursor, Stamp, file_type, path_operation_failed, walk_folder};
 use super::command::Quarantine;
 use super::convert::{ConversionAttributes, Conversions, Drivers, write_blobs};
 use super::drivers::configured_drivers;
-use super::limits::{CandidateLimits, refusal, violations};
-use super::materialise::{HeldFiles, covers};
+use super::limits::{CandidateLimits, find_violations, refuse_by_rule};
+use super::materialise::{HeldFiles, covers_folder};
 use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
 use super::tree;
@@ -52,21 +52,22 @@ pub struct Capture {
 }
 
 /// Captures the worktree; the failure lists everything that is refused.
-pub fn capture(request: &CaptureRequest) -> Result<Capture> {
-    let index = PrivateIndex::of(request.repository, request.quarantine, request.base_tree)?;
-    let objects = request.repository.objects(Some(request.quarantine))?;
-    let base = tree::files(&objects, request.base_tree)?
+pub fn capture_worktree(request: &CaptureRequest) -> Result<Capture> {
+    let index = PrivateIndex::holding_tree(request.repository, request.quarantine, request.base_tree)?;
+    let objects = request.repository.object_reader(Some(request.quarantine))?;
+    let base = tree::list_files(&objects, request.base_tree)?
         .into_iter()
         .map(|f| (f.path, TreeObject { mode: f.mode, id: f.id }))
         .collect();
-    let file_mode = request.repository.config("core.fileMode")?.is_none_or(|v| v != "false");
+    let file_mode = request.repository.config_value("core.fileMode")?.is_none_or(|v| v != "false");
     let ignored = match request.added {
-        [] => ignored(&index, request.worktree)?,
+        [] => ignored_paths(&index, request.worktree)?,
         added => {
             // An index of its own: in the candidate's they would stay although the worker has removed them.
-            let listing = PrivateIndex::of(request.repository, request.quarantine, request.base_tree)?;
-            listing.update(added)?;
-            self::ignored(&listing, request.worktree)?
+            let listing =
+                PrivateIndex::holding_tree(request.repository, request.quarantine, request.base_tree)?;
+            listing.update_entries(added)?;
+            self::ignored_paths(&listing, request.worktree)?
         }
     };
     let mut survey = CaptureSurvey {
@@ -79,8 +80,8 @@ pub fn capture(request: &CaptureRequest) -> Result<Capture> {
         files: Vec::new(),
         refused: Vec::new(),
     };
-    survey.take()?;
-    let removed = survey.removed();
+    survey.take_survey()?;
+    let removed = survey.removed_paths();
     let mut entries: Vec<PrivateIndexEntry> = removed.iter().map(|path| (path.clone(), None)).collect();
     let conversions = index.conversions();
     entries.extend(survey.link_entries(&conversions)?);
@@ -89,19 +90,19 @@ pub fn capture(request: &CaptureRequest) -> Result<Capture> {
     if survey.refused.is_empty() {
         entries.extend(survey.file_entries(&conversions, &attributes)?);
     }
-    finish(&index, request, &entries, survey.refused)
+    finish_capture(&index, request, &entries, survey.refused)
 }
 
-fn finish(
+fn finish_capture(
     index: &PrivateIndex,
     request: &CaptureRequest,
     entries: &[PrivateIndexEntry],
     mut refused: Vec<Failure>,
 ) -> Result<Capture> {
-    index.update(entries)?;
+    index.update_entries(entries)?;
     let tree = index.write_tree()?;
-    let objects = request.repository.objects(Some(request.quarantine))?;
-    for failure in violations(&objects, request.base_tree, &tree, &request.limits)? {
+    let objects = request.repository.object_reader(Some(request.quarantine))?;
+    for failure in find_violations(&objects, request.base_tree, &tree, &request.limits)? {
         if !refused.iter().any(|f| f.subject_text() == failure.subject_text()) {
             refused.push(failure);
         }
@@ -109,7 +110,7 @@ fn finish(
     refused.sort_by(|a, b| a.subject_text().cmp(&b.subject_text()));
     match Failure::first_of(refused) {
         Some(failure) => Err(failure),
-        None => Ok(Capture { changes: tree::changes(&objects, request.base_tree, &tree)?, tree }),
+        None => Ok(Capture { changes: tree::changes_between(&objects, request.base_tree, &tree)?, tree }),
     }
 }
 
@@ -121,17 +122,17 @@ pub fn never_captured(
     worktree: &Path,
     base_tree: &ObjectId,
 ) -> Result<Vec<RepoPath>> {
-    let index = PrivateIndex::of(repository, quarantine, base_tree)?;
-    let listed = ignored(&index, worktree)?;
+    let index = PrivateIndex::holding_tree(repository, quarantine, base_tree)?;
+    let listed = ignored_paths(&index, worktree)?;
     listed.iter().map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect()
 }
 
 /// What git ignores and the base does not track; a directory ends in a slash.
-fn ignored(index: &PrivateIndex, worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
+fn ignored_paths(index: &PrivateIndex, worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
     let listing = index
         .git_on(worktree)
         .args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"])
-        .ok()?;
+        .run_for_stdout()?;
     Ok(listing.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
@@ -154,16 +155,16 @@ struct CaptureSurvey<'a> {
 }
 
 impl CaptureSurvey<'_> {
-    fn take(&mut self) -> Result<()> {
-        let root = Folder::open(self.request.worktree)?;
-        walk(&root, &mut |folder, path, stat| self.visit(folder, path, stat))
+    fn take_survey(&mut self) -> Result<()> {
+        let root = Folder::open_path(self.request.worktree)?;
+        walk_folder(&root, &mut |folder, path, stat| self.visit_entry(folder, path, stat))
     }
 
-    fn visit(&mut self, folder: &Folder, bytes: &[u8], stat: &Stat) -> Result<bool> {
+    fn visit_entry(&mut self, folder: &Folder, bytes: &[u8], stat: &Stat) -> Result<bool> {
         if bytes == b".git" {
             return Ok(false);
         }
-        let directory = kind(stat) == FileType::Directory;
+        let directory = file_type(stat) == FileType::Directory;
         let as_listed = if directory { [bytes, b"/"].concat() } else { bytes.to_vec() };
         if self.ignored.contains(&as_listed) {
             return Ok(false);
@@ -175,47 +176,48 @@ impl CaptureSurvey<'_> {
                 if parent.is_some_and(|p| p.is_ok_and(|p| self.request.scratch.matches(&p))) {
                     return Ok(false);
                 }
-                self.refused.push(nested(bytes).unwrap_or(failure));
+                self.refused.push(nested_repository(bytes).unwrap_or(failure));
                 return Ok(false);
             }
         };
-        if self.request.scratch.matches(&path) || (directory && covers(self.request.scratch, &path)) {
-            return Ok(directory && !covers(self.request.scratch, &path));
+        if self.request.scratch.matches(&path) || (directory && covers_folder(self.request.scratch, &path)) {
+            return Ok(directory && !covers_folder(self.request.scratch, &path));
         }
-        match kind(stat) {
-            FileType::Directory => return Ok(self.directory(folder, &path)),
+        match file_type(stat) {
+            FileType::Directory => return Ok(self.survey_directory(folder, &path)),
             FileType::Symlink => {
-                let target =
-                    folder.read_link(path.file_name()).map_err(|e| failed("read the link", bytes, e))?;
+                let target = folder
+                    .read_link(path.file_name())
+                    .map_err(|e| path_operation_failed("read the link", bytes, e))?;
                 self.links.push((path.clone(), target));
             }
-            FileType::RegularFile => self.regular(&path, stat),
-            _ => self.refuse(&path, "it is a pipe, a socket or a device, which git cannot hold"),
+            FileType::RegularFile => self.survey_file(&path, stat),
+            _ => self.refuse_path(&path, "it is a pipe, a socket or a device, which git cannot hold"),
         }
         self.seen.insert(path);
         Ok(false)
     }
 
-    fn refuse(&mut self, path: &RepoPath, rule: &str) {
-        self.refused.push(refusal(&path.to_string(), rule));
+    fn refuse_path(&mut self, path: &RepoPath, rule: &str) {
+        self.refused.push(refuse_by_rule(&path.to_string(), rule));
     }
 
-    fn directory(&mut self, folder: &Folder, path: &RepoPath) -> bool {
+    fn survey_directory(&mut self, folder: &Folder, path: &RepoPath) -> bool {
         if self.base.get(path).is_none_or(|known| known.mode != Mode::Gitlink) {
             return true;
         }
-        let names = folder.subfolder(path.file_name()).and_then(|dir| dir.names());
+        let names = folder.open_subfolder(path.file_name()).and_then(|dir| dir.sorted_names());
         if names.is_ok_and(|names| !names.is_empty()) {
-            self.refuse(path, "it is a submodule's directory, and its content cannot be captured");
+            self.refuse_path(path, "it is a submodule's directory, and its content cannot be captured");
         }
         self.seen.insert(path.clone());
         false
     }
 
-    fn regular(&mut self, path: &RepoPath, stat: &Stat) {
-        let stamp = Stamp::of(stat);
+    fn survey_file(&mut self, path: &RepoPath, stat: &Stat) {
+        let stamp = Stamp::of_stat(stat);
         if stat.st_nlink > 1 {
-            return self.refuse(path, "it is a hard link: another name shares its bytes");
+            return self.refuse_path(path, "it is a hard link: another name shares its bytes");
         }
         let known = self.base.get(path);
         let as_written = |held: &super::materialise::HeldFile| {
@@ -231,7 +233,7 @@ impl CaptureSurvey<'_> {
             _ => Mode::File,
         };
         if known.is_none()
-            && let Some(failure) = self.request.limits.outside(path)
+            && let Some(failure) = self.request.limits.refuse_outside(path)
         {
             self.refused.push(failure);
             return;
@@ -240,7 +242,7 @@ impl CaptureSurvey<'_> {
     }
 
     /// Tracked paths that are gone. What `scratch` names stays as it was in the base.
-    fn removed(&self) -> Vec<RepoPath> {
+    fn removed_paths(&self) -> Vec<RepoPath> {
         self.base
             .keys()
             .filter(|p| !self.seen.contains(p) && !self.request.scratch.matches(p))
@@ -270,16 +272,19 @@ impl CaptureSurvey<'_> {
             removed.iter().filter(|p| ours(p)).map(|path| (path.clone(), None)).collect();
         let mut cursor = FolderCursor::new(self.request.worktree)?;
         for file in self.files.iter().filter(|f| ours(&f.path)) {
-            let bytes = read(&mut cursor, &file.path, file.size)?;
+            let bytes = read_file(&mut cursor, &file.path, file.size)?;
             let id = write_blobs(conversions, &[bytes])?.remove(0);
             entries.push((file.path.clone(), Some(TreeObject { mode: Mode::File, id })));
         }
         if entries.is_empty() {
             return Ok(self.request.base_tree.clone());
         }
-        let index =
-            PrivateIndex::of(self.request.repository, self.request.quarantine, self.request.base_tree)?;
-        index.update(&entries)?;
+        let index = PrivateIndex::holding_tree(
+            self.request.repository,
+            self.request.quarantine,
+            self.request.base_tree,
+        )?;
+        index.update_entries(&entries)?;
         index.write_tree()
     }
 
@@ -290,8 +295,8 @@ impl CaptureSurvey<'_> {
             return Ok(());
         }
         let paths: Vec<RepoPath> = self.files.iter().map(|f| f.path.clone()).collect();
-        let now = conversions.attributes(attributes, &paths)?;
-        let before = conversions.attributes(self.request.base_tree, &paths)?;
+        let now = conversions.attributes_of_paths(attributes, &paths)?;
+        let before = conversions.attributes_of_paths(self.request.base_tree, &paths)?;
         let mut relative: BTreeMap<String, bool> = BTreeMap::new();
         let selected =
             |a: &ConversionAttributes| a.filter.clone().filter(|name| configured.contains_key(name));
@@ -328,7 +333,7 @@ impl CaptureSurvey<'_> {
     fn is_raw_base(&self, path: &RepoPath) -> Result<bool> {
         let Some(TreeObject { id, .. }) = self.base.get(path) else { return Ok(false) };
         let size = self.files.iter().find(|f| f.path == *path).map_or(0, |f| f.size);
-        let bytes = read(&mut FolderCursor::new(self.request.worktree)?, path, size)?;
+        let bytes = read_file(&mut FolderCursor::new(self.request.worktree)?, path, size)?;
         Ok(self.request.repository.format().blob_id(&bytes)? == *id)
     }
 
@@ -350,7 +355,7 @@ impl CaptureSurvey<'_> {
                 self.refused.extend(self.request.limits.too_much(&file.path, total + file.size));
                 return Ok(entries);
             }
-            let bytes = read(&mut cursor, &file.path, file.size)?;
+            let bytes = read_file(&mut cursor, &file.path, file.size)?;
             if let Some(TreeObject { mode, id }) = base
                 && self.request.repository.format().blob_id(&bytes)? == *id
             {
@@ -363,14 +368,26 @@ impl CaptureSurvey<'_> {
             batch.push((file.path.clone(), bytes));
             modes.push(file.mode);
             if waiting > BATCH {
-                total +=
-                    self.store(conversions, attributes, &drivers, &mut batch, &mut modes, &mut entries)?;
+                total += self.store_batch(
+                    conversions,
+                    attributes,
+                    &drivers,
+                    &mut batch,
+                    &mut modes,
+                    &mut entries,
+                )?;
                 waiting = 0;
             }
             if let Some(failure) = self.request.limits.too_much(&file.path, total + waiting as u64) {
                 // What is waiting may turn out to be unchanged.
-                total +=
-                    self.store(conversions, attributes, &drivers, &mut batch, &mut modes, &mut entries)?;
+                total += self.store_batch(
+                    conversions,
+                    attributes,
+                    &drivers,
+                    &mut batch,
+                    &mut modes,
+                    &mut entries,
+                )?;
                 waiting = 0;
                 if self.request.limits.too_much(&file.path, total).is_some() {
                     self.refused.push(failure);
@@ -378,7 +395,7 @@ impl CaptureSurvey<'_> {
                 }
             }
         }
-        self.store(conversions, attributes, &drivers, &mut batch, &mut modes, &mut entries)?;
+        self.store_batch(conversions, attributes, &drivers, &mut batch, &mut modes, &mut entries)?;
         Ok(entries)
     }
 
@@ -389,7 +406,7 @@ impl CaptureSurvey<'_> {
     }
 
     /// Converts and stores a batch; gives the bytes of what changed.
-    fn store(
+    fn store_batch(
         &self,
         conversions: &Conversions,
         attributes: &ObjectId,
@@ -401,7 +418,7 @@ impl CaptureSurvey<'_> {
         if batch.is_empty() {
             return Ok(0);
         }
-        let ids = conversions.clean(attributes, drivers, batch, true)?;
+        let ids = conversions.clean_blobs(attributes, drivers, batch, true)?;
         let mut changed = 0;
         for (((path, bytes), mode), id) in batch.drain(..).zip(modes.drain(..)).zip(ids) {
             let object = TreeObject { mode, id };
@@ -415,13 +432,13 @@ impl CaptureSurvey<'_> {
 }
 
 /// Where a component is `.git` itself, the directory above it is a repository of its own.
-fn nested(bytes: &[u8]) -> Option<Failure> {
+fn nested_repository(bytes: &[u8]) -> Option<Failure> {
     let (above, name) = match bytes.iter().rposition(|b| *b == b'/') {
         Some(at) => (&bytes[..at], &bytes[at + 1..]),
         None => (&b""[..], bytes),
     };
     (is_dot_git(name) && !above.is_empty()).then(|| {
-        refusal(&display(above), "it is a repository of its own inside the worktree")
+        refuse_by_rule(&display(above), "it is a repository of its own inside the worktree")
             .detail("found", display(bytes))
             .remedy(
                 "Move the nested repository out of the worktree, or remove its .git.",
@@ -432,7 +449,7 @@ fn nested(bytes: &[u8]) -> Option<Failure> {
 
 /// The bytes of a file of the worktree; a link or special file in its place is a failure, and so is one that
 /// grew meanwhile.
-fn read(cursor: &mut FolderCursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
+fn read_file(cursor: &mut FolderCursor, path: &RepoPath, size: u64) -> Result<Vec<u8>> {
     let moved = || {
         Failure::new(Code::Io, format!("{path} changed while it was captured"))
             .subject(path.to_string())
@@ -441,10 +458,12 @@ fn read(cursor: &mut FolderCursor, path: &RepoPath, size: u64) -> Result<Vec<u8>
                 ["git", "tender", "submit"],
             )
     };
-    let folder = cursor.folder(path)?.ok_or_else(moved)?;
-    let file = folder.open_file(path.file_name()).map_err(|e| failed("read", path.as_bytes(), e))?;
-    let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path.as_bytes(), e.into()))?;
-    if kind(&stat) != FileType::RegularFile || stat.st_nlink > 1 {
+    let folder = cursor.folder_of(path)?.ok_or_else(moved)?;
+    let file =
+        folder.open_file(path.file_name()).map_err(|e| path_operation_failed("read", path.as_bytes(), e))?;
+    let stat =
+        rustix::fs::fstat(&file).map_err(|e| path_operation_failed("look at", path.as_bytes(), e.into()))?;
+    if file_type(&stat) != FileType::RegularFile || stat.st_nlink > 1 {
         return Err(moved());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).min(BATCH));
@@ -456,7 +475,7 @@ fn read(cursor: &mut FolderCursor, path: &RepoPath, size: u64) -> Result<Vec<u8>
 mod tests {
     use super::*;
     use crate::git::testing::TestRepository;
-    use crate::git::worktree::{Opening, create, make_root};
+    use crate::git::worktree::{Opening, create_worktree, make_root};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
 
@@ -470,12 +489,12 @@ mod tests {
     }
 
     impl Task {
-        fn open(home: TestRepository) -> Self {
-            let base = home.commit("base");
+        fn open_task(home: TestRepository) -> Self {
+            let base = home.commit_all("base");
             let repository = home.repository();
             let quarantine = home.quarantine();
             let path = make_root(&repository).expect("a root").join("t1");
-            let head = home.run(["rev-parse", "HEAD"]).parse().expect("an id");
+            let head = home.run_git(["rev-parse", "HEAD"]).parse().expect("an id");
             let opening = Opening {
                 repository: &repository,
                 quarantine: &quarantine,
@@ -484,12 +503,12 @@ mod tests {
                 base_commit: Some(&head),
                 tree: &base,
             };
-            let held = create(&opening, || Ok(()), &|_, _| {}).expect("made");
+            let held = create_worktree(&opening, || Ok(()), &|_, _| {}).expect("made");
             Self { home, repository, quarantine, path, base, held }
         }
 
-        fn submit(&self, budget: Option<u64>) -> Result<Capture> {
-            capture(&CaptureRequest {
+        fn submit_worktree(&self, budget: Option<u64>) -> Result<Capture> {
+            capture_worktree(&CaptureRequest {
                 repository: &self.repository,
                 quarantine: &self.quarantine,
                 worktree: &self.path,
@@ -505,16 +524,16 @@ mod tests {
             })
         }
 
-        fn shown(&self) -> Vec<String> {
-            let capture = self.submit(None).expect("captured");
+        fn captured_paths(&self) -> Vec<String> {
+            let capture = self.submit_worktree(None).expect("captured");
             let side = |s: &Option<crate::domain::value::digest::FileState>| {
                 s.as_ref().map_or("-".to_owned(), |s| s.mode.to_string())
             };
             capture.changes.iter().map(|c| format!("{} {} {}", side(&c.old), side(&c.new), c.path)).collect()
         }
 
-        fn refused(&self) -> Vec<(String, Code)> {
-            let failure = self.submit(Some(1 << 20)).expect_err("refused");
+        fn refused_paths(&self) -> Vec<(String, Code)> {
+            let failure = self.submit_worktree(Some(1 << 20)).expect_err("refused");
             let mut all: Vec<_> = std::iter::once(&failure)
                 .chain(failure.others())
                 .map(|f| (f.subject_text().unwrap_or_default().to_owned(), f.code()))
@@ -524,7 +543,7 @@ mod tests {
         }
 
         #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
-        fn write(&self, path: &str, bytes: &[u8]) {
+        fn write_file(&self, path: &str, bytes: &[u8]) {
             let place = self.path.join(path);
             std::fs::create_dir_all(place.parent().expect("a parent")).expect("directories");
             std::fs::write(place, bytes).expect("writes");
@@ -532,19 +551,19 @@ mod tests {
 
         fn git_inside(&self, args: &[&str]) {
             let git = crate::git::Git::new(self.home.environment(), None).cwd(&self.path);
-            git.args(args).ok().expect("git works");
+            git.args(args).run_for_stdout().expect("git works");
         }
     }
 
     fn with_files(files: &[(&str, &[u8])]) -> TestRepository {
         let home = TestRepository::new();
-        files.iter().for_each(|(path, bytes)| home.write(path, bytes));
+        files.iter().for_each(|(path, bytes)| home.write_file(path, bytes));
         home
     }
 
     #[test]
     fn changes_of_every_kind_are_captured_and_the_rest_is_not() {
-        let task = Task::open(with_files(&[
+        let task = Task::open_task(with_files(&[
             ("gone", b"1\n"),
             ("dir/inner", b"1\n"),
             ("file", b"1\n"),
@@ -553,17 +572,17 @@ mod tests {
             (".gitignore", b"*.o\nout/\ntracked.o\n"),
             ("tracked.o", b"1\n"),
         ]));
-        assert_eq!(task.shown(), Vec::<String>::new());
+        assert_eq!(task.captured_paths(), Vec::<String>::new());
         std::fs::remove_file(task.path.join("gone")).expect("removed");
         std::fs::remove_dir_all(task.path.join("dir")).expect("removed");
         std::fs::remove_file(task.path.join("file")).expect("removed");
-        task.write("dir", b"a file now\n");
-        task.write("file/below", b"a directory now\n");
-        task.write("touched", b"1\n");
-        task.write("tracked.o", b"2\n");
-        task.write("new.o", b"ignored\n");
-        task.write("out/x", b"ignored\n");
-        task.write("n\u{e9}w \n\"", b"");
+        task.write_file("dir", b"a file now\n");
+        task.write_file("file/below", b"a directory now\n");
+        task.write_file("touched", b"1\n");
+        task.write_file("tracked.o", b"2\n");
+        task.write_file("new.o", b"ignored\n");
+        task.write_file("out/x", b"ignored\n");
+        task.write_file("n\u{e9}w \n\"", b"");
         symlink("dir", task.path.join("link")).expect("made");
         std::fs::set_permissions(task.path.join("mode"), std::fs::Permissions::from_mode(0o755))
             .expect("set");
@@ -571,9 +590,9 @@ mod tests {
         task.git_inside(&["add", "-A"]);
         task.git_inside(&["-c", "user.name=w", "-c", "user.email=w", "commit", "-qm", "mine"]);
         let evil = task.home.outside().join("evil");
-        task.write(".git", format!("gitdir: {}\n", evil.display()).as_bytes());
+        task.write_file(".git", format!("gitdir: {}\n", evil.display()).as_bytes());
         assert_eq!(
-            task.shown(),
+            task.captured_paths(),
             [
                 "- 100644 dir",
                 "100644 - dir/inner",
@@ -586,45 +605,47 @@ mod tests {
                 "100644 100644 tracked.o",
             ]
         );
-        task.write("dir", b"later than the worker's commit\n");
-        let before = task.submit(None).expect("captured").tree;
-        assert!(!task.home.git().args(["cat-file", "-e", before.as_str()]).run().expect("starts").success());
-        assert!(task.home.git().args(["fsck", "--strict"]).run().expect("starts").success());
+        task.write_file("dir", b"later than the worker's commit\n");
+        let before = task.submit_worktree(None).expect("captured").tree;
+        assert!(
+            !task.home.git_call().args(["cat-file", "-e", before.as_str()]).run().expect("starts").success()
+        );
+        assert!(task.home.git_call().args(["fsck", "--strict"]).run().expect("starts").success());
     }
 
     #[test]
     fn everything_refused_is_named_at_once() {
-        let task = Task::open(with_files(&[("a", b"1\n"), ("d/x", b"1\n"), ("forbidden/old", b"1\n")]));
-        task.home.init(&task.path.join("front"), &[]);
-        task.write("front/file", b"x\n");
-        task.home.init(&task.path.join("d"), &[]);
+        let task = Task::open_task(with_files(&[("a", b"1\n"), ("d/x", b"1\n"), ("forbidden/old", b"1\n")]));
+        task.home.init_at(&task.path.join("front"), &[]);
+        task.write_file("front/file", b"x\n");
+        task.home.init_at(&task.path.join("d"), &[]);
         symlink("../..", task.path.join("d/up")).expect("made");
         symlink("/etc/passwd", task.path.join("abs")).expect("made");
         symlink(".git/config", task.path.join("dot")).expect("made");
         std::fs::hard_link(task.path.join("a"), task.home.outside().join("partner")).expect("made");
         rustix::fs::mknodat(rustix::fs::CWD, task.path.join("pipe"), FileType::Fifo, 0o600.into(), 0)
             .expect("made");
-        task.write(".GIT/config", b"x\n");
-        task.write("forbidden/new", b"x\n");
+        task.write_file(".GIT/config", b"x\n");
+        task.write_file("forbidden/new", b"x\n");
         std::fs::remove_file(task.path.join("forbidden/old")).expect("removed");
-        let names: Vec<String> = task.refused().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = task.refused_paths().into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             names,
             [".GIT", "a", "abs", "d", "d/up", "dot", "forbidden/new", "forbidden/old", "front", "pipe"]
         );
-        assert!(task.refused().iter().all(|(_, code)| *code == Code::ScopeViolation));
+        assert!(task.refused_paths().iter().all(|(_, code)| *code == Code::ScopeViolation));
     }
 
     #[test]
     fn the_budget_counts_what_changed() {
         let big = vec![b'x'; 3000];
-        let task = Task::open(with_files(&[("a", &big), ("b", &big)]));
-        task.write("a", &big);
-        task.write("c", &big);
-        task.submit(Some(3500)).expect("only c changed");
+        let task = Task::open_task(with_files(&[("a", &big), ("b", &big)]));
+        task.write_file("a", &big);
+        task.write_file("c", &big);
+        task.submit_worktree(Some(3500)).expect("only c changed");
         let file = std::fs::File::options().write(true).open(task.path.join("b")).expect("opens");
         file.set_len(1 << 40).expect("a huge sparse file");
-        let refused = task.submit(Some(3500)).expect_err("over the budget");
+        let refused = task.submit_worktree(Some(3500)).expect_err("over the budget");
         assert_eq!((refused.code(), refused.subject_text()), (Code::BudgetExhausted, Some("b")));
     }
 
@@ -635,33 +656,36 @@ mod tests {
             ("a", b"AB\n"),
             ("own", b"x\n"),
         ]);
-        home.config("filter.upper.clean", "tr a-z A-Z");
-        home.config("filter.upper.smudge", "tr A-Z a-z");
+        home.set_config("filter.upper.clean", "tr a-z A-Z");
+        home.set_config("filter.upper.smudge", "tr A-Z a-z");
         let mark = home.outside().join("ran");
-        home.config("filter.own.clean", &format!("./tool {}", mark.display()));
-        let task = Task::open(home);
+        home.set_config("filter.own.clean", &format!("./tool {}", mark.display()));
+        let task = Task::open_task(home);
         assert_eq!(std::fs::read(task.path.join("a")).expect("reads"), b"ab\n");
-        task.write("a", b"ab\ncd\n");
-        task.write(".gitattributes", b"a filter=upper\nown filter=own\n*.txt eol=crlf\n");
-        task.write("b.txt", b"1\r\n2\r\n");
-        let capture = task.submit(None).expect("captured");
-        let objects = task.repository.objects(Some(&task.quarantine)).expect("opens");
+        task.write_file("a", b"ab\ncd\n");
+        task.write_file(".gitattributes", b"a filter=upper\nown filter=own\n*.txt eol=crlf\n");
+        task.write_file("b.txt", b"1\r\n2\r\n");
+        let capture = task.submit_worktree(None).expect("captured");
+        let objects = task.repository.object_reader(Some(&task.quarantine)).expect("opens");
         let blob = |name: &str| {
             let path = RepoPath::new(name).expect("a path");
             let TreeObject { id, .. } =
-                tree::entry(&objects, &capture.tree, &path).expect("reads").expect("there");
-            objects.blob(&id).expect("reads")
+                tree::find_entry(&objects, &capture.tree, &path).expect("reads").expect("there");
+            objects.read_blob(&id).expect("reads")
         };
         assert_eq!((blob("a"), blob("b.txt")), (b"AB\nCD\n".to_vec(), b"1\n2\n".to_vec()));
-        task.write("tool", format!("#!/bin/sh\ntouch {}\n", mark.display()).as_bytes());
+        task.write_file("tool", format!("#!/bin/sh\ntouch {}\n", mark.display()).as_bytes());
         std::fs::set_permissions(task.path.join("tool"), std::fs::Permissions::from_mode(0o755))
             .expect("set");
-        task.write("own", b"y\n");
-        task.write("c", b"x\n");
-        task.write(".gitattributes", b"a filter=upper\nown filter=own\nc filter=upper\nd filter=nobody\n");
-        task.write("d", b"x\n");
+        task.write_file("own", b"y\n");
+        task.write_file("c", b"x\n");
+        task.write_file(
+            ".gitattributes",
+            b"a filter=upper\nown filter=own\nc filter=upper\nd filter=nobody\n",
+        );
+        task.write_file("d", b"x\n");
         let denied = |name: &str| (name.to_owned(), Code::PermissionDenied);
-        assert_eq!(task.refused(), [denied("c"), denied("own")]);
+        assert_eq!(task.refused_paths(), [denied("c"), denied("own")]);
         assert!(!mark.exists());
     }
 }

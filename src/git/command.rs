@@ -64,7 +64,7 @@ pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
     /// From the caller's variables: all but `GIT_*` that is not kept.
-    pub fn scrubbed(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn scrub_variables(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let kept = vars.into_iter().filter(|(name, _)| {
             let name = name.to_string_lossy();
             let config_pair = name.starts_with("GIT_CONFIG_KEY_") || name.starts_with("GIT_CONFIG_VALUE_");
@@ -85,7 +85,7 @@ impl Environment {
             .map(|folder| folder.join("git"))
             .find_map(|file| Some((rustix::fs::stat(&file).ok()?, file)));
         found
-            .map(|(stat, file)| format!("{} {} {:?}", file.display(), stat.st_dev, Stamp::of(&stat)))
+            .map(|(stat, file)| format!("{} {} {:?}", file.display(), stat.st_dev, Stamp::of_stat(&stat)))
             .unwrap_or_default()
     }
 
@@ -127,12 +127,12 @@ impl GitOutput {
     }
 
     /// The output of a successful call, or a failure that quotes git's own words.
-    pub fn ok(self) -> Result<Vec<u8>> {
-        if self.success() { Ok(self.stdout) } else { Err(self.failure()) }
+    pub fn into_stdout(self) -> Result<Vec<u8>> {
+        if self.success() { Ok(self.stdout) } else { Err(self.to_failure()) }
     }
 
     /// The failure that this output amounts to.
-    pub fn failure(&self) -> Failure {
+    pub fn to_failure(&self) -> Failure {
         let said = self.stderr.trim();
         let code = self.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
         Failure::new(Code::Io, format!("`{}` ended with {code}: {said}", self.shown))
@@ -141,7 +141,7 @@ impl GitOutput {
     }
 
     /// Standard output as text without the final newline.
-    pub fn line(&self) -> String {
+    pub fn first_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
     }
 }
@@ -198,13 +198,13 @@ impl Git {
     }
 
     /// The tree whose `.gitattributes` count; call before the subcommand's arguments.
-    pub fn attributes(mut self, tree: &str) -> Self {
+    pub fn attributes_from(mut self, tree: &str) -> Self {
         self.command.arg(format!("--attr-source={tree}"));
         self
     }
 
     /// One setting more; call before the subcommand's arguments.
-    pub fn setting(mut self, setting: &str) -> Self {
+    pub fn with_setting(mut self, setting: &str) -> Self {
         self.command.args(["-c", setting]);
         self
     }
@@ -228,13 +228,13 @@ impl Git {
         self
     }
 
-    pub fn index(mut self, file: &Path) -> Self {
+    pub fn with_index(mut self, file: &Path) -> Self {
         self.command.env("GIT_INDEX_FILE", file);
         self
     }
 
     /// New objects go to the quarantine; the repository's are seen through it.
-    pub fn objects(mut self, quarantine: &Quarantine) -> Self {
+    pub fn with_quarantine(mut self, quarantine: &Quarantine) -> Self {
         self.command.env("GIT_OBJECT_DIRECTORY", &quarantine.objects);
         self.command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_alternate(&quarantine.repository_objects));
         self
@@ -287,7 +287,7 @@ impl Git {
     /// Runs it to its end.
     pub fn run(self) -> Result<GitOutput> {
         let mut stdout = Vec::new();
-        let mut output = self.stream(|source| {
+        let mut output = self.run_streaming(|source| {
             source
                 .read_to_end(&mut stdout)
                 .map(|_| ())
@@ -298,13 +298,13 @@ impl Git {
     }
 
     /// Runs it and takes its output, or the failure.
-    pub fn ok(self) -> Result<Vec<u8>> {
-        self.run()?.ok()
+    pub fn run_for_stdout(self) -> Result<Vec<u8>> {
+        self.run()?.into_stdout()
     }
 
     /// Runs it and hands its standard output to `consume` while it is written, so that a large output is
     /// never held whole.
-    pub fn stream(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<GitOutput> {
+    pub fn run_streaming(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<GitOutput> {
         let mut child = self.spawn()?;
         let broken = || Failure::internal("a pipe to git is missing");
         let mut input = child.stdin.take().ok_or_else(broken)?;
@@ -332,7 +332,7 @@ impl Git {
     }
 
     /// Starts it as a co-process that answers requests.
-    pub fn converse(mut self) -> Result<Conversation> {
+    pub fn start_conversation(mut self) -> Result<Conversation> {
         let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot keep what git says: {e}"));
         let memory = rustix::fs::memfd_create("git-stderr", rustix::fs::MemfdFlags::CLOEXEC);
         let errors = std::fs::File::from(memory.map_err(|e| lost(e.into()))?);
@@ -362,27 +362,27 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    pub fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
+    pub fn send_request(&mut self, request: &[u8]) -> std::io::Result<()> {
         let input = self.input.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
         input.write_all(request)?;
         input.flush()
     }
 
     /// Closes its input, reads the rest of its answers and waits for its end.
-    pub fn finish(mut self) -> Result<GitOutput> {
+    pub fn finish_conversation(mut self) -> Result<GitOutput> {
         drop(self.input.take());
         let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot wait for git: {e}"));
         let mut stdout = Vec::new();
         self.output.read_to_end(&mut stdout).map_err(lost)?;
         let code = self.child.wait().map_err(lost)?.code();
         self.heard = 0;
-        let stderr = self.complaints();
+        let stderr = self.take_complaints();
         Ok(GitOutput { code, stdout, stderr, shown: self.shown.clone() })
     }
 
     /// What it said on standard error since the last call. Everything that belongs to an answer is there once
     /// the answer is.
-    pub fn complaints(&mut self) -> String {
+    pub fn take_complaints(&mut self) -> String {
         use std::os::unix::fs::FileExt;
         let length = self.errors.metadata().map_or(0, |m| m.len());
         let mut text = vec![0; usize::try_from(length.saturating_sub(self.heard)).unwrap_or(0)];
@@ -419,6 +419,6 @@ fn quote_alternate(path: &Path) -> OsString {
 }
 
 /// Joins a relative path to a folder; an absolute one stays.
-pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
+pub fn join_absolute(folder: &Path, path: &Path) -> PathBuf {
     folder.join(path)
 }

@@ -36,7 +36,7 @@ pub struct GitConfig(Vec<(String, Option<String>)>);
 
 impl GitConfig {
     /// Reads what counts for a repository.
-    pub fn read(source: ConfigSource<'_>) -> Result<Self> {
+    pub fn read_config(source: ConfigSource<'_>) -> Result<Self> {
         let environment = source.environment;
         let head = std::fs::read(source.git_dir.join("HEAD")).unwrap_or_default();
         let program = environment.git_stamp();
@@ -44,12 +44,13 @@ impl GitConfig {
         let question = question_to_git(environment, &[b"configuration", program.as_bytes(), git_dir, &head]);
         let mut answers = answers_of_git(source.cache_dir);
         if let Some(listing) = answers.get(&question) {
-            return Ok(Self::listed(listing.as_bytes()));
+            return Ok(Self::parse_listing(listing.as_bytes()));
         }
         let asked = SystemTime::now();
-        let listing = source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).ok()?;
+        let listing =
+            source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).run_for_stdout()?;
         let entries = with_origins(&listing);
-        let config = Self::listed(
+        let config = Self::parse_listing(
             &entries.iter().flat_map(|(_, entry)| [entry, &b"\0"[..]].concat()).collect::<Vec<_>>(),
         );
         if let Some(places) = places_of(source, &entries) {
@@ -68,7 +69,7 @@ impl GitConfig {
     }
 
     /// Of git's own listing, entries ended by NUL.
-    fn listed(listing: &[u8]) -> Self {
+    fn parse_listing(listing: &[u8]) -> Self {
         let entry = |entry: &[u8]| {
             let text = String::from_utf8_lossy(entry);
             match text.split_once('\n') {
@@ -82,14 +83,14 @@ impl GitConfig {
 
     /// The value of a key; a key without a value gives the empty text.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let key = canonical(key);
+        let key = canonical_key(key);
         let found = self.0.iter().rev().find(|(known, _)| *known == key);
         found.map(|(_, value)| value.as_deref().unwrap_or_default())
     }
 
     /// The value of a key as git reads booleans; `None` where it is not set, or is none.
-    pub fn bool(&self, key: &str) -> Option<bool> {
-        let key = canonical(key);
+    pub fn bool_value(&self, key: &str) -> Option<bool> {
+        let key = canonical_key(key);
         let (_, value) = self.0.iter().rev().find(|(known, _)| *known == key)?;
         let Some(value) = value else { return Some(true) };
         match value.to_ascii_lowercase().as_str() {
@@ -100,7 +101,7 @@ impl GitConfig {
     }
 
     /// Every key that begins like this, with its value.
-    pub fn beneath<'a>(&'a self, section: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn keys_beneath<'a>(&'a self, section: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.0.iter().filter(move |(key, _)| key.starts_with(section));
         all.map(|(key, value)| (key.as_str(), value.as_deref().unwrap_or_default()))
     }
@@ -131,7 +132,7 @@ fn places_of(source: ConfigSource<'_>, entries: &[(&[u8], &[u8])]) -> Option<Vec
     if !system.success() && environment.get("GIT_CONFIG_NOSYSTEM").is_none() {
         return None;
     }
-    places.extend(system.line().lines().map(PathBuf::from));
+    places.extend(system.first_text().lines().map(PathBuf::from));
     for (origin, entry) in entries {
         let Some(file) = origin.strip_prefix(b"file:") else {
             if *origin == b"command line:" {
@@ -164,7 +165,7 @@ fn included(file: &Path, entry: &[u8], home: Option<&Path>) -> Option<Option<Pat
 }
 
 /// Section and name in lower case, as git lists them; what stands between is kept.
-fn canonical(key: &str) -> String {
+fn canonical_key(key: &str) -> String {
     match (key.find('.'), key.rfind('.')) {
         (Some(first), Some(last)) => {
             [&key[..first].to_lowercase(), &key[first..last], &key[last..].to_lowercase()].concat()
@@ -191,15 +192,15 @@ mod tests {
         ];
         let config =
             GitConfig(entries.iter().map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned))).collect());
-        assert_eq!(config.bool("core.fileMode"), Some(false));
-        assert_eq!(config.bool("core.symlinks"), Some(true));
-        assert_eq!(config.bool("core.sparseCheckout"), Some(true));
-        assert_eq!(config.bool("core.odd"), None);
-        assert_eq!(config.bool("core.none"), None);
+        assert_eq!(config.bool_value("core.fileMode"), Some(false));
+        assert_eq!(config.bool_value("core.symlinks"), Some(true));
+        assert_eq!(config.bool_value("core.sparseCheckout"), Some(true));
+        assert_eq!(config.bool_value("core.odd"), None);
+        assert_eq!(config.bool_value("core.none"), None);
         assert_eq!(config.get("core.eol"), Some("crlf"));
         assert_eq!(config.get("FILTER.Big.Clean"), Some("cat"));
         assert_eq!(config.get("filter.big.clean"), None);
-        assert_eq!(config.beneath("filter.").collect::<Vec<_>>(), [("filter.Big.clean", "cat")]);
+        assert_eq!(config.keys_beneath("filter.").collect::<Vec<_>>(), [("filter.Big.clean", "cat")]);
     }
 
     /// Whatever a value comes from: when that changes, git is asked anew.
@@ -208,9 +209,9 @@ mod tests {
         let home = TestRepository::new();
         let included = home.outside().join("included");
         std::fs::create_dir_all(home.repository().cache_dir()).expect("a folder");
-        home.config("tender.worktreeRoot", "one");
-        home.config("includeIf.onbranch:other.path", "../../included");
-        let value = || home.repository().config("tender.worktreeRoot").expect("asks").expect("is set");
+        home.set_config("tender.worktreeRoot", "one");
+        home.set_config("includeIf.onbranch:other.path", "../../included");
+        let value = || home.repository().config_value("tender.worktreeRoot").expect("asks").expect("is set");
         let kept = || {
             std::thread::sleep(std::time::Duration::from_millis(80));
             assert_eq!(value(), value());
@@ -219,17 +220,17 @@ mod tests {
             let question = String::from_utf8_lossy(&kept).into_owned();
             assert!(!question.contains("secret"), "{question}");
         };
-        home.config("http.extraHeader", "secret");
+        home.set_config("http.extraHeader", "secret");
         kept();
-        home.config("tender.worktreeRoot", "two");
+        home.set_config("tender.worktreeRoot", "two");
         assert_eq!(value(), "two");
         kept();
-        home.write("../included", b"[tender]\nworktreeRoot = three\n");
+        home.write_file("../included", b"[tender]\nworktreeRoot = three\n");
         assert_eq!(value(), "two");
-        home.run(["symbolic-ref", "HEAD", "refs/heads/other"]);
+        home.run_git(["symbolic-ref", "HEAD", "refs/heads/other"]);
         assert_eq!(value(), "three");
         kept();
-        home.write("../included", b"[tender]\nworktreeRoot = four!\n");
+        home.write_file("../included", b"[tender]\nworktreeRoot = four!\n");
         assert_eq!(value(), "four!");
         std::fs::remove_file(&included).expect("removes");
         assert_eq!(value(), "two");
@@ -240,9 +241,9 @@ mod tests {
         const LISTING: &[u8] =
             b"core.filemode\ntrue\0core.symlinks\0filter.Big.Lfs.clean\ngit-lfs clean -- %f\0x\n\n\0";
         crate::fuzz::holds(&[LISTING], &[b"\0", b"\n", b".", b"core.bare\n0x1"], |bytes| {
-            let config = GitConfig::listed(bytes);
-            for (key, value) in config.beneath("") {
-                let _ = config.bool(key);
+            let config = GitConfig::parse_listing(bytes);
+            for (key, value) in config.keys_beneath("") {
+                let _ = config.bool_value(key);
                 assert!(config.get(key).is_none_or(|last| last.len() <= bytes.len() * 3), "{key} = {value}");
             }
         });

@@ -26,7 +26,7 @@ use rules::{Rules, Way};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use talk::{complain, failed, filtered, hash_staged, started};
+use talk::{complain_of_driver, conversion_failed, ensure_started, hash_staged, read_filtered};
 
 /// Which filter drivers may run.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ impl Conversions<'_> {
     ///
     /// Fails with `io` where a driver fails or an encoding does not fit, even where git would go on with the
     /// unconverted bytes.
-    pub fn clean(
+    pub fn clean_blobs(
         &self,
         attributes: &ObjectId,
         drivers: &Drivers,
@@ -74,9 +74,9 @@ impl Conversions<'_> {
         write: bool,
     ) -> Result<Vec<ObjectId>> {
         let paths: Vec<&RepoPath> = items.iter().map(|(path, _)| path).collect();
-        let rules = self.rules(attributes, drivers, &paths)?;
+        let rules = self.conversion_rules(attributes, drivers, &paths)?;
         let ways: Vec<Way> =
-            items.iter().enumerate().map(|(at, (_, bytes))| rules.inward(at, bytes)).collect();
+            items.iter().enumerate().map(|(at, (_, bytes))| rules.inward_way(at, bytes)).collect();
         let mut ids: Vec<Option<ObjectId>> = vec![None; items.len()];
         let folder = self.private_folder()?;
         let mut store = write.then(|| Store::new(self));
@@ -85,7 +85,7 @@ impl Conversions<'_> {
                 Way::Plain => {
                     let id = self.repository.format().blob_id(bytes)?;
                     if let Some(store) = &mut store {
-                        store.add(bytes)?;
+                        store.add_blob(bytes)?;
                     }
                     Some(id)
                 }
@@ -96,27 +96,27 @@ impl Conversions<'_> {
             };
         }
         if let Some(store) = store {
-            store.finish()?;
+            store.finish_storing()?;
         }
         if ways.contains(&Way::BuiltIn) {
             let mut stage = ConversionStage::new(folder.path());
-            let git = rules.silenced(self.call(attributes, folder.path())?);
+            let git = rules.silence_drivers(self.call_with_attributes(attributes, folder.path())?);
             let git = if write { git.args(["hash-object", "-w"]) } else { git.arg("hash-object") };
-            let mut git = git.arg("--stdin-paths").converse()?;
+            let mut git = git.arg("--stdin-paths").start_conversation()?;
             for (at, (path, bytes)) in items.iter().enumerate().filter(|(at, _)| ways[*at] == Way::BuiltIn) {
-                stage.put(path, bytes)?;
+                stage.put_file(path, bytes)?;
                 ids[at] = Some(hash_staged(&mut git, path)?);
-                stage.clear()?;
+                stage.clear_stage()?;
             }
-            git.finish()?.ok()?;
+            git.finish_conversation()?.into_stdout()?;
         }
         ids.into_iter().map(|id| id.ok_or_else(|| Failure::internal("a path was not converted"))).collect()
     }
 
     /// The bytes that a checkout would write for these blobs, one by one and in order.
     ///
-    /// Fails with `io` as [`Conversions::clean`] does.
-    pub fn smudge(
+    /// Fails with `io` as [`Conversions::clean_blobs`] does.
+    pub fn smudge_blobs(
         &self,
         attributes: &ObjectId,
         drivers: &Drivers,
@@ -124,7 +124,7 @@ impl Conversions<'_> {
         each: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let paths: Vec<&RepoPath> = items.iter().map(|(path, _)| path).collect();
-        let rules = self.rules(attributes, drivers, &paths)?;
+        let rules = self.conversion_rules(attributes, drivers, &paths)?;
         self.smudge_by(&rules, attributes, items, each)
     }
 
@@ -136,37 +136,41 @@ impl Conversions<'_> {
         each: &mut dyn FnMut(usize, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let folder = self.private_folder()?;
-        let objects = self.repository.objects(self.quarantine)?;
+        let objects = self.repository.object_reader(self.quarantine)?;
         let start = |silent: bool| -> Result<Conversation> {
-            let git = self.call(attributes, folder.path())?;
-            let git = if silent { rules.silenced(git) } else { git };
-            git.args(["cat-file", "--batch", "--filters", "-z"]).converse()
+            let git = self.call_with_attributes(attributes, folder.path())?;
+            let git = if silent { rules.silence_drivers(git) } else { git };
+            git.args(["cat-file", "--batch", "--filters", "-z"]).start_conversation()
         };
         let (mut built_in, mut driven) = (None, None);
         for (at, (path, id)) in items.iter().enumerate() {
-            let driven_path = rules.driven(at, |d| d.smudges());
-            let raw = if driven_path { Vec::new() } else { objects.blob(id)? };
-            let bytes = match rules.outward(at, &raw) {
+            let driven_path = rules.is_driven(at, |d| d.has_smudge());
+            let raw = if driven_path { Vec::new() } else { objects.read_blob(id)? };
+            let bytes = match rules.outward_way(at, &raw) {
                 Way::Plain => raw,
-                Way::BuiltIn => filtered(started(&mut built_in, || start(true))?, path, id)?,
-                Way::Driver => filtered(started(&mut driven, || start(false))?, path, id)?,
+                Way::BuiltIn => read_filtered(ensure_started(&mut built_in, || start(true))?, path, id)?,
+                Way::Driver => read_filtered(ensure_started(&mut driven, || start(false))?, path, id)?,
             };
             each(at, bytes)?;
         }
         for git in built_in.into_iter().chain(driven) {
-            git.finish()?.ok()?;
+            git.finish_conversation()?.into_stdout()?;
         }
         Ok(())
     }
 
     /// What the attributes of a tree say of paths.
-    pub fn attributes(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<ConversionAttributes>> {
+    pub fn attributes_of_paths(
+        &self,
+        tree: &ObjectId,
+        paths: &[RepoPath],
+    ) -> Result<Vec<ConversionAttributes>> {
         self.attributes_of(tree, &paths.iter().collect::<Vec<_>>())
     }
 
     /// Of each path, whether its lines must not be merged: `-merge`, `binary`, or a way of merging that is
     /// not git's own for texts.
-    pub fn unmergeable(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<bool>> {
+    pub fn unmergeable_paths(&self, tree: &ObjectId, paths: &[RepoPath]) -> Result<Vec<bool>> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }
@@ -180,25 +184,30 @@ impl Conversions<'_> {
     /// What the conversion from blob to checkout depends on, per path, as one text: the empty text where
     /// nothing can apply. Two equal texts for one blob mean the same bytes, as long as the driver's program
     /// is the same.
-    pub fn kinds(
+    pub fn conversion_kinds(
         &self,
         attributes: &ObjectId,
         drivers: &Drivers,
         paths: &[&RepoPath],
     ) -> Result<Vec<String>> {
-        let rules = self.rules(attributes, drivers, paths)?;
-        Ok((0..paths.len()).map(|at| rules.kind(at)).collect())
+        let rules = self.conversion_rules(attributes, drivers, paths)?;
+        Ok((0..paths.len()).map(|at| rules.conversion_kind(at)).collect())
     }
 
     /// Whether the driver of this name, as configured, may run here only by way of a file of the tree.
     pub fn relative_driver(&self, name: &str, trees: &[&ObjectId]) -> Result<bool> {
         match configured_drivers(self.repository)?.get(name) {
             None => Ok(false),
-            Some(driver) => driver.is_relative(&self.repository.objects(self.quarantine)?, trees),
+            Some(driver) => driver.is_relative(&self.repository.object_reader(self.quarantine)?, trees),
         }
     }
 
-    fn rules(&self, attributes: &ObjectId, drivers: &Drivers, paths: &[&RepoPath]) -> Result<Rules> {
+    fn conversion_rules(
+        &self,
+        attributes: &ObjectId,
+        drivers: &Drivers,
+        paths: &[&RepoPath],
+    ) -> Result<Rules> {
         let configured = configured_drivers(self.repository)?;
         let found = self.attributes_of(attributes, paths)?;
         let base = match drivers {
@@ -211,7 +220,7 @@ impl Conversions<'_> {
             Drivers::SelectedBy(base) => vec![attributes, base],
             _ => vec![attributes],
         };
-        let objects = self.repository.objects(self.quarantine)?;
+        let objects = self.repository.object_reader(self.quarantine)?;
         let mut relative = BTreeMap::new();
         for (name, driver) in &configured {
             if found.iter().any(|a| a.filter.as_ref() == Some(name)) {
@@ -232,8 +241,8 @@ impl Conversions<'_> {
             .enumerate()
             .map(|(at, a)| a.filter.as_ref().is_some_and(|name| permitted(at, name)))
             .collect();
-        let autocrlf = self.repository.config("core.autocrlf")?.unwrap_or_default().to_lowercase();
-        let eol = self.repository.config("core.eol")?.unwrap_or_default().to_lowercase();
+        let autocrlf = self.repository.config_value("core.autocrlf")?.unwrap_or_default().to_lowercase();
+        let eol = self.repository.config_value("core.eol")?.unwrap_or_default().to_lowercase();
         let on = matches!(autocrlf.as_str(), "true" | "yes" | "on" | "1");
         Ok(Rules {
             autocrlf: on || autocrlf == "input",
@@ -247,7 +256,7 @@ impl Conversions<'_> {
         let names = ["text", "crlf", "eol", "ident", "working-tree-encoding", "filter"];
         self.check_attr(tree, paths, &names, |answer| {
             let mut found = ConversionAttributes::default();
-            answer.iter().for_each(|(name, value)| found.take(name, value));
+            answer.iter().for_each(|(name, value)| found.take_attribute(name, value));
             found
         })
     }
@@ -270,8 +279,9 @@ impl Conversions<'_> {
         }
         let folder = self.private_folder()?;
         let input: Vec<u8> = paths.iter().flat_map(|p| p.as_bytes().iter().copied().chain([0])).collect();
-        let call = self.call(tree, folder.path())?.args(["check-attr", "-z", "--stdin"]).args(names);
-        let answer = call.stdin(input).ok()?;
+        let call =
+            self.call_with_attributes(tree, folder.path())?.args(["check-attr", "-z", "--stdin"]).args(names);
+        let answer = call.stdin(input).run_for_stdout()?;
         // Path, name, value, each with a NUL behind it.
         let fields: Vec<&[u8]> = answer.split(|b| *b == 0).collect();
         let pairs: Vec<(&[u8], &[u8])> = fields.chunks_exact(3).map(|one| (one[1], one[2])).collect();
@@ -289,16 +299,16 @@ impl Conversions<'_> {
         if !outside_attributes(self.repository)?.is_empty() {
             return Ok(false);
         }
-        let objects = self.repository.objects(self.quarantine)?;
+        let objects = self.repository.object_reader(self.quarantine)?;
         Ok(!tree::is_on_the_way(&objects, tree, b".gitattributes", paths)?)
     }
 
     /// A call with the attributes of a tree, in a private directory that plays the work tree.
-    fn call(&self, attributes: &ObjectId, folder: &Path) -> Result<Git> {
-        let mut git = self.repository.git().work_tree(folder).attributes(attributes.as_str());
-        git = git.setting("core.safecrlf=false").index(&folder.join(".no-index"));
+    fn call_with_attributes(&self, attributes: &ObjectId, folder: &Path) -> Result<Git> {
+        let mut git = self.repository.git_call().work_tree(folder).attributes_from(attributes.as_str());
+        git = git.with_setting("core.safecrlf=false").with_index(&folder.join(".no-index"));
         if let Some(quarantine) = self.quarantine {
-            git = git.objects(quarantine);
+            git = git.with_quarantine(quarantine);
         }
         Ok(git)
     }
@@ -322,21 +332,21 @@ impl Conversions<'_> {
         bytes: &[u8],
         write: bool,
     ) -> Result<ObjectId> {
-        let git = self.call(attributes, folder)?.arg("hash-object");
+        let git = self.call_with_attributes(attributes, folder)?.arg("hash-object");
         let git = if write { git.arg("-w") } else { git };
         let mut option = std::ffi::OsString::from("--path=");
         option.push(std::ffi::OsStr::from_bytes(path.as_bytes()));
         let output = git.arg("--stdin").arg(option).stdin(bytes.to_vec()).run()?;
-        complain(&output.stderr, path)?;
+        complain_of_driver(&output.stderr, path)?;
         if !output.success() {
-            return Err(failed(&output, path));
+            return Err(conversion_failed(&output, path));
         }
-        output.line().parse()
+        output.first_text().parse()
     }
 }
 
 impl ConversionAttributes {
-    fn take(&mut self, name: &[u8], value: &[u8]) {
+    fn take_attribute(&mut self, name: &[u8], value: &[u8]) {
         let value = String::from_utf8_lossy(value).into_owned();
         let value = (value != "unspecified").then_some(value);
         let named = |value: Option<String>| value.filter(|v| v != "set" && v != "unset");
@@ -372,7 +382,7 @@ impl ConversionStage {
         Self { folder: folder.to_path_buf(), placed: None }
     }
 
-    fn put(&mut self, path: &RepoPath, bytes: &[u8]) -> Result<()> {
+    fn put_file(&mut self, path: &RepoPath, bytes: &[u8]) -> Result<()> {
         use std::io::Write;
         let place = self.folder.join(path.as_path());
         let failed = |e: std::io::Error| Failure::io("stage", &place, &e);
@@ -385,7 +395,7 @@ impl ConversionStage {
         Ok(())
     }
 
-    fn clear(&mut self) -> Result<()> {
+    fn clear_stage(&mut self) -> Result<()> {
         let Some(place) = self.placed.take() else { return Ok(()) };
         std::fs::remove_file(&place).map_err(|e| Failure::io("remove", &place, &e))?;
         // Folders go too, or a later path that is a file where this one had a folder could not be staged.
@@ -406,9 +416,9 @@ pub fn write_blob(conversions: &Conversions, bytes: Vec<u8>) -> Result<ObjectId>
 pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<ObjectId>> {
     let mut store = Store::new(conversions);
     for bytes in blobs {
-        store.add(bytes)?;
+        store.add_blob(bytes)?;
     }
-    store.finish()?;
+    store.finish_storing()?;
     blobs.iter().map(|bytes| conversions.repository.format().blob_id(bytes)).collect()
 }
 
@@ -423,24 +433,32 @@ impl<'a> Store<'a> {
         Self { conversions, git: None }
     }
 
-    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+    fn add_blob(&mut self, bytes: &[u8]) -> Result<()> {
         let conversions = self.conversions;
-        let git = started(&mut self.git, || {
+        let git = ensure_started(&mut self.git, || {
             let quarantine =
                 conversions.quarantine.ok_or_else(|| Failure::internal("no quarantine to write to"))?;
-            conversions.repository.git().objects(quarantine).args(["fast-import", "--quiet"]).converse()
+            conversions
+                .repository
+                .git_call()
+                .with_quarantine(quarantine)
+                .args(["fast-import", "--quiet"])
+                .start_conversation()
         })?;
         let header = format!("blob\ndata {}\n", bytes.len());
-        let sent = git.send(header.as_bytes()).and_then(|()| git.send(bytes)).and_then(|()| git.send(b"\n"));
+        let sent = git
+            .send_request(header.as_bytes())
+            .and_then(|()| git.send_request(bytes))
+            .and_then(|()| git.send_request(b"\n"));
         sent.map_err(|e| {
-            Failure::new(Code::Io, format!("git fast-import broke off: {e}: {}", git.complaints()))
+            Failure::new(Code::Io, format!("git fast-import broke off: {e}: {}", git.take_complaints()))
         })
     }
 
-    fn finish(self) -> Result<()> {
+    fn finish_storing(self) -> Result<()> {
         match self.git {
             None => Ok(()),
-            Some(git) => git.finish()?.ok().map(|_| ()),
+            Some(git) => git.finish_conversation()?.into_stdout().map(|_| ()),
         }
     }
 }
@@ -474,7 +492,7 @@ mod tests {
         "binary",
     ];
 
-    fn settings() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+    fn any_settings() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
         prop::sample::select(vec![
             vec![],
             vec![("core.autocrlf", "true")],
@@ -483,7 +501,7 @@ mod tests {
         ])
     }
 
-    fn content() -> impl Strategy<Value = Vec<u8>> {
+    fn any_content() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop::sample::select(vec![
             &b"a"[..],
             b"line\n",
@@ -500,11 +518,11 @@ mod tests {
     }
 
     /// The repository, its attribute tree, and the files with the rule of each.
-    fn check(format: &str, settings: &[(&str, &str)], files: &[(&'static str, Vec<u8>)]) {
+    fn check_conversions(format: &str, settings: &[(&str, &str)], files: &[(&'static str, Vec<u8>)]) {
         let home = TestRepository::with_format(format);
-        home.config("filter.upper.clean", "tr a-z A-Z");
-        home.config("filter.upper.smudge", "tr A-Z a-z");
-        settings.iter().for_each(|(key, value)| home.config(key, value));
+        home.set_config("filter.upper.clean", "tr a-z A-Z");
+        home.set_config("filter.upper.smudge", "tr A-Z a-z");
+        settings.iter().for_each(|(key, value)| home.set_config(key, value));
         let mut rules = String::new();
         let mut items = Vec::new();
         for (at, (rule, bytes)) in files.iter().enumerate() {
@@ -512,8 +530,8 @@ mod tests {
             rules.push_str(&format!("d*/f?{at}? {rule}\n"));
             items.push((RepoPath::new(name.as_bytes()).expect("a path"), bytes.clone()));
         }
-        home.write(".gitattributes", rules.as_bytes());
-        let tree = home.commit("rules");
+        home.write_file(".gitattributes", rules.as_bytes());
+        let tree = home.commit_all("rules");
         let repository = home.repository();
         let quarantine = home.quarantine();
         let conversions = Conversions { repository: &repository, quarantine: Some(&quarantine) };
@@ -522,26 +540,27 @@ mod tests {
             home.write_bytes(path.as_bytes(), bytes);
         }
         // Git refuses what cannot be encoded only when it writes, and so do we.
-        let wanted: Vec<Option<String>> = items.iter().map(|(path, _)| home.hash(path.as_bytes())).collect();
+        let wanted: Vec<Option<String>> =
+            items.iter().map(|(path, _)| home.hash_file(path.as_bytes())).collect();
         for write in [false, true] {
             let one_by_one: Vec<_> = items
                 .iter()
-                .map(|item| conversions.clean(&tree, &drivers, std::slice::from_ref(item), write).ok())
+                .map(|item| conversions.clean_blobs(&tree, &drivers, std::slice::from_ref(item), write).ok())
                 .map(|ids| ids.map(|ids| ids[0].to_string()))
                 .collect();
             assert_eq!(one_by_one, wanted, "{files:?} {settings:?}");
         }
         let good: Vec<_> =
             items.iter().zip(&wanted).filter(|(_, id)| id.is_some()).map(|(item, _)| item.clone()).collect();
-        let ids = conversions.clean(&tree, &drivers, &good, true).expect("converts");
+        let ids = conversions.clean_blobs(&tree, &drivers, &good, true).expect("converts");
         let blobs: Vec<_> = good.iter().zip(&ids).map(|((path, _), id)| (path.clone(), id.clone())).collect();
         let mut seen = 0;
         conversions
-            .smudge(&tree, &drivers, &blobs, &mut |at, bytes| {
+            .smudge_blobs(&tree, &drivers, &blobs, &mut |at, bytes| {
                 assert_eq!(at, seen);
                 seen += 1;
                 let (path, id) = &blobs[at];
-                let checkout = home.checkout(path.as_bytes(), id.as_str(), &quarantine);
+                let checkout = home.checkout_blob(path.as_bytes(), id.as_str(), &quarantine);
                 assert_eq!(
                     bytes.escape_ascii().to_string(),
                     checkout.escape_ascii().to_string(),
@@ -557,10 +576,10 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 6, max_shrink_iters: 20, ..ProptestConfig::default() })]
         #[test]
         fn ids_and_bytes_are_those_of_git(
-            settings in settings(),
-            files in prop::collection::vec((prop::sample::select(RULES), content()), 1..12),
+            settings in any_settings(),
+            files in prop::collection::vec((prop::sample::select(RULES), any_content()), 1..12),
         ) {
-            check("sha1", &settings, &files);
+            check_conversions("sha1", &settings, &files);
         }
     }
 
@@ -568,20 +587,20 @@ mod tests {
     fn a_sha256_repository_is_converted_likewise() {
         let files: Vec<_> =
             RULES.iter().map(|rule| (*rule, b"A line\r\nand $Id$\n\xc3\xa4".to_vec())).collect();
-        check("sha256", &[], &files);
+        check_conversions("sha256", &[], &files);
     }
 
     #[test]
     fn a_driver_runs_only_where_the_base_selects_it_and_its_program_is_not_of_the_tree() {
         let home = TestRepository::new();
-        home.config("filter.upper.clean", "tr a-z A-Z");
-        home.config("filter.upper.required", "true");
-        home.config("filter.own.clean", "./evil");
-        home.write(".gitattributes", b"yes filter=upper\nown filter=own\n");
-        home.write("evil", b"#!/bin/sh\ntouch /tmp/evil-was-here\n");
-        let base = home.commit("base");
-        home.write(".gitattributes", b"yes filter=upper\nno filter=upper\nown filter=own\n");
-        let candidate = home.commit("candidate");
+        home.set_config("filter.upper.clean", "tr a-z A-Z");
+        home.set_config("filter.upper.required", "true");
+        home.set_config("filter.own.clean", "./evil");
+        home.write_file(".gitattributes", b"yes filter=upper\nown filter=own\n");
+        home.write_file("evil", b"#!/bin/sh\ntouch /tmp/evil-was-here\n");
+        let base = home.commit_all("base");
+        home.write_file(".gitattributes", b"yes filter=upper\nno filter=upper\nown filter=own\n");
+        let candidate = home.commit_all("candidate");
         let repository = home.repository();
         let conversions = Conversions { repository: &repository, quarantine: None };
         let items: Vec<_> = ["yes", "no", "own"]
@@ -590,8 +609,9 @@ mod tests {
             .collect();
         let id = |bytes: &[u8]| repository.format().blob_id(bytes).expect("hashes");
         let (raw, upper) = (id(b"abc"), id(b"ABC"));
-        let ids =
-            |drivers: Drivers| conversions.clean(&candidate, &drivers, &items, false).expect("converts");
+        let ids = |drivers: Drivers| {
+            conversions.clean_blobs(&candidate, &drivers, &items, false).expect("converts")
+        };
         assert_eq!(ids(Drivers::SelectedBy(&base)), [upper.clone(), raw.clone(), raw.clone()]);
         assert_eq!(ids(Drivers::Named(&[])), [raw.clone(), raw.clone(), raw.clone()]);
         let named = ["upper".to_owned(), "own".to_owned()];
@@ -603,31 +623,31 @@ mod tests {
     #[test]
     fn a_failing_driver_is_a_failure_though_git_goes_on() {
         let home = TestRepository::new();
-        home.config("filter.bad.clean", "false");
-        home.config("filter.bad.smudge", "false");
-        home.write(".gitattributes", b"x filter=bad\n");
-        let tree = home.commit("base");
+        home.set_config("filter.bad.clean", "false");
+        home.set_config("filter.bad.smudge", "false");
+        home.write_file(".gitattributes", b"x filter=bad\n");
+        let tree = home.commit_all("base");
         let repository = home.repository();
         let conversions = Conversions { repository: &repository, quarantine: None };
         let path = RepoPath::new("x").expect("a path");
         let items = [(path.clone(), b"abc".to_vec())];
         let refused = conversions
-            .clean(&tree, &Drivers::SelectedBy(&tree), &items, false)
+            .clean_blobs(&tree, &Drivers::SelectedBy(&tree), &items, false)
             .expect_err("the driver fails");
         assert_eq!((refused.code(), refused.subject_text()), (Code::Io, Some("x")));
-        let blob = crate::git::tree::entry(
-            &repository.objects(None).expect("opens"),
+        let blob = crate::git::tree::find_entry(
+            &repository.object_reader(None).expect("opens"),
             &tree,
             &RepoPath::new(".gitattributes").expect("a path"),
         );
         let items = [(path, blob.expect("reads").expect("is there").id)];
         conversions
-            .smudge(&tree, &Drivers::SelectedBy(&tree), &items, &mut |_, _| Ok(()))
+            .smudge_blobs(&tree, &Drivers::SelectedBy(&tree), &items, &mut |_, _| Ok(()))
             .expect_err("the driver fails");
     }
 
     #[test]
     fn quoting_is_what_git_reads() {
-        assert_eq!(talk::quoted(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
+        assert_eq!(talk::quote_path(b"a\n\"\\\xff"), b"\"a\\012\\\"\\\\\\377\"");
     }
 }

@@ -20,12 +20,12 @@ pub struct Driver {
 
 impl Driver {
     /// Whether it does anything on the way in.
-    pub fn cleans(&self) -> bool {
+    pub fn has_clean(&self) -> bool {
         !self.clean.is_empty() || !self.process.is_empty()
     }
 
     /// Whether it does anything on the way out.
-    pub fn smudges(&self) -> bool {
+    pub fn has_smudge(&self) -> bool {
         !self.smudge.is_empty() || !self.process.is_empty()
     }
 
@@ -44,7 +44,7 @@ impl Driver {
     pub fn is_relative(&self, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
         for command in [&self.clean, &self.smudge, &self.process] {
             let mut program = true;
-            for word in words(command) {
+            for word in command_words(command) {
                 if word.is_empty() {
                     program = true;
                     continue;
@@ -62,7 +62,7 @@ impl Driver {
 }
 
 /// The words of a shell command without quotes; an empty word stands where a new command begins.
-fn words(command: &str) -> Vec<String> {
+fn command_words(command: &str) -> Vec<String> {
     let spaced: String = command
         .chars()
         .filter(|c| !matches!(c, '"' | '\'' | '\\'))
@@ -89,7 +89,7 @@ fn relative_word(word: &str, program: bool) -> bool {
 fn in_a_tree(word: &str, objects: &Objects, trees: &[&ObjectId]) -> Result<bool> {
     let Ok(path) = RepoPath::new(word) else { return Ok(false) };
     for tree in trees {
-        if tree::entry(objects, tree, &path)?.is_some() {
+        if tree::find_entry(objects, tree, &path)?.is_some() {
             return Ok(true);
         }
     }
@@ -99,7 +99,7 @@ fn in_a_tree(word: &str, objects: &Objects, trees: &[&ObjectId]) -> Result<bool>
 /// All drivers that the configuration names, with what they run.
 pub fn configured_drivers(repository: &Repository) -> Result<BTreeMap<String, Driver>> {
     let mut found: BTreeMap<String, Driver> = BTreeMap::new();
-    for (key, value) in repository.configuration()?.beneath("filter.") {
+    for (key, value) in repository.configuration()?.keys_beneath("filter.") {
         let Some((name, what)) = key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')) else {
             continue;
         };
@@ -132,7 +132,7 @@ mod tests {
     fn a_program_of_the_tree_is_seen_wherever_it_stands() {
         let relative = |command: &str| {
             let mut program = true;
-            words(command).iter().any(|word| {
+            command_words(command).iter().any(|word| {
                 let hit = !word.is_empty() && relative_word(word, program);
                 program = word.is_empty();
                 hit

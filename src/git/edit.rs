@@ -69,15 +69,15 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    fn mode(&self) -> Mode {
+    fn file_mode(&self) -> Mode {
         match self.permissions {
-            BodyPermissions::New { executable } => mode(executable),
-            BodyPermissions::Exactly(bits) => mode(bits & 0o100 != 0),
+            BodyPermissions::New { executable } => mode_of(executable),
+            BodyPermissions::Exactly(bits) => mode_of(bits & 0o100 != 0),
         }
     }
 }
 
-fn mode(executable: bool) -> Mode {
+fn mode_of(executable: bool) -> Mode {
     if executable { Mode::Executable } else { Mode::File }
 }
 
@@ -104,28 +104,30 @@ pub struct PreparedEdit {
 
 impl<'a> Worktree<'a> {
     /// Opens a worktree. Links on the way to its top are the user's own business.
-    pub fn open(repository: &'a Repository, path: &Path) -> Result<Self> {
-        let top = TreeTop::open(path).map_err(|e| Failure::io("open", path, &e))?;
+    pub fn open_worktree(repository: &'a Repository, path: &Path) -> Result<Self> {
+        let top = TreeTop::open_top(path).map_err(|e| Failure::io("open", path, &e))?;
         Ok(Self { repository, top })
     }
 
     /// What lies at a path now. Refused (`scope.violation`) where that is anything but a regular file that is
     /// the worktree's alone, or nothing.
-    pub fn look(&self, path: &RepoPath) -> Result<SeenFile> {
-        let folder = match self.top.folder(path.parent().as_ref()) {
+    pub fn look_at(&self, path: &RepoPath) -> Result<SeenFile> {
+        let folder = match self.top.open_folder(path.parent().as_ref()) {
             Ok(folder) => folder,
             Err(Barred::Missing) => return Ok(SeenFile { file: None, parent: None }),
             Err(Barred::NotFolder(at)) => {
                 return Ok(SeenFile { file: None, parent: Some(ParentProblem::File(at)) });
             }
             Err(Barred::Link(at)) => return Err(out_of_scope(path, &format!("{at} is a symbolic link"))),
-            Err(Barred::Error(e)) => return Err(places::failed("open the directory of", path, &e)),
+            Err(Barred::Error(e)) => {
+                return Err(places::live_operation_failed("open the directory of", path, &e));
+            }
         };
         let name = path.file_name();
-        match folder.entry(name).map_err(|e| places::failed("look at", path, &e))? {
+        match folder.look_up(name).map_err(|e| places::live_operation_failed("look at", path, &e))? {
             Some(entry) if entry.kind == FileType::RegularFile => {}
             Some(entry) => return Err(not_a_file(path, entry.kind)),
-            None => return self.nothing(path),
+            None => return self.check_absent(path),
         }
         let size = folder.open_file(name).and_then(|file| file.metadata()).map_or(0, |about| about.len());
         if size > LARGEST {
@@ -135,7 +137,7 @@ impl<'a> Worktree<'a> {
                 .expected(LARGEST, size));
         }
         let none = HashSet::new();
-        let seen = LivePlaces::new(&self.top, &none).look(path)?;
+        let seen = LivePlaces::new(&self.top, &none).look_at(path)?;
         if seen.nested_repository {
             return Err(out_of_scope(path, "another repository lies in between"));
         }
@@ -146,7 +148,7 @@ impl<'a> Worktree<'a> {
             }
             Some((about, LiveBytes { bytes, sha256 })) => {
                 let git_blob = self.repository.format().blob_id(&bytes)?;
-                let state = FileState { mode: mode(about.permissions & 0o100 != 0), git_blob, sha256 };
+                let state = FileState { mode: mode_of(about.permissions & 0o100 != 0), git_blob, sha256 };
                 let (permissions, owner_kept) = (about.permissions, seen.owner_kept);
                 Ok(SeenFile {
                     file: Some(PresentFile { bytes, state, permissions, owner_kept }),
@@ -159,9 +161,9 @@ impl<'a> Worktree<'a> {
     }
 
     /// Nothing lies at the path; the directories above it have to be the worktree's own all the same.
-    fn nothing(&self, path: &RepoPath) -> Result<SeenFile> {
+    fn check_absent(&self, path: &RepoPath) -> Result<SeenFile> {
         let none = HashSet::new();
-        match LivePlaces::new(&self.top, &none).look(path)? {
+        match LivePlaces::new(&self.top, &none).look_at(path)? {
             seen if seen.nested_repository => Err(out_of_scope(path, "another repository lies in between")),
             seen if seen.file.is_some() || seen.parent.is_some() => Err(moved_meanwhile(path)),
             _ => Ok(SeenFile { file: None, parent: None }),
@@ -169,12 +171,12 @@ impl<'a> Worktree<'a> {
     }
 
     /// Makes an edit ready. Refused where a name or an owner is in the way.
-    pub fn prepare(self, edits: Vec<Edit>) -> Result<PreparedEdit> {
+    pub fn prepare_edit(self, edits: Vec<Edit>) -> Result<PreparedEdit> {
         let mut changes = Vec::with_capacity(edits.len());
         for edit in &edits {
-            changes.push(self.change(edit)?);
+            changes.push(self.change_of(edit)?);
         }
-        let facts = self.facts(&edits, &changes)?;
+        let facts = self.live_facts(&edits, &changes)?;
         let plan = plan(&changes, &facts, IndexRule::Stays, &|_| IndexState::Absent)
             .map_err(|conflicts| in_the_way(&conflicts))?;
         let (mut live, mut new) = (HashMap::new(), HashMap::new());
@@ -193,11 +195,11 @@ impl<'a> Worktree<'a> {
         Ok(PreparedEdit { changes, cleared, materials: Materials { top: self.top, live, bodies } })
     }
 
-    fn change(&self, edit: &Edit) -> Result<Change> {
+    fn change_of(&self, edit: &Edit) -> Result<Change> {
         let new = match &edit.new {
             None => None,
             Some(new) => Some(FileState {
-                mode: new.mode(),
+                mode: new.file_mode(),
                 git_blob: self.repository.format().blob_id(&new.bytes)?,
                 sha256: Sha256::of(&new.bytes),
             }),
@@ -205,7 +207,7 @@ impl<'a> Worktree<'a> {
         Ok(Change::new(edit.path.clone(), edit.seen.file.as_ref().map(|file| file.state.clone()), new))
     }
 
-    fn facts(&self, edits: &[Edit], changes: &[Change]) -> Result<Vec<LiveFact>> {
+    fn live_facts(&self, edits: &[Edit], changes: &[Change]) -> Result<Vec<LiveFact>> {
         let deleted: HashSet<&RepoPath> =
             changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
         let mut places = LivePlaces::new(&self.top, &deleted);
@@ -228,7 +230,7 @@ impl<'a> Worktree<'a> {
                 kind,
                 parent: edit.seen.parent.clone(),
                 nested_repository: false,
-                collision: clash || change.old.is_none() && places.collides(&edit.path)?,
+                collision: clash || change.old.is_none() && places.has_collision(&edit.path)?,
                 index: IndexState::Absent,
                 outside_sparse: false,
                 mergeable: false,
@@ -238,14 +240,14 @@ impl<'a> Worktree<'a> {
     }
 
     fn is_folder(&self, path: &RepoPath) -> bool {
-        self.top.resolve(Some(path)).is_ok()
+        self.top.resolve_folder(Some(path)).is_ok()
     }
 
     /// After the write: every path read and hashed again. Refused (`version.conflict`) where one is not what
     /// was written.
-    pub fn confirm(&self, changes: &[Change]) -> Result<()> {
+    pub fn confirm_written(&self, changes: &[Change]) -> Result<()> {
         let differs = |change: &Change| -> Option<Failure> {
-            let found = match self.look(&change.path) {
+            let found = match self.look_at(&change.path) {
                 Ok(seen) => seen.file.map(|file| file.state),
                 // Other paths of the patch lie beneath it now.
                 Err(_) if change.new.is_none() && self.is_folder(&change.path) => None,
@@ -276,11 +278,11 @@ pub fn as_version_conflict(failure: Failure) -> Failure {
     };
     let message = format!("{what}: {subject} was changed by somebody else just now");
     let conflict = Failure::new(Code::VersionConflict, message).subject(subject).details_of(&failure);
-    again(conflict.also(failure.others().to_vec()))
+    reread_advice(conflict.also(failure.others().to_vec()))
 }
 
 /// The next step after a conflict.
-fn again(failure: Failure) -> Failure {
+fn reread_advice(failure: Failure) -> Failure {
     failure.retry(Retry::Reread).advice("Read the file again, then decide anew.")
 }
 
@@ -304,7 +306,7 @@ fn not_a_file(path: &RepoPath, kind: FileType) -> Failure {
 
 fn moved_meanwhile(path: &RepoPath) -> Failure {
     let message = format!("{path} was replaced by something else while it was looked at");
-    again(Failure::new(Code::VersionConflict, message).subject(path.to_string()))
+    reread_advice(Failure::new(Code::VersionConflict, message).subject(path.to_string()))
 }
 
 /// Everything else was looked at before, so that only names and owners are left to be in the way.

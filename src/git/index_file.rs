@@ -155,7 +155,7 @@ mod tests {
     use crate::git::testing::TestRepository;
 
     fn listed(home: &TestRepository) -> Vec<String> {
-        home.run(["ls-files", "--stage"]).lines().map(str::to_owned).collect()
+        home.run_git(["ls-files", "--stage"]).lines().map(str::to_owned).collect()
     }
 
     fn read(home: &TestRepository) -> Option<Vec<String>> {
@@ -170,10 +170,10 @@ mod tests {
     fn repository_with_files() -> TestRepository {
         let home = TestRepository::new();
         for name in ["a", "ab/c", "ab/cd", "ab/cde/f", "b"] {
-            home.write(name, name.as_bytes());
+            home.write_file(name, name.as_bytes());
         }
-        home.write(&format!("long/{}", "n".repeat(200)), b"");
-        home.commit("first");
+        home.write_file(&format!("long/{}", "n".repeat(200)), b"");
+        home.commit_all("first");
         home
     }
 
@@ -181,16 +181,16 @@ mod tests {
     fn every_version_is_read_as_git_lists_it() {
         let home = repository_with_files();
         for version in ["2", "3", "4"] {
-            home.run(["update-index", "--index-version", version]);
+            home.run_git(["update-index", "--index-version", version]);
             assert_eq!(read(&home), Some(listed(&home)), "version {version}");
-            home.run(["update-index", "--skip-worktree", "b"]);
+            home.run_git(["update-index", "--skip-worktree", "b"]);
             assert_eq!(read(&home), Some(listed(&home)), "version {version} with longer flags");
             let file = IndexFile::of(&home.top().join(".git")).expect("an index");
             assert!(file.entries().all(|entry| (entry.flags & 1 << 30 != 0) == (entry.path == b"b")));
-            home.run(["update-index", "--no-skip-worktree", "b"]);
+            home.run_git(["update-index", "--no-skip-worktree", "b"]);
         }
-        home.write("new", b"1");
-        home.run(["add", "-N", "new"]);
+        home.write_file("new", b"1");
+        home.run_git(["add", "-N", "new"]);
         let file = IndexFile::of(&home.top().join(".git")).expect("an index");
         assert!(file.entries().all(|entry| (entry.flags & 1 << 29 != 0) == (entry.path == b"new")));
         std::fs::remove_file(home.top().join(".git/index")).expect("removes");
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn a_split_or_sparse_index_is_left_to_git() {
         let home = repository_with_files();
-        home.run(["update-index", "--split-index"]);
+        home.run_git(["update-index", "--split-index"]);
         assert_eq!(read(&home), None);
-        home.run(["update-index", "--no-split-index"]);
+        home.run_git(["update-index", "--no-split-index"]);
         assert_eq!(read(&home), Some(listed(&home)));
-        home.run(["sparse-checkout", "set", "--cone", "--sparse-index", "long"]);
+        home.run_git(["sparse-checkout", "set", "--cone", "--sparse-index", "long"]);
         assert_eq!(read(&home), None);
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let home = repository_with_files();
         let read = || std::fs::read(home.top().join(".git/index")).expect("an index");
         let second = read();
-        home.run(["update-index", "--index-version", "4"]);
+        home.run_git(["update-index", "--index-version", "4"]);
         crate::fuzz::holds(
             &[&second, &read()],
             &[b"DIRC", b"TREE", b"link", b"\0\0\0\x01", b"\xff\xff"],

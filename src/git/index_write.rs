@@ -8,7 +8,7 @@
 
 use super::beneath::fault;
 use super::command::Git;
-use super::live::states;
+use super::live::read_index_states;
 use super::private_index::index_info;
 use super::repository::Repository;
 use crate::domain::delivery::receipt::IndexPlan;
@@ -42,7 +42,7 @@ pub struct IndexWriter<'a> {
     top: &'a Path,
 }
 
-/// The held lock. It stays until [`Locked::set`] or [`IndexWriter::clear_stale`]: nothing is put in order
+/// The held lock. It stays until [`Locked::set_entries`] or [`IndexWriter::clear_stale`]: nothing is put in order
 /// behind the ledger's back.
 #[derive(Debug)]
 #[must_use = "the index stays locked"]
@@ -63,23 +63,23 @@ pub enum Towards {
 impl<'a> IndexWriter<'a> {
     /// For the live tree that the plan names.
     pub fn new(environment: &super::Environment, plan: &'a IndexPlan, top: &'a Path) -> Result<Self> {
-        Ok(Self { repository: Repository::at(environment, &plan.git_dir, top, None)?, plan, top })
+        Ok(Self { repository: Repository::at_git_dir(environment, &plan.git_dir, top, None)?, plan, top })
     }
 
     /// Takes git's lock, and waits for whoever has it; `store.busy` where that takes too long. The caller
     /// holds the delivery lock, so whatever another delivery has left here belongs to nobody any more.
-    pub fn lock(&self) -> Result<Locked<'_, 'a>> {
+    pub fn lock_index(&self) -> Result<Locked<'_, 'a>> {
         for name in self.names_of_ours()? {
-            self.clear(&self.plan.git_dir.join(name))?;
+            self.clear_file(&self.plan.git_dir.join(name))?;
         }
-        let ours = self.ours();
+        let ours = self.own_lock_file();
         let file = File::create_new(&ours).map_err(|e| Failure::io("create", &ours, &e))?;
         let locked = Locked { writer: self, file };
         let end = Instant::now() + PATIENCE;
         loop {
             match std::fs::hard_link(&ours, self.lock_file()) {
                 Ok(()) => {
-                    fault::reach("index locked")
+                    fault::reach_operation("index locked")
                         .map_err(|e| Failure::io("take the lock", &self.lock_file(), &e))?;
                     return Ok(locked);
                 }
@@ -89,7 +89,7 @@ impl<'a> IndexWriter<'a> {
                 Err(e) => {
                     self.clear_stale()?;
                     return Err(match e.kind() {
-                        ErrorKind::AlreadyExists => self.busy(),
+                        ErrorKind::AlreadyExists => self.lock_is_busy(),
                         _ => Failure::io("take the lock", &self.lock_file(), &e),
                     });
                 }
@@ -100,8 +100,8 @@ impl<'a> IndexWriter<'a> {
     /// Removes what is ours and not in use: the lock, if it is ours, our name of it, and the folder of the
     /// copy.
     pub fn clear_stale(&self) -> Result<()> {
-        self.clear(&self.work())?;
-        self.clear(&self.ours())
+        self.clear_file(&self.work_file())?;
+        self.clear_file(&self.own_lock_file())
     }
 
     fn names_of_ours(&self) -> Result<Vec<std::ffi::OsString>> {
@@ -116,15 +116,15 @@ impl<'a> IndexWriter<'a> {
         Ok(names)
     }
 
-    fn clear(&self, ours: &Path) -> Result<()> {
+    fn clear_file(&self, ours: &Path) -> Result<()> {
         let failed = |e: &std::io::Error| Failure::io("remove", ours, e);
         match std::fs::symlink_metadata(ours) {
             Ok(found) if found.is_dir() => std::fs::remove_dir_all(ours).map_err(|e| failed(&e)),
             Ok(found) => {
-                if inode(&self.lock_file())? == Some((found.dev(), found.ino())) {
-                    remove(&self.lock_file())?;
+                if inode_of(&self.lock_file())? == Some((found.dev(), found.ino())) {
+                    remove_if_there(&self.lock_file())?;
                 }
-                remove(ours)
+                remove_if_there(ours)
             }
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             Err(e) => Err(failed(&e)),
@@ -133,25 +133,25 @@ impl<'a> IndexWriter<'a> {
 
     /// Brings the entries to one side and frees the lock. Gives the paths whose entry is neither side any
     /// more: they stay as they are.
-    pub fn bring(&self, towards: Towards) -> Result<Vec<RepoPath>> {
-        let locked = self.lock()?;
-        let (steps, others) = locked.due(towards)?;
-        let done = if steps.is_empty() { Ok(()) } else { locked.set(&steps) };
+    pub fn bring_entries(&self, towards: Towards) -> Result<Vec<RepoPath>> {
+        let locked = self.lock_index()?;
+        let (steps, others) = locked.due_steps(towards)?;
+        let done = if steps.is_empty() { Ok(()) } else { locked.set_entries(&steps) };
         self.clear_stale()?;
         done.map(|()| others)
     }
 
     /// Frees the lock where a crash left it. Gives the paths whose entry is not that side's: they stay as
     /// they are.
-    pub fn leave(&self, side: Towards) -> Result<Vec<RepoPath>> {
+    pub fn free_left_lock(&self, side: Towards) -> Result<Vec<RepoPath>> {
         self.clear_stale()?;
-        let (steps, others) = self.compare(side)?;
+        let (steps, others) = self.compare_entries(side)?;
         Ok(steps.into_iter().map(|step| step.path).chain(others).collect())
     }
 
-    fn compare(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
+    fn compare_entries(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
         let paths: Vec<&RepoPath> = self.plan.steps.iter().map(|step| &step.path).collect();
-        let now = states(self.repository.git().work_tree(self.top), &paths)?;
+        let now = read_index_states(self.repository.git_call().work_tree(self.top), &paths)?;
         let (mut due, mut others) = (Vec::new(), Vec::new());
         for step in &self.plan.steps {
             let step = if towards == Towards::After { step.clone() } else { step.reversed() };
@@ -165,11 +165,11 @@ impl<'a> IndexWriter<'a> {
         Ok((due, others))
     }
 
-    fn ours(&self) -> PathBuf {
+    fn own_lock_file(&self) -> PathBuf {
         self.plan.git_dir.join(&self.plan.lock)
     }
 
-    fn work(&self) -> PathBuf {
+    fn work_file(&self) -> PathBuf {
         self.plan.git_dir.join(format!("{}.work", self.plan.lock))
     }
 
@@ -177,11 +177,11 @@ impl<'a> IndexWriter<'a> {
         self.plan.git_dir.join("index.lock")
     }
 
-    fn index(&self) -> PathBuf {
+    fn index_file(&self) -> PathBuf {
         self.plan.git_dir.join("index")
     }
 
-    fn busy(&self) -> Failure {
+    fn lock_is_busy(&self) -> Failure {
         let lock = self.lock_file();
         Failure::new(
             Code::StoreBusy,
@@ -202,35 +202,35 @@ impl<'a> IndexWriter<'a> {
 impl Locked<'_, '_> {
     /// The steps that have not been taken in a direction, and the paths whose entry is neither of its two
     /// states.
-    pub fn due(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
-        self.writer.compare(towards)
+    pub fn due_steps(&self, towards: Towards) -> Result<(Vec<IndexStep>, Vec<RepoPath>)> {
+        self.writer.compare_entries(towards)
     }
 
     /// Takes these steps. The new index is in place and durable when this returns, and git's lock is free.
-    pub fn set(mut self, steps: &[IndexStep]) -> Result<()> {
+    pub fn set_entries(mut self, steps: &[IndexStep]) -> Result<()> {
         let writer = self.writer;
         writer.require_objects(steps)?;
-        let bytes = writer.changed(steps)?;
+        let bytes = writer.changed_index(steps)?;
         let lock = writer.lock_file();
         let failed = |e: std::io::Error| Failure::io("write the new index to", &lock, &e);
-        let mode = std::fs::metadata(writer.index()).map_or(0o644, |m| m.mode() & 0o7777);
+        let mode = std::fs::metadata(writer.index_file()).map_or(0o644, |m| m.mode() & 0o7777);
         self.file
             .set_permissions(std::fs::Permissions::from_mode(mode))
             .and_then(|()| self.file.write_all(&bytes))
             .and_then(|()| self.file.sync_all())
             .map_err(failed)?;
-        if inode(&lock)? != inode(&writer.ours())? {
+        if inode_of(&lock)? != inode_of(&writer.own_lock_file())? {
             return Err(Failure::new(
                 Code::Io,
                 format!("{} was removed by someone else while it was held", lock.display()),
             )
             .subject(lock.display().to_string()));
         }
-        fault::reach("index written")
-            .and_then(|()| std::fs::rename(&lock, writer.index()))
+        fault::reach_operation("index written")
+            .and_then(|()| std::fs::rename(&lock, writer.index_file()))
             .and_then(|()| File::open(&writer.plan.git_dir)?.sync_all())
-            .and_then(|()| fault::reach("index in place"))
-            .map_err(|e| Failure::io("put the new index in place of", &writer.index(), &e))
+            .and_then(|()| fault::reach_operation("index in place"))
+            .map_err(|e| Failure::io("put the new index in place of", &writer.index_file(), &e))
     }
 }
 
@@ -238,10 +238,14 @@ impl IndexWriter<'_> {
     /// An index must not name objects that only a task's private store has.
     fn require_objects(&self, steps: &[IndexStep]) -> Result<()> {
         let ids: Vec<(&RepoPath, &ObjectId)> =
-            steps.iter().filter_map(|s| Some((&s.path, blob(&s.after)?))).collect();
+            steps.iter().filter_map(|s| Some((&s.path, blob_of(&s.after)?))).collect();
         let input: Vec<u8> = ids.iter().flat_map(|(_, id)| format!("{id}\n").into_bytes()).collect();
-        let answer =
-            self.repository.git().args(["cat-file", "--batch-check=%(objecttype)"]).stdin(input).ok()?;
+        let answer = self
+            .repository
+            .git_call()
+            .args(["cat-file", "--batch-check=%(objecttype)"])
+            .stdin(input)
+            .run_for_stdout()?;
         let missing = |line: &[u8]| line != b"blob";
         match ids.iter().zip(answer.split(|b| *b == b'\n')).find(|(_, line)| missing(line)) {
             None => Ok(()),
@@ -256,33 +260,36 @@ impl IndexWriter<'_> {
     }
 
     /// The bytes of the index with the steps taken.
-    fn changed(&self, steps: &[IndexStep]) -> Result<Vec<u8>> {
-        let work = self.work();
+    fn changed_index(&self, steps: &[IndexStep]) -> Result<Vec<u8>> {
+        let work = self.work_file();
         std::fs::create_dir(&work).map_err(|e| Failure::io("create", &work, &e))?;
         let copy = work.join("index");
-        match super::live_base::copy_index(&self.index(), &copy) {
+        match super::live_base::copy_index(&self.index_file(), &copy) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(Failure::io("copy", &self.index(), &e)),
+            Err(e) => return Err(Failure::io("copy", &self.index_file(), &e)),
         }
         let git = || self.git_on(&copy);
-        refuse_in_the_way(steps, &git().args(["ls-files", "-z"]).ok()?)?;
-        git().args(["update-index", "--add", "-z", "--index-info"]).stdin(self.input(steps)).ok()?;
-        self.refresh(git(), steps)?;
+        refuse_in_the_way(steps, &git().args(["ls-files", "-z"]).run_for_stdout()?)?;
+        git()
+            .args(["update-index", "--add", "-z", "--index-info"])
+            .stdin(self.update_index_input(steps))
+            .run_for_stdout()?;
+        self.refresh_stat(git(), steps)?;
         std::fs::read(&copy).map_err(|e| Failure::io("read", &copy, &e))
     }
 
     fn git_on(&self, index: &Path) -> Git {
         self.repository
-            .git()
+            .git_call()
             .work_tree(self.top)
-            .index(index)
+            .with_index(index)
             // What the user keeps in the index beside its entries stays; but all of it is in one file.
-            .setting("core.untrackedCache=keep")
-            .setting("core.splitIndex=false")
+            .with_setting("core.untrackedCache=keep")
+            .with_setting("core.splitIndex=false")
     }
 
-    fn input(&self, steps: &[IndexStep]) -> Vec<u8> {
+    fn update_index_input(&self, steps: &[IndexStep]) -> Vec<u8> {
         let entry = |step: &IndexStep| match &step.after {
             IndexState::Entry { mode, git_blob } => {
                 (step.path.clone(), Some(TreeObject { mode: *mode, id: git_blob.clone() }))
@@ -295,12 +302,12 @@ impl IndexWriter<'_> {
     /// Notes the size and times of the new files, as `git add` would have: else every tool that trusts them
     /// sees changes. Where the change brings other attributes, git might start a filter that they select;
     /// then the user's next `git status` does it.
-    fn refresh(&self, git: Git, steps: &[IndexStep]) -> Result<()> {
+    fn refresh_stat(&self, git: Git, steps: &[IndexStep]) -> Result<()> {
         if steps.iter().any(|step| step.path.file_name() == b".gitattributes") {
             return Ok(());
         }
         let there: Vec<&[u8]> =
-            steps.iter().filter(|s| blob(&s.after).is_some()).map(|s| s.path.as_bytes()).collect();
+            steps.iter().filter(|s| blob_of(&s.after).is_some()).map(|s| s.path.as_bytes()).collect();
         if there.is_empty() {
             return Ok(());
         }
@@ -319,7 +326,7 @@ impl IndexWriter<'_> {
 /// one, and they are the user's.
 fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
     let gone: BTreeSet<&[u8]> =
-        steps.iter().filter(|step| blob(&step.after).is_none()).map(|step| step.path.as_bytes()).collect();
+        steps.iter().filter(|step| blob_of(&step.after).is_none()).map(|step| step.path.as_bytes()).collect();
     let stay: BTreeSet<&[u8]> =
         listing.split(|b| *b == 0).filter(|name| !name.is_empty() && !gone.contains(name)).collect();
     let taken = |step: &&IndexStep| {
@@ -334,14 +341,14 @@ fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
     if conflicts.is_empty() { Ok(()) } else { Err(refused(&conflicts)) }
 }
 
-fn blob(state: &IndexState) -> Option<&ObjectId> {
+fn blob_of(state: &IndexState) -> Option<&ObjectId> {
     match state {
         IndexState::Entry { git_blob, .. } => Some(git_blob),
         _ => None,
     }
 }
 
-fn inode(path: &Path) -> Result<Option<(u64, u64)>> {
+fn inode_of(path: &Path) -> Result<Option<(u64, u64)>> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(Some((found.dev(), found.ino()))),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -349,7 +356,7 @@ fn inode(path: &Path) -> Result<Option<(u64, u64)>> {
     }
 }
 
-fn remove(path: &Path) -> Result<()> {
+fn remove_if_there(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Failure::io("remove", path, &e)),
         _ => Ok(()),

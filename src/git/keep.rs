@@ -56,16 +56,17 @@ pub fn bring_in(
     kept: KeptRef,
     commit: &ObjectId,
 ) -> Result<()> {
-    let git = || repository.git().objects(quarantine);
+    let git = || repository.git_call().with_quarantine(quarantine);
     let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
-    let new = git().args(reach).ok()?;
-    let pack = git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).ok()?;
+    let new = git().args(reach).run_for_stdout()?;
+    let pack =
+        git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).run_for_stdout()?;
     let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, &pack)?) };
     let reference = task_ref(task, kept);
     let updated = repository
-        .git()
+        .git_call()
         .args(["update-ref", "-m", "git-tender", &reference, commit.as_str()])
-        .ok()
+        .run_for_stdout()
         .map(|_| ());
     if let Some(file) = keep_file {
         std::fs::remove_file(&file).map_err(|e| Failure::io("remove", &file, &e))?;
@@ -76,7 +77,7 @@ pub fn bring_in(
 /// Removes a task's refs; those that are not there are no error.
 pub fn drop_refs(repository: &Repository, task: &str) -> Result<()> {
     for kept in [KeptRef::Base, KeptRef::Last] {
-        repository.git().args(["update-ref", "-d", &task_ref(task, kept)]).ok()?;
+        repository.git_call().args(["update-ref", "-d", &task_ref(task, kept)]).run_for_stdout()?;
     }
     Ok(())
 }
@@ -90,17 +91,17 @@ fn make_commit(
     let date = match parent {
         Some(parent) => {
             let shown = repository
-                .git()
+                .git_call()
                 .args(["log", "-1", "--no-show-signature", "--format=%ct", parent.as_str()])
                 .run()?;
             if !shown.success() {
-                return Err(shown.failure());
+                return Err(shown.to_failure());
             }
-            format!("@{} +0000", shown.line())
+            format!("@{} +0000", shown.first_text())
         }
         None => "@0 +0000".to_owned(),
     };
-    let mut git = repository.git().objects(quarantine).setting("i18n.commitEncoding=UTF-8");
+    let mut git = repository.git_call().with_quarantine(quarantine).with_setting("i18n.commitEncoding=UTF-8");
     for role in ["AUTHOR", "COMMITTER"] {
         git = git
             .env(&format!("GIT_{role}_NAME"), "git-tender")
@@ -112,7 +113,7 @@ fn make_commit(
         git = git.args(["-p", parent.as_str()]);
     }
     let output = git.run()?;
-    if output.success() { output.line().parse() } else { Err(output.failure()) }
+    if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
 }
 
 /// How often a pack is written anew that somebody's gc has swept away.
@@ -121,7 +122,7 @@ const RETRIES: usize = 10;
 /// Stores a pack that gc must leave alone; gives the file whose removal ends that.
 fn take_in(repository: &Repository, pack: &[u8]) -> Result<std::path::PathBuf> {
     let index = || {
-        let git = repository.git().args(["index-pack", "--stdin", "--fix-thin", "--keep=git-tender"]);
+        let git = repository.git_call().args(["index-pack", "--stdin", "--fix-thin", "--keep=git-tender"]);
         git.stdin(pack.to_vec()).run()
     };
     let mut output = index()?;
@@ -133,9 +134,9 @@ fn take_in(repository: &Repository, pack: &[u8]) -> Result<std::path::PathBuf> {
         output = index()?;
     }
     if !output.success() {
-        return Err(output.failure());
+        return Err(output.to_failure());
     }
-    let line = output.line();
+    let line = output.first_text();
     let name = line
         .strip_prefix("keep\t")
         .or_else(|| line.strip_prefix("pack\t"))

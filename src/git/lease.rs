@@ -32,15 +32,15 @@ pub struct Lease {
 }
 
 /// Asks for a lease on a file that is open for reading only.
-pub fn ask(file: &File) -> LeaseAnswer {
+pub fn ask_for_lease(file: &File) -> LeaseAnswer {
     let file = match file.try_clone() {
         Ok(file) => file,
         Err(_) => return LeaseAnswer::CannotAsk,
     };
-    if control(&file, F_SETSIG, libc::SIGURG).is_err() {
+    if call_fcntl(&file, F_SETSIG, libc::SIGURG).is_err() {
         return LeaseAnswer::CannotAsk;
     }
-    match control(&file, libc::F_SETLEASE, libc::F_RDLCK) {
+    match call_fcntl(&file, libc::F_SETLEASE, libc::F_RDLCK) {
         Ok(_) => LeaseAnswer::Held(Lease { file }),
         Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => LeaseAnswer::Writing,
         Err(_) => LeaseAnswer::CannotAsk,
@@ -49,18 +49,18 @@ pub fn ask(file: &File) -> LeaseAnswer {
 
 impl Lease {
     /// True while no writer waits for the lease to end. To be asked after the bytes were read.
-    pub fn undisturbed(&self) -> bool {
-        control(&self.file, libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
+    pub fn is_undisturbed(&self) -> bool {
+        call_fcntl(&self.file, libc::F_GETLEASE, 0).is_ok_and(|kind| kind == libc::F_RDLCK)
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let _ = control(&self.file, libc::F_SETLEASE, libc::F_UNLCK);
+        let _ = call_fcntl(&self.file, libc::F_SETLEASE, libc::F_UNLCK);
     }
 }
 
-fn control(file: &File, command: i32, argument: i32) -> io::Result<i32> {
+fn call_fcntl(file: &File, command: i32, argument: i32) -> io::Result<i32> {
     // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands take an integer,
     // no pointer.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
@@ -81,17 +81,17 @@ mod tests {
         let mut writer = File::create(&path).expect("creates");
         writer.write_all(b"x").expect("writes");
         let reader = File::open(&path).expect("opens");
-        assert!(matches!(ask(&reader), LeaseAnswer::Writing));
+        assert!(matches!(ask_for_lease(&reader), LeaseAnswer::Writing));
         drop(writer);
-        let LeaseAnswer::Held(lease) = ask(&reader) else { panic!("nobody writes") };
-        assert!(lease.undisturbed());
+        let LeaseAnswer::Held(lease) = ask_for_lease(&reader) else { panic!("nobody writes") };
+        assert!(lease.is_undisturbed());
         let late = path.clone();
         let opener = std::thread::spawn(move || File::options().append(true).open(late).is_ok());
-        while lease.undisturbed() {
+        while lease.is_undisturbed() {
             std::thread::yield_now();
         }
         drop(lease);
         assert!(opener.join().expect("ends"));
-        assert!(matches!(ask(&reader), LeaseAnswer::Held(_)));
+        assert!(matches!(ask_for_lease(&reader), LeaseAnswer::Held(_)));
     }
 }

@@ -28,7 +28,7 @@ impl std::fmt::Debug for CandidateLimits<'_> {
 
 impl CandidateLimits<'_> {
     /// The refusal of a path outside the scope.
-    pub fn outside(&self, path: &RepoPath) -> Option<Failure> {
+    pub fn refuse_outside(&self, path: &RepoPath) -> Option<Failure> {
         if (self.allowed)(path) {
             return None;
         }
@@ -65,30 +65,30 @@ impl CandidateLimits<'_> {
 }
 
 /// A refusal that rests on a rule, not on the scope's patterns.
-pub fn refusal(path: &str, rule: &str) -> Failure {
+pub fn refuse_by_rule(path: &str, rule: &str) -> Failure {
     Failure::new(Code::ScopeViolation, format!("{path} is refused: {rule}"))
         .subject(path)
         .with_detail(&RULE, rule)
 }
 
 /// Everything in the difference of two trees that is not allowed.
-pub fn violations(
+pub fn find_violations(
     objects: &Objects,
     base: &ObjectId,
     tree: &ObjectId,
     limits: &CandidateLimits,
 ) -> Result<Vec<Failure>> {
-    let changed = tree::difference(objects, base, tree)?;
-    let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.outside(&d.path)).collect();
+    let changed = tree::list_differences(objects, base, tree)?;
+    let mut found: Vec<Failure> = changed.iter().filter_map(|d| limits.refuse_outside(&d.path)).collect();
     let is = |side: &Option<TreeObject>, mode: Mode| side.as_ref().is_some_and(|object| object.mode == mode);
     for d in &changed {
         if is(&d.new, Mode::Symlink)
             && let Some(rule) = d.path.refused_as_link()
         {
-            found.push(refusal(&d.path.to_string(), rule));
+            found.push(refuse_by_rule(&d.path.to_string(), rule));
         }
         if is(&d.old, Mode::Gitlink) || is(&d.new, Mode::Gitlink) {
-            found.push(refusal(
+            found.push(refuse_by_rule(
                 &d.path.to_string(),
                 "a submodule cannot be added, changed or removed by a task",
             ));
@@ -107,7 +107,7 @@ fn escaping_links(
     tree: &ObjectId,
     changed: &[TreeDifference],
 ) -> Result<Vec<Failure>> {
-    let (before, after) = (links(objects, base)?, links(objects, tree)?);
+    let (before, after) = (links_in_tree(objects, base)?, links_in_tree(objects, tree)?);
     let mut found = Vec::new();
     for (path, target) in &after {
         let Some(why) = link::escape(path, target, &|at| target_at(&after, at)) else { continue };
@@ -117,7 +117,7 @@ fn escaping_links(
             .is_some_and(|target| link::escape(path, target, &|at| target_at(&before, at)).is_some());
         if changed_itself || !before_too {
             found.push(
-                refusal(&path.to_string(), &format!("it is a link, and {why}"))
+                refuse_by_rule(&path.to_string(), &format!("it is a link, and {why}"))
                     .detail("target", String::from_utf8_lossy(target)),
             );
         }
@@ -129,11 +129,11 @@ fn target_at(links: &BTreeMap<RepoPath, Vec<u8>>, at: &[u8]) -> Option<Vec<u8>> 
     RepoPath::new(at).ok().and_then(|path| links.get(&path)).cloned()
 }
 
-fn links(objects: &Objects, tree: &ObjectId) -> Result<BTreeMap<RepoPath, Vec<u8>>> {
+fn links_in_tree(objects: &Objects, tree: &ObjectId) -> Result<BTreeMap<RepoPath, Vec<u8>>> {
     let is_link = |file: &TreeFile| file.mode == Mode::Symlink;
-    tree::files(objects, tree)?
+    tree::list_files(objects, tree)?
         .into_iter()
         .filter(is_link)
-        .map(|file| Ok((file.path, objects.blob(&file.id)?)))
+        .map(|file| Ok((file.path, objects.read_blob(&file.id)?)))
         .collect()
 }

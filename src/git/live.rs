@@ -12,7 +12,7 @@ mod operations;
 pub(in crate::git) mod places;
 
 pub use content::{Body, BodyPermissions};
-pub(super) use index::states;
+pub(super) use index::read_index_states;
 
 use crate::domain::change::patch::{Change, clashes};
 use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
@@ -61,12 +61,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub fn read(repository: &Repository) -> Result<Self> {
+    pub fn read_settings(repository: &Repository) -> Result<Self> {
         let config = repository.configuration()?;
         Ok(Self {
-            file_mode: config.bool("core.fileMode").unwrap_or(true),
-            symlinks: config.bool("core.symlinks").unwrap_or(true),
-            sparse: config.bool("core.sparseCheckout").unwrap_or(false),
+            file_mode: config.bool_value("core.fileMode").unwrap_or(true),
+            symlinks: config.bool_value("core.symlinks").unwrap_or(true),
+            sparse: config.bool_value("core.sparseCheckout").unwrap_or(false),
         })
     }
 }
@@ -85,7 +85,7 @@ struct FormerPath {
 
 impl FormerFiles {
     /// From a receipt. `get` reads a stored blob.
-    pub fn of(receipt: &Receipt, get: &dyn Fn(&Sha256) -> Result<Vec<u8>>) -> Result<Self> {
+    pub fn from_receipt(receipt: &Receipt, get: &dyn Fn(&Sha256) -> Result<Vec<u8>>) -> Result<Self> {
         let mut paths = HashMap::new();
         let mut last: Option<(Sha256, Vec<u8>)> = None;
         for path in receipt.paths.iter().filter(|p| p.outcome != Outcome::Already) {
@@ -94,7 +94,7 @@ impl FormerFiles {
                 if last.as_ref().is_none_or(|(blob, _)| *blob != kept.blob) {
                     last = Some((kept.blob, get(&kept.blob)?));
                 }
-                bytes = last.as_ref().and_then(|(_, all)| part(all, kept));
+                bytes = last.as_ref().and_then(|(_, all)| slice_preimage(all, kept));
             }
             let attributes = path.kept.as_ref().and_then(|kept| kept.attributes.clone());
             let former =
@@ -104,23 +104,23 @@ impl FormerFiles {
         Ok(Self(paths))
     }
 
-    fn written(&self, path: &RepoPath) -> Option<Sha256> {
+    fn digest_written(&self, path: &RepoPath) -> Option<Sha256> {
         sha256_of(self.0.get(path)?.written.as_ref()?)
     }
 
-    fn found(&self, path: &RepoPath) -> Option<Sha256> {
+    fn digest_found(&self, path: &RepoPath) -> Option<Sha256> {
         sha256_of(self.0.get(path)?.found.as_ref()?)
     }
 
-    fn bytes(&self, path: &RepoPath) -> Option<&[u8]> {
+    fn bytes_at(&self, path: &RepoPath) -> Option<&[u8]> {
         self.0.get(path)?.bytes.as_deref()
     }
 
-    fn attributes(&self, path: &RepoPath) -> Option<&Attributes> {
+    fn attributes_at(&self, path: &RepoPath) -> Option<&Attributes> {
         self.0.get(path)?.attributes.as_ref()
     }
 
-    fn permissions(&self, path: &RepoPath) -> Option<u32> {
+    fn permissions_at(&self, path: &RepoPath) -> Option<u32> {
         match self.0.get(path)?.found.as_ref()? {
             Raw::File { permissions, .. } => *permissions,
             _ => None,
@@ -129,7 +129,7 @@ impl FormerFiles {
 }
 
 /// The bytes of one preimage in a stored blob.
-pub fn part(all: &[u8], kept: &Kept) -> Option<Vec<u8>> {
+pub fn slice_preimage(all: &[u8], kept: &Kept) -> Option<Vec<u8>> {
     let start = usize::try_from(kept.offset).ok()?;
     let end = start.checked_add(usize::try_from(kept.length).ok()?)?;
     all.get(start..end).map(<[u8]>::to_vec)
@@ -172,39 +172,39 @@ pub struct Materials {
 
 /// Looks at every touched path. Fails where an unfinished merge or the like touches them, and where a file
 /// cannot be read.
-pub fn survey(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
+pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
     refuse_link_files(terms)?;
-    let top = TreeTop::open(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
-    let index = Index::read(terms.repository, terms.top, terms.changes)?;
-    operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry(path).state)?;
+    let top = TreeTop::open_top(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
+    let index = Index::read_entries(terms.repository, terms.top, terms.changes)?;
+    operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry_at(path).state)?;
     let deleted: HashSet<&RepoPath> =
         terms.changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
     let mut places = LivePlaces::new(&top, &deleted);
-    let seen = terms.changes.iter().map(|c| places.look(&c.path)).collect::<Result<Vec<_>>>()?;
+    let seen = terms.changes.iter().map(|c| places.look_at(&c.path)).collect::<Result<Vec<_>>>()?;
     let mut collisions = Vec::with_capacity(seen.len());
     for (change, clash) in terms.changes.iter().zip(clashes(terms.changes)) {
         let collides = change.old.is_none()
-            && (index.collides(&change.path, &deleted) || places.collides(&change.path)?);
+            && (index.has_collision(&change.path, &deleted) || places.has_collision(&change.path)?);
         collisions.push(clash || collides);
     }
     let files: Vec<Option<LiveBytes>> = seen.iter().map(|s| s.file.as_ref().map(|f| f.1.clone())).collect();
-    let matches = content::matches(terms, &files)?;
+    let matches = content::match_contents(terms, &files)?;
     let outside = outside_sparse(terms, &index)?;
     let mut facts = Vec::with_capacity(seen.len());
     let mut live = HashMap::new();
     for (at, (change, seen)) in terms.changes.iter().zip(seen).enumerate() {
-        let entry = index.entry(&change.path);
+        let entry = index.entry_at(&change.path);
         let found = matches[at].as_ref();
         let mut mergeable = false;
         if let (Some(m), Some((_, bytes))) = (found, &seen.file)
             && !m.is_before
             && !m.is_after
         {
-            mergeable = content::mergeable(terms, change, bytes)?;
+            mergeable = content::would_merge_cleanly(terms, change, bytes)?;
         }
         let kind = match (seen.file, found) {
             (Some((about, bytes)), Some(found)) => {
-                let executable = executable(terms, change, &entry.state, about.permissions);
+                let executable = is_executable(terms, change, &entry.state, about.permissions);
                 let sha256 = bytes.sha256;
                 live.insert(change.path.clone(), bytes);
                 LiveKind::File(LiveFile {
@@ -235,14 +235,14 @@ pub fn survey(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
 }
 
 /// Makes the bytes of a plan's new objects.
-pub fn prepare(terms: &LiveTerms<'_>, survey: LiveSurvey, plan: &Plan) -> Result<Materials> {
-    let bodies = content::bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
+pub fn prepare_materials(terms: &LiveTerms<'_>, survey: LiveSurvey, plan: &Plan) -> Result<Materials> {
+    let bodies = content::make_bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
 
 /// Stores what the survey found at these paths in the quarantine, as git would with the attributes of a tree;
 /// `None` where nothing lies that git could store.
-pub fn store(
+pub fn store_found(
     terms: &LiveTerms<'_>,
     survey: &LiveSurvey,
     attributes: &ObjectId,
@@ -262,7 +262,7 @@ pub fn store(
     let texts: Vec<(RepoPath, Vec<u8>)> =
         files.iter().map(|(path, _, bytes)| (path.clone(), bytes.clone())).collect();
     let targets: Vec<Vec<u8>> = links.iter().map(|(.., bytes)| bytes.clone()).collect();
-    let (file_ids, link_ids) = content::store(terms, attributes, &texts, &targets)?;
+    let (file_ids, link_ids) = content::store_files(terms, attributes, &texts, &targets)?;
     let stored = files.into_iter().zip(file_ids).chain(links.into_iter().zip(link_ids));
     found.extend(stored.map(|((path, mode, _), id)| (path, Some(TreeObject { mode, id }))));
     Ok(found)
@@ -288,7 +288,7 @@ fn other_kind(
 }
 
 /// The executable bit as git sees it.
-fn executable(terms: &LiveTerms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
+fn is_executable(terms: &LiveTerms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
     if terms.settings.file_mode {
         return permissions & 0o100 != 0;
     }
@@ -304,14 +304,14 @@ fn outside_sparse(terms: &LiveTerms<'_>, index: &Index) -> Result<HashSet<RepoPa
     if !terms.settings.sparse {
         return Ok(HashSet::new());
     }
-    let absent = |path: &&RepoPath| index.entry(path).state == IndexState::Absent;
+    let absent = |path: &&RepoPath| index.entry_at(path).state == IndexState::Absent;
     let asked: Vec<&RepoPath> = terms.changes.iter().map(|c| &c.path).filter(absent).collect();
     if asked.is_empty() {
         return Ok(HashSet::new());
     }
     let stdin = asked.iter().flat_map(|p| [p.as_bytes(), b"\0"].concat()).collect();
-    let git = terms.repository.git().work_tree(terms.top);
-    let answer = git.args(["sparse-checkout", "check-rules", "-z"]).stdin(stdin).ok()?;
+    let git = terms.repository.git_call().work_tree(terms.top);
+    let answer = git.args(["sparse-checkout", "check-rules", "-z"]).stdin(stdin).run_for_stdout()?;
     let inside: HashSet<&[u8]> = answer.split(|b| *b == 0).collect();
     Ok(asked.into_iter().filter(|p| !inside.contains(p.as_bytes())).cloned().collect())
 }

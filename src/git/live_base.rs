@@ -17,19 +17,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What a worktree of this tree lacks. `live` is true where the tree is a capture of the live work.
-pub fn lacks(repository: &Repository, base: &ObjectId, live: bool) -> Result<Lacks> {
-    let files = tree::files(&repository.objects(None)?, base)?;
+pub fn find_lacks(repository: &Repository, base: &ObjectId, live: bool) -> Result<Lacks> {
+    let files = tree::list_files(&repository.object_reader(None)?, base)?;
     let submodules = files.iter().filter(|f| f.mode == Mode::Gitlink).map(|f| f.path.clone()).collect();
     let lfs = lfs_files(&Conversions { repository, quarantine: None }, base, &files)?;
     let Ok(git) = repository.git_in_top() else {
         return Ok(Lacks { submodules, lfs, ..Lacks::default() });
     };
-    let ignored = git.args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"]).ok()?;
-    let dirty = if live { Vec::new() } else { dirty(repository)? };
-    Ok(Lacks { dirty, ignored: paths(&ignored), submodules, lfs })
+    let ignored =
+        git.args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"]).run_for_stdout()?;
+    let dirty = if live { Vec::new() } else { uncommitted_paths(repository)? };
+    Ok(Lacks { dirty, ignored: parse_paths(&ignored), submodules, lfs })
 }
 
-fn dirty(repository: &Repository) -> Result<Vec<RepoPath>> {
+fn uncommitted_paths(repository: &Repository) -> Result<Vec<RepoPath>> {
     let answer = repository
         .git_in_top()?
         .args([
@@ -40,7 +41,7 @@ fn dirty(repository: &Repository) -> Result<Vec<RepoPath>> {
             "--untracked-files=normal",
             "--ignore-submodules=dirty",
         ])
-        .ok()?;
+        .run_for_stdout()?;
     let mut found: Vec<RepoPath> = answer
         .split(|b| *b == 0)
         .filter_map(|line| line.get(3..))
@@ -53,7 +54,7 @@ fn dirty(repository: &Repository) -> Result<Vec<RepoPath>> {
 fn lfs_files(conversions: &Conversions, base: &ObjectId, files: &[TreeFile]) -> Result<Vec<RepoPath>> {
     let regular: Vec<RepoPath> =
         files.iter().filter(|f| f.mode.is_regular()).map(|f| f.path.clone()).collect();
-    let attributes = conversions.attributes(base, &regular)?;
+    let attributes = conversions.attributes_of_paths(base, &regular)?;
     Ok(regular
         .into_iter()
         .zip(attributes)
@@ -62,7 +63,7 @@ fn lfs_files(conversions: &Conversions, base: &ObjectId, files: &[TreeFile]) -> 
         .collect())
 }
 
-pub(super) fn paths(listing: &[u8]) -> Vec<RepoPath> {
+pub(super) fn parse_paths(listing: &[u8]) -> Vec<RepoPath> {
     let mut found: Vec<RepoPath> = listing
         .split(|b| *b == 0)
         .filter_map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path)).ok())
@@ -93,8 +94,8 @@ pub fn capture_live(repository: &Repository, quarantine: &Quarantine) -> Result<
     work.look_at_everything()?;
     work.add_patiently()?;
     work.put_submodules_back()?;
-    let output = work.git().arg("write-tree").run()?;
-    if output.success() { output.line().parse() } else { Err(output.failure()) }
+    let output = work.git_on_capture().arg("write-tree").run()?;
+    if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
 }
 
 /// Copies an index with its time of modification: git tells by it which entries are too fresh to be trusted.
@@ -116,19 +117,24 @@ struct LiveCapture<'a> {
 }
 
 impl LiveCapture<'_> {
-    fn git(&self) -> Git {
-        let git = self.repository.git().work_tree(self.top).index(self.index).objects(self.quarantine);
+    fn git_on_capture(&self) -> Git {
+        let git = self
+            .repository
+            .git_call()
+            .work_tree(self.top)
+            .with_index(self.index)
+            .with_quarantine(self.quarantine);
         let settings = [
             "core.splitIndex=false",
             "core.safecrlf=false",
             "core.trustctime=true",
             "core.checkStat=default",
         ];
-        settings.iter().fold(git, |git, setting| git.setting(setting))
+        settings.iter().fold(git, |git, setting| git.with_setting(setting))
     }
 
     fn refuse_unmerged(&self) -> Result<()> {
-        let listing = self.git().args(["ls-files", "-z", "-u"]).ok()?;
+        let listing = self.git_on_capture().args(["ls-files", "-z", "-u"]).run_for_stdout()?;
         let mut names: Vec<String> = listing
             .split(|b| *b == 0)
             .filter_map(|line| line.iter().position(|b| *b == b'\t').map(|tab| display(&line[tab + 1..])))
@@ -148,7 +154,7 @@ impl LiveCapture<'_> {
 
     /// Bits that tell git not to look prove nothing about the content.
     fn look_at_everything(&self) -> Result<()> {
-        let listing = self.git().args(["ls-files", "-z", "-v"]).ok()?;
+        let listing = self.git_on_capture().args(["ls-files", "-z", "-v"]).run_for_stdout()?;
         let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
         for line in listing.split(|b| *b == 0).filter(|l| l.len() > 2) {
             let path = &line[2..];
@@ -165,7 +171,10 @@ impl LiveCapture<'_> {
         }
         for (option, paths) in [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)] {
             if !paths.is_empty() {
-                self.git().args(["update-index", option, "-z", "--stdin"]).stdin(paths).ok()?;
+                self.git_on_capture()
+                    .args(["update-index", option, "-z", "--stdin"])
+                    .stdin(paths)
+                    .run_for_stdout()?;
             }
         }
         Ok(())
@@ -175,38 +184,39 @@ impl LiveCapture<'_> {
     /// read anew.
     fn add_patiently(&self) -> Result<()> {
         for _ in 0..PATIENCE {
-            match self.add() {
+            match self.add_untracked() {
                 Err(e) if e.code() == Code::Io => std::thread::sleep(std::time::Duration::from_millis(20)),
                 other => return other,
             }
         }
-        self.add()
+        self.add_untracked()
     }
 
-    fn add(&self) -> Result<()> {
-        let listing = self.git().args(["ls-files", "-z", "-o", "--exclude-standard"]).ok()?;
+    fn add_untracked(&self) -> Result<()> {
+        let listing =
+            self.git_on_capture().args(["ls-files", "-z", "-o", "--exclude-standard"]).run_for_stdout()?;
         // A nested repository is listed with a slash at its end; git would make a gitlink of it.
         let new: Vec<&[u8]> =
             listing.split(|b| *b == 0).filter(|p| !p.is_empty() && !p.ends_with(b"/")).collect();
-        let add = self.git().arg("--literal-pathspecs").args(["add", "--sparse"]);
+        let add = self.git_on_capture().arg("--literal-pathspecs").args(["add", "--sparse"]);
         let updated = add.args(["-u", "--", "."]).run()?;
         let added = if new.is_empty() {
             None
         } else {
-            let add = self.git().arg("--literal-pathspecs").args(["add", "--sparse", "-f"]);
+            let add = self.git_on_capture().arg("--literal-pathspecs").args(["add", "--sparse", "-f"]);
             let input = new.join(&0);
             Some(add.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).stdin(input).run()?)
         };
         for output in std::iter::once(updated).chain(added) {
             if !output.success() || output.stderr.contains("external filter") {
-                return Err(output.failure());
+                return Err(output.to_failure());
             }
         }
         Ok(())
     }
 
     fn put_submodules_back(&self) -> Result<()> {
-        let listing = self.git().args(["ls-files", "-z", "-s"]).ok()?;
+        let listing = self.git_on_capture().args(["ls-files", "-z", "-s"]).run_for_stdout()?;
         let mut now: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
         for line in listing.split(|b| *b == 0).filter(|l| l.starts_with(b"160000 ")) {
             let fields: Vec<&[u8]> = line.splitn(2, |b| *b == b'\t').collect();
@@ -215,9 +225,9 @@ impl LiveCapture<'_> {
                 now.insert(path, id);
             }
         }
-        let objects = self.repository.objects(None)?;
-        let files = match self.repository.resolve("HEAD", "tree")? {
-            Some(head) => tree::files(&objects, &head)?,
+        let objects = self.repository.object_reader(None)?;
+        let files = match self.repository.resolve_revision("HEAD", "tree")? {
+            Some(head) => tree::list_files(&objects, &head)?,
             None => Vec::new(),
         };
         let zero = "0".repeat(self.repository.format().hex_len());
@@ -234,6 +244,10 @@ impl LiveCapture<'_> {
         if input.is_empty() {
             return Ok(());
         }
-        self.git().args(["update-index", "-z", "--index-info"]).stdin(input).ok().map(|_| ())
+        self.git_on_capture()
+            .args(["update-index", "-z", "--index-info"])
+            .stdin(input)
+            .run_for_stdout()
+            .map(|_| ())
     }
 }

@@ -37,8 +37,10 @@ pub(super) fn compare_by_git(
     tree: &ObjectId,
 ) -> Result<WalkedTree> {
     let options = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"];
-    let changed = home.git_in_top()?.objects(quarantine).args(options).arg(tree.as_str()).ok()?;
-    let untracked = home.git_in_top()?.args(["ls-files", "-z", "-o", "--exclude-standard"]).ok()?;
-    let paths = |listing: &[u8]| live_base::paths(listing).into_iter().collect();
+    let changed =
+        home.git_in_top()?.with_quarantine(quarantine).args(options).arg(tree.as_str()).run_for_stdout()?;
+    let untracked =
+        home.git_in_top()?.args(["ls-files", "-z", "-o", "--exclude-standard"]).run_for_stdout()?;
+    let paths = |listing: &[u8]| live_base::parse_paths(listing).into_iter().collect();
     Ok(WalkedTree { changed: paths(&changed), untracked: paths(&untracked) })
 }

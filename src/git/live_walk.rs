@@ -41,8 +41,8 @@ pub(super) fn walk_live_tree(
     }
     let names: HashSet<&[u8]> = entries.iter().map(|entry| entry.path).collect();
     let found = list_live_files(home, &names)?;
-    let objects = home.objects(Some(quarantine)).ok()?;
-    let wanted: BTreeMap<RepoPath, TreeObject> = tree::files(&objects, of)
+    let objects = home.object_reader(Some(quarantine)).ok()?;
+    let wanted: BTreeMap<RepoPath, TreeObject> = tree::list_files(&objects, of)
         .ok()?
         .into_iter()
         .map(|file| (file.path, TreeObject { mode: file.mode, id: file.id }))
@@ -51,7 +51,7 @@ pub(super) fn walk_live_tree(
         home,
         quarantine,
         of,
-        settings: Settings::read(home).ok()?,
+        settings: Settings::read_settings(home).ok()?,
         index_written: index_time(home),
     };
     let mut changed = BTreeSet::new();
@@ -206,7 +206,8 @@ impl Comparison<'_> {
         }
         let bytes = std::fs::read(place).ok()?;
         let conversions = Conversions { repository: self.home, quarantine: Some(self.quarantine) };
-        let made = conversions.clean(self.of, &Drivers::SelectedBy(self.of), &[(path.clone(), bytes)], false);
+        let made =
+            conversions.clean_blobs(self.of, &Drivers::SelectedBy(self.of), &[(path.clone(), bytes)], false);
         made.ok()?.pop()
     }
 }
@@ -232,54 +233,54 @@ mod tests {
     fn a_live_tree_is_compared_as_git_compares_it() {
         let home = TestRepository::new();
         for name in ["a", "run", "sub/b", "sub/deep/c", "gone", "moved", "link"] {
-            home.write(name, format!("{name}\n").as_bytes());
+            home.write_file(name, format!("{name}\n").as_bytes());
         }
-        home.write(".gitignore", b"*.log\n!keep.log\n/out/\ncache/\n");
-        let first = home.commit("first");
+        home.write_file(".gitignore", b"*.log\n!keep.log\n/out/\ncache/\n");
+        let first = home.commit_all("first");
         assert!(agree(&home, &first).changed.is_empty());
-        home.write("a", b"edited\n");
-        home.run(["update-index", "--chmod=+x", "run"]);
-        home.remove("gone");
-        home.remove("link");
+        home.write_file("a", b"edited\n");
+        home.run_git(["update-index", "--chmod=+x", "run"]);
+        home.remove_file("gone");
+        home.remove_file("link");
         std::os::unix::fs::symlink("a", home.top().join("link")).expect("a link");
         for name in ["x.log", "keep.log", "out/y", "sub/cache/z", "sub/new", "new/er/w"] {
-            home.write(name, b"1\n");
+            home.write_file(name, b"1\n");
         }
-        home.init(&home.top().join("sub/other"), &[]);
-        home.write("sub/other/inside", b"1\n");
-        home.write("meant", b"1\n");
-        home.run(["add", "-N", "meant"]);
-        home.run(["rm", "-q", "--cached", "moved"]);
+        home.init_at(&home.top().join("sub/other"), &[]);
+        home.write_file("sub/other/inside", b"1\n");
+        home.write_file("meant", b"1\n");
+        home.run_git(["add", "-N", "meant"]);
+        home.run_git(["rm", "-q", "--cached", "moved"]);
         let walked = agree(&home, &first);
         assert_eq!((walked.changed.len(), walked.untracked.len()), (5, 5), "{:?}", walked.changed);
         // As another tree has it: what was edited is as wanted then.
-        let second = home.commit("second");
+        let second = home.commit_all("second");
         agree(&home, &second);
-        home.run(["checkout", "-q", "HEAD~1"]);
+        home.run_git(["checkout", "-q", "HEAD~1"]);
         agree(&home, &second);
     }
 
     #[test]
     fn conversions_and_settings_count_as_with_git() {
         let home = TestRepository::new();
-        home.write(".gitattributes", b"*.txt text eol=crlf\n");
-        home.write("a.txt", b"one\r\ntwo\r\n");
-        home.write("b.txt", b"one\n");
-        home.write("script", b"#!/bin/sh\n");
-        let of = home.commit("first");
-        home.write("a.txt", b"one\ntwo\n");
+        home.write_file(".gitattributes", b"*.txt text eol=crlf\n");
+        home.write_file("a.txt", b"one\r\ntwo\r\n");
+        home.write_file("b.txt", b"one\n");
+        home.write_file("script", b"#!/bin/sh\n");
+        let of = home.commit_all("first");
+        home.write_file("a.txt", b"one\ntwo\n");
         agree(&home, &of);
-        home.config("core.fileMode", "false");
+        home.set_config("core.fileMode", "false");
         std::fs::set_permissions(
             home.top().join("script"),
             std::os::unix::fs::PermissionsExt::from_mode(0o755),
         )
         .expect("changes the mode");
         agree(&home, &of);
-        home.config("core.fileMode", "true");
+        home.set_config("core.fileMode", "true");
         agree(&home, &of);
-        home.run(["update-index", "--assume-unchanged", "b.txt"]);
-        home.write("b.txt", b"two\n");
+        home.run_git(["update-index", "--assume-unchanged", "b.txt"]);
+        home.write_file("b.txt", b"two\n");
         agree(&home, &of);
     }
 }

@@ -5,7 +5,7 @@
 //! an earlier tick of the clock than anything that comes later, so a later change always shows in the
 //! stamp.
 
-use super::beneath::{Folder, FolderCursor, Stamp, failed, kind, walk};
+use super::beneath::{Folder, FolderCursor, Stamp, file_type, path_operation_failed, walk_folder};
 use super::convert::{Conversions, Drivers};
 use super::tree::TreeFile;
 use crate::domain::value::digest::{Mode, ObjectId};
@@ -91,7 +91,7 @@ impl<'a> AttributeTrees<'a> {
         Self { tree, apart: None }
     }
 
-    fn of(&self, path: &RepoPath) -> &'a ObjectId {
+    fn tree_for(&self, path: &RepoPath) -> &'a ObjectId {
         self.apart.filter(|apart| apart.paths.contains(path)).map_or(self.tree, |apart| apart.tree)
     }
 }
@@ -106,12 +106,12 @@ pub enum Alteration {
     Added,
 }
 
-/// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see [`altered`]).
+/// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see [`find_altered`]).
 ///
 /// `progress` hears of files written and files to write. A path that is in the way is an error that names it,
 /// and so is a failing driver; the directory then holds a part.
 #[expect(clippy::too_many_arguments, reason = "each is one independent fact of the job")]
-pub fn bring(
+pub fn materialise_files(
     conversions: &Conversions,
     attributes: AttributeTrees,
     drivers: &Drivers,
@@ -122,7 +122,7 @@ pub fn bring(
     progress: &dyn Fn(u64, u64),
 ) -> Result<HeldFiles> {
     let job = FillJob { conversions, attributes, drivers, dir, permissions };
-    let kinds = job.kinds(wanted)?;
+    let kinds = job.conversion_kinds(wanted)?;
     let mut after = held.0;
     let mut missing = Vec::new();
     let mut keep = BTreeSet::new();
@@ -136,7 +136,7 @@ pub fn bring(
     let replaced: BTreeSet<&RepoPath> = missing.iter().map(|(file, _)| &file.path).collect();
     let stale: Vec<RepoPath> =
         after.keys().filter(|p| !keep.contains(p) || replaced.contains(p)).cloned().collect();
-    remove(dir, &stale)?;
+    remove_files(dir, &stale)?;
     stale.iter().for_each(|path| drop(after.remove(path)));
     let files: Vec<&TreeFile> = missing.iter().map(|(file, _)| *file).collect();
     let stamps = job.write_all(&files, progress)?;
@@ -151,10 +151,10 @@ pub fn bring(
 }
 
 /// Removes files that are there, and the directories that become empty by it.
-pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
+pub fn remove_files(dir: &Path, paths: &[RepoPath]) -> Result<()> {
     let mut cursor = FolderCursor::new(dir)?;
     for path in paths.iter().rev() {
-        let Some(folder) = cursor.folder(path)? else { continue };
+        let Some(folder) = cursor.folder_of(path)? else { continue };
         match folder.unlink(path.file_name()) {
             Ok(()) => {}
             Err(e) => match Errno::from_io_error(&e) {
@@ -163,7 +163,7 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
                     // A submodule's empty directory; what someone put into it stays.
                     let _ = folder.remove_folder(path.file_name());
                 }
-                _ => return Err(failed("remove", path.as_bytes(), e)),
+                _ => return Err(path_operation_failed("remove", path.as_bytes(), e)),
             },
         }
         cursor.remove_empty_folders(path)?;
@@ -174,11 +174,11 @@ pub fn remove(dir: &Path, paths: &[RepoPath]) -> Result<()> {
 /// What is no longer as it was written, sorted by the bytes of the paths; `ignore` names where anything may
 /// be. `.git` at the top is not looked at. Any other spelling of it is no path that a tree could hold, so it
 /// can only be something that was added.
-pub fn altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
+pub fn find_altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let folders: BTreeSet<RepoPath> = held.0.keys().flat_map(RepoPath::ancestors).collect();
-    walk(&Folder::open(dir)?, &mut |parent, bytes, stat| {
+    walk_folder(&Folder::open_path(dir)?, &mut |parent, bytes, stat| {
         if bytes == b".git" {
             return Ok(false);
         }
@@ -188,21 +188,25 @@ pub fn altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<(Vec<
             }
             return Ok(false);
         };
-        let directory = kind(stat) == FileType::Directory;
+        let directory = file_type(stat) == FileType::Directory;
         match held.0.get(&path) {
             Some(file) => {
-                if !unchanged(file, stat, directory) {
+                if !is_unchanged(file, stat, directory) {
                     found.push((bytes.to_vec(), Alteration::Changed));
                 }
                 seen.insert(path);
                 Ok(false)
             }
             None if directory => {
-                if covers(ignore, &path) {
+                if covers_folder(ignore, &path) {
                     return Ok(false);
                 }
-                let empty =
-                    || parent.subfolder(path.file_name()).and_then(|d| d.names()).is_ok_and(|n| n.is_empty());
+                let empty = || {
+                    parent
+                        .open_subfolder(path.file_name())
+                        .and_then(|d| d.sorted_names())
+                        .is_ok_and(|n| n.is_empty())
+                };
                 if !folders.contains(&path) && !ignore.matches(&path) && empty() {
                     found.push((bytes.to_vec(), Alteration::Added));
                 }
@@ -223,17 +227,17 @@ pub fn altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<(Vec<
 }
 
 /// True where a pattern covers all that can be beneath a directory, so that nobody need go in.
-pub fn covers(scope: &Scope, folder: &RepoPath) -> bool {
+pub fn covers_folder(scope: &Scope, folder: &RepoPath) -> bool {
     let Ok(name) = std::str::from_utf8(folder.as_bytes()) else { return false };
     scope.patterns().iter().any(|p| p.strip_suffix("/**").or_else(|| p.strip_suffix('/')) == Some(name))
 }
 
 /// True where a file is as it was written.
-pub(super) fn unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool {
+pub(super) fn is_unchanged(file: &HeldFile, stat: &rustix::fs::Stat, directory: bool) -> bool {
     match file.mode {
         // What a submodule's directory holds is its own matter.
         Mode::Gitlink => directory,
-        _ => !directory && Stamp::of(stat) == file.stamp && stat.st_nlink == 1,
+        _ => !directory && Stamp::of_stat(stat) == file.stamp && stat.st_nlink == 1,
     }
 }
 
@@ -260,21 +264,21 @@ struct FillJob<'a> {
 }
 
 impl FillJob<'_> {
-    fn kinds(&self, wanted: &[TreeFile]) -> Result<Vec<String>> {
+    fn conversion_kinds(&self, wanted: &[TreeFile]) -> Result<Vec<String>> {
         let mut kinds = vec![String::new(); wanted.len()];
-        for (tree, places) in self.regular(wanted.iter()) {
+        for (tree, places) in self.regular_files(wanted.iter()) {
             let paths: Vec<&RepoPath> = places.iter().map(|at| &wanted[*at].path).collect();
-            let found = self.conversions.kinds(tree, self.drivers, &paths)?;
+            let found = self.conversions.conversion_kinds(tree, self.drivers, &paths)?;
             places.into_iter().zip(found).for_each(|(at, kind)| kinds[at] = kind);
         }
         Ok(kinds)
     }
 
     /// Where in a list the regular files stand, by the tree whose attributes count for them.
-    fn regular<'f>(&self, files: impl Iterator<Item = &'f TreeFile>) -> Vec<(&ObjectId, Vec<usize>)> {
+    fn regular_files<'f>(&self, files: impl Iterator<Item = &'f TreeFile>) -> Vec<(&ObjectId, Vec<usize>)> {
         let mut all: Vec<(&ObjectId, Vec<usize>)> = Vec::new();
         for (at, file) in files.enumerate().filter(|(_, file)| file.mode.is_regular()) {
-            let tree = self.attributes.of(&file.path);
+            let tree = self.attributes.tree_for(&file.path);
             match all.iter_mut().find(|(known, _)| *known == tree) {
                 Some((_, places)) => places.push(at),
                 None => all.push((tree, vec![at])),
@@ -318,20 +322,20 @@ impl FillJob<'_> {
 
     fn write_part(&self, files: &[&TreeFile], done: &mut dyn FnMut(usize, Stamp) -> bool) -> Result<()> {
         let mut cursor = FolderCursor::new(self.dir)?;
-        let objects = self.conversions.repository.objects(self.conversions.quarantine)?;
+        let objects = self.conversions.repository.object_reader(self.conversions.quarantine)?;
         for (at, file) in files.iter().enumerate().filter(|(_, file)| !file.mode.is_regular()) {
             let (folder, name) = (cursor.made_folder(&file.path)?, file.path.file_name());
             let made = match file.mode {
-                Mode::Symlink => folder.create_link(name, &objects.blob(&file.id)?),
+                Mode::Symlink => folder.create_link(name, &objects.read_blob(&file.id)?),
                 _ => folder.make_subfolder(name).map(|_| ()),
             };
             let stat = made.and_then(|()| folder.stat(name)).map_err(|e| in_the_way(&file.path, e))?;
-            done(at, Stamp::of(&stat));
+            done(at, Stamp::of_stat(&stat));
         }
-        for (tree, places) in self.regular(files.iter().copied()) {
+        for (tree, places) in self.regular_files(files.iter().copied()) {
             let items: Vec<(RepoPath, ObjectId)> =
                 places.iter().map(|at| (files[*at].path.clone(), files[*at].id.clone())).collect();
-            self.conversions.smudge(tree, self.drivers, &items, &mut |at, bytes| {
+            self.conversions.smudge_blobs(tree, self.drivers, &items, &mut |at, bytes| {
                 let stamp = self.write_file(&mut cursor, files[places[at]], &bytes)?;
                 done(places[at], stamp);
                 Ok(())
@@ -351,13 +355,13 @@ impl FillJob<'_> {
         let mut handle = created.map_err(|e| in_the_way(&file.path, e))?;
         let failed = |e: std::io::Error| Failure::io("write", file.path.as_path(), &e);
         handle.write_all(bytes).map_err(failed)?;
-        rustix::fs::fstat(&handle).map(|stat| Stamp::of(&stat)).map_err(|e| failed(e.into()))
+        rustix::fs::fstat(&handle).map(|stat| Stamp::of_stat(&stat)).map_err(|e| failed(e.into()))
     }
 }
 
 fn in_the_way(path: &RepoPath, error: std::io::Error) -> Failure {
     if error.kind() != std::io::ErrorKind::AlreadyExists {
-        return failed("make", path.as_bytes(), error);
+        return path_operation_failed("make", path.as_bytes(), error);
     }
     Failure::new(
         Code::Io,
@@ -386,18 +390,32 @@ mod tests {
             Self { home, dir }
         }
 
-        fn bring(&self, tree: &ObjectId, held: HeldFiles, permissions: FillPermissions) -> Result<HeldFiles> {
+        fn bring_to(
+            &self,
+            tree: &ObjectId,
+            held: HeldFiles,
+            permissions: FillPermissions,
+        ) -> Result<HeldFiles> {
             let repository = self.home.repository();
-            let files = tree::files(&repository.objects(None)?, tree)?;
+            let files = tree::list_files(&repository.object_reader(None)?, tree)?;
             let conversions = Conversions { repository: &repository, quarantine: None };
             let drivers = Drivers::SelectedBy(tree);
             let attributes = AttributeTrees::all_of(tree);
-            bring(&conversions, attributes, &drivers, &self.dir, held, &files, permissions, &|_, _| {})
+            materialise_files(
+                &conversions,
+                attributes,
+                &drivers,
+                &self.dir,
+                held,
+                &files,
+                permissions,
+                &|_, _| {},
+            )
         }
 
-        fn listing(&self) -> Vec<String> {
+        fn list_folder(&self) -> Vec<String> {
             let mut found = Vec::new();
-            walk(&Folder::open(&self.dir).expect("opens"), &mut |_, path, stat| {
+            walk_folder(&Folder::open_path(&self.dir).expect("opens"), &mut |_, path, stat| {
                 found.push(format!("{} {:o}", String::from_utf8_lossy(path), stat.st_mode));
                 Ok(true)
             })
@@ -410,33 +428,33 @@ mod tests {
     fn a_tree_is_written_and_then_only_the_difference() {
         let bench = Bench::new();
         let home = &bench.home;
-        home.write("a/b/c", b"1\n");
-        home.write("a/run", b"#!\n");
-        home.write("keep", b"kept\n");
-        home.write("lines.bat", b"x\ny\n");
-        home.write(".gitattributes", b"*.bat eol=crlf\n");
+        home.write_file("a/b/c", b"1\n");
+        home.write_file("a/run", b"#!\n");
+        home.write_file("keep", b"kept\n");
+        home.write_file("lines.bat", b"x\ny\n");
+        home.write_file(".gitattributes", b"*.bat eol=crlf\n");
         std::os::unix::fs::symlink("../nowhere", home.top().join("link")).expect("made");
         std::fs::set_permissions(home.top().join("a/run"), std::fs::Permissions::from_mode(0o755))
             .expect("set");
-        let first = home.commit("first");
-        let held = bench.bring(&first, HeldFiles::default(), FillPermissions::Writable).expect("brings");
+        let first = home.commit_all("first");
+        let held = bench.bring_to(&first, HeldFiles::default(), FillPermissions::Writable).expect("brings");
         assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\r\ny\r\n");
         assert_eq!(std::fs::read_link(bench.dir.join("link")).expect("reads"), Path::new("../nowhere"));
-        assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
+        assert_eq!(find_altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
         // A file becomes a directory and a directory a file; the attributes change the bytes of an unchanged
         // blob.
         std::fs::remove_dir_all(home.top().join("a")).expect("removed");
-        home.remove("link");
-        home.write("a", b"file now\n");
-        home.write("link/inside", b"directory now\n");
-        home.write(".gitattributes", b"*.bat -text\n");
-        let second = home.commit("second");
+        home.remove_file("link");
+        home.write_file("a", b"file now\n");
+        home.write_file("link/inside", b"directory now\n");
+        home.write_file(".gitattributes", b"*.bat -text\n");
+        let second = home.commit_all("second");
         let kept = held.0[&RepoPath::new("keep").expect("a path")].stamp;
-        let held = bench.bring(&second, held, FillPermissions::ReadOnly).expect("brings");
+        let held = bench.bring_to(&second, held, FillPermissions::ReadOnly).expect("brings");
         assert_eq!(held.0[&RepoPath::new("keep").expect("a path")].stamp, kept);
         assert_eq!(std::fs::read(bench.dir.join("lines.bat")).expect("reads"), b"x\ny\n");
         assert_eq!(
-            bench.listing(),
+            bench.list_folder(),
             [
                 ".gitattributes 100444",
                 "a 100444",
@@ -453,15 +471,15 @@ mod tests {
     #[test]
     fn a_git_directory_below_is_added_or_scratch_and_not_entered() {
         let bench = Bench::new();
-        bench.home.write("a", b"1\n");
-        let tree = bench.home.commit("first");
-        let held = bench.bring(&tree, HeldFiles::default(), FillPermissions::ReadOnly).expect("brings");
+        bench.home.write_file("a", b"1\n");
+        let tree = bench.home.commit_all("first");
+        let held = bench.bring_to(&tree, HeldFiles::default(), FillPermissions::ReadOnly).expect("brings");
         for folder in ["sub/.git/objects", "x/target/r/.git", ".git/objects", "GIT~1"] {
             std::fs::create_dir_all(bench.dir.join(folder)).expect("made");
         }
         let scratch = Scope::new(vec!["**/target/".to_owned()]).expect("a scope");
         let added = |name: &str| (name.as_bytes().to_vec(), Alteration::Added);
-        let found = altered(&bench.dir, &held, &scratch).expect("looks");
+        let found = find_altered(&bench.dir, &held, &scratch).expect("looks");
         assert_eq!(found, [added("GIT~1"), added("sub/.git")]);
     }
 
@@ -470,11 +488,11 @@ mod tests {
     fn any_later_change_shows_and_what_is_in_the_way_is_named() {
         let bench = Bench::new();
         for at in 0..300 {
-            bench.home.write(&format!("d{}/f{at}", at % 7), b"same\n");
+            bench.home.write_file(&format!("d{}/f{at}", at % 7), b"same\n");
         }
-        let tree = bench.home.commit("many");
-        let held = bench.bring(&tree, HeldFiles::default(), FillPermissions::Writable).expect("brings");
-        assert_eq!(altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
+        let tree = bench.home.commit_all("many");
+        let held = bench.bring_to(&tree, HeldFiles::default(), FillPermissions::Writable).expect("brings");
+        assert_eq!(find_altered(&bench.dir, &held, &Scope::default()).expect("looks"), []);
         let victim = bench.dir.join("d6/f293");
         let before = std::fs::metadata(&victim).expect("there").modified().expect("a time");
         std::fs::write(&victim, b"emas\n").expect("writes");
@@ -483,7 +501,7 @@ mod tests {
         std::fs::remove_file(bench.dir.join("d0/f0")).expect("removed");
         std::fs::create_dir_all(bench.dir.join("new/empty")).expect("made");
         let path = |name: &str| name.as_bytes().to_vec();
-        let found = altered(&bench.dir, &held, &Scope::default()).expect("looks");
+        let found = find_altered(&bench.dir, &held, &Scope::default()).expect("looks");
         assert_eq!(
             found,
             [
@@ -492,8 +510,9 @@ mod tests {
                 (path("new/empty"), Alteration::Added)
             ]
         );
-        let refused =
-            bench.bring(&tree, HeldFiles::default(), FillPermissions::Writable).expect_err("files are there");
+        let refused = bench
+            .bring_to(&tree, HeldFiles::default(), FillPermissions::Writable)
+            .expect_err("files are there");
         assert_eq!(refused.code(), Code::Io);
     }
 }

@@ -56,7 +56,7 @@ pub struct MergeConflict {
 
 /// Merges lines as git does; `None` where one of the versions is no text. `folder` is a private place for
 /// what git reads.
-pub fn lines(
+pub fn merge_lines(
     repository: &Repository,
     folder: &Path,
     [base, ours, theirs]: [&[u8]; 3],
@@ -76,12 +76,12 @@ pub fn lines(
     // The order of the markers is git's: what is there first, then what comes.
     let labels = ["-L", labels.theirs, "-L", "base", "-L", labels.ours];
     let call = Git::new(repository.environment(), None).cwd(place.path());
-    let call = call.setting("merge.conflictStyle=merge").args(["merge-file", "-p", "-q"]);
+    let call = call.with_setting("merge.conflictStyle=merge").args(["merge-file", "-p", "-q"]);
     let merged = call.args(labels).args(["theirs", "base", "ours"]).run()?;
     match merged.code {
         // The number of conflicts; git counts up to 127.
         Some(conflicts @ 0..=127) => Ok(Some(Merged { bytes: merged.stdout, clean: conflicts == 0 })),
-        _ => Err(merged.failure()),
+        _ => Err(merged.to_failure()),
     }
 }
 
@@ -93,15 +93,15 @@ pub fn carry_over(
     onto: &ObjectId,
     labels: Labels<'_>,
 ) -> Result<MergeOutcome> {
-    let objects = index.objects()?;
+    let objects = index.object_reader()?;
     let conversions = index.conversions();
     let paths: Vec<RepoPath> = changes.iter().map(|change| change.path.clone()).collect();
-    let unmergeable = conversions.unmergeable(attributes, &paths)?;
-    let deleted = gone(&objects, onto, changes)?;
+    let unmergeable = conversions.unmergeable_paths(attributes, &paths)?;
+    let deleted = paths_making_room(&objects, onto, changes)?;
     let work = MergeWork { objects, conversions, folder: index.folder(), onto, labels, deleted };
     let (mut entries, mut conflicts): (Vec<PrivateIndexEntry>, Vec<MergeConflict>) = (Vec::new(), Vec::new());
     for (change, unmergeable) in changes.iter().zip(unmergeable) {
-        match work.path(change, unmergeable)? {
+        match work.carry_path(change, unmergeable)? {
             Carried::Entry(entry) => entries.push((change.path.clone(), entry)),
             Carried::Same => {}
             Carried::Conflict { theirs, marked } => {
@@ -111,16 +111,20 @@ pub fn carry_over(
             }
         }
     }
-    index.update(&entries)?;
+    index.update_entries(&entries)?;
     Ok(MergeOutcome { tree: index.write_tree()?, conflicts })
 }
 
 /// The paths that the candidate deletes and the new base still has unchanged: what is in conflict stays and
 /// makes no room.
-fn gone<'c>(objects: &Objects, onto: &ObjectId, changes: &'c [Change]) -> Result<BTreeSet<&'c RepoPath>> {
+fn paths_making_room<'c>(
+    objects: &Objects,
+    onto: &ObjectId,
+    changes: &'c [Change],
+) -> Result<BTreeSet<&'c RepoPath>> {
     let mut gone = BTreeSet::new();
     for change in changes.iter().filter(|change| change.new.is_none()) {
-        let theirs = tree::entry(objects, onto, &change.path)?;
+        let theirs = tree::find_entry(objects, onto, &change.path)?;
         if theirs.is_none() || theirs == change.old.as_ref().map(FileState::object) {
             gone.insert(&change.path);
         }
@@ -144,8 +148,8 @@ struct MergeWork<'a> {
 }
 
 impl MergeWork<'_> {
-    fn path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
-        let theirs = tree::entry(&self.objects, self.onto, &change.path)?;
+    fn carry_path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
+        let theirs = tree::find_entry(&self.objects, self.onto, &change.path)?;
         let (old, new) =
             (change.old.as_ref().map(FileState::object), change.new.as_ref().map(FileState::object));
         if theirs == new {
@@ -161,7 +165,7 @@ impl MergeWork<'_> {
             (Some(old), Some(new), Some(their))
                 if [old, new, their].iter().all(|v| v.mode.is_regular()) && !unmergeable =>
             {
-                self.content(old, new, their)
+                self.merge_content(old, new, their)
             }
             // What the other side removed stays visible as the candidate has it.
             (Some(_), Some(new), None) => Ok(Carried::Conflict { theirs, marked: Some(new.clone()) }),
@@ -169,17 +173,17 @@ impl MergeWork<'_> {
         }
     }
 
-    fn content(&self, old: &TreeObject, new: &TreeObject, theirs: &TreeObject) -> Result<Carried> {
+    fn merge_content(&self, old: &TreeObject, new: &TreeObject, theirs: &TreeObject) -> Result<Carried> {
         let Some(mode) = one_of(&old.mode, &new.mode, &theirs.mode) else {
             return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
         };
         let id = match one_of(&old.id, &new.id, &theirs.id) {
             Some(id) => id.clone(),
             None => {
-                let read = |version: &TreeObject| self.objects.blob(&version.id);
+                let read = |version: &TreeObject| self.objects.read_blob(&version.id);
                 let (old, new, their) = (read(old)?, read(new)?, read(theirs)?);
                 let Some(merged) =
-                    lines(self.conversions.repository, self.folder, [&old, &new, &their], self.labels)?
+                    merge_lines(self.conversions.repository, self.folder, [&old, &new, &their], self.labels)?
                 else {
                     return Ok(Carried::Conflict { theirs: Some(theirs.clone()), marked: None });
                 };
@@ -200,7 +204,8 @@ impl MergeWork<'_> {
     /// that the candidate does not remove.
     fn is_in_the_way(&self, path: &RepoPath) -> Result<bool> {
         for above in path.ancestors() {
-            if tree::entry(&self.objects, self.onto, &above)?.is_some() && !self.deleted.contains(&above) {
+            if tree::find_entry(&self.objects, self.onto, &above)?.is_some() && !self.deleted.contains(&above)
+            {
                 return Ok(true);
             }
         }

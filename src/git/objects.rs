@@ -37,7 +37,7 @@ impl std::fmt::Debug for Objects {
 
 impl Objects {
     /// Reads from a folder of objects and a quarantine; `git` begins a call on the same repository.
-    pub(super) fn open(
+    pub(super) fn open_store(
         format: ObjectFormat,
         folder: PathBuf,
         quarantine: Option<&Quarantine>,
@@ -49,10 +49,10 @@ impl Objects {
         let quarantine = quarantine.cloned();
         let start = Box::new(move || {
             let git = match &quarantine {
-                Some(quarantine) => git().objects(quarantine),
+                Some(quarantine) => git().with_quarantine(quarantine),
                 None => git(),
             };
-            git.args(["cat-file", "--batch"]).converse()
+            git.args(["cat-file", "--batch"]).start_conversation()
         });
         Self { fast, slow: RefCell::new(None), start, format }
     }
@@ -62,25 +62,25 @@ impl Objects {
     }
 
     /// The bytes of a blob.
-    pub fn blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        self.read(id, "blob")
+    pub fn read_blob(&self, id: &ObjectId) -> Result<Vec<u8>> {
+        self.read_object(id, "blob")
     }
 
     /// The length of a blob in bytes.
-    pub fn size(&self, id: &ObjectId) -> Result<u64> {
+    pub fn blob_size(&self, id: &ObjectId) -> Result<u64> {
         let header = self.fast.as_ref().and_then(|odb| {
             let oid = git2::Oid::from_str(id.as_str()).ok()?;
             odb.read_header(oid).ok().filter(|(_, kind)| *kind == git2::ObjectType::Blob)
         });
         match header {
             Some((size, _)) => Ok(size as u64),
-            None => Ok(self.blob(id)?.len() as u64),
+            None => Ok(self.read_blob(id)?.len() as u64),
         }
     }
 
     /// The entries of a tree, in git's order.
-    pub fn tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
-        parse_tree(&self.read(id, "tree")?, self.format.hex_len() / 2)
+    pub fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
+        parse_tree(&self.read_object(id, "tree")?, self.format.hex_len() / 2)
             .ok_or_else(|| Failure::new(Code::Io, format!("the tree {id} is damaged")).subject(id.as_str()))
     }
 
@@ -91,7 +91,7 @@ impl Objects {
         std::str::from_utf8(header.get(..self.format.hex_len())?).ok()?.parse().ok()
     }
 
-    fn read(&self, id: &ObjectId, kind: &str) -> Result<Vec<u8>> {
+    fn read_object(&self, id: &ObjectId, kind: &str) -> Result<Vec<u8>> {
         if let Some((found, bytes)) = self.read_fast(id) {
             return check_kind(id, kind, found.str(), bytes);
         }
@@ -115,7 +115,7 @@ impl Objects {
             Some(git) => git,
             None => slot.insert((self.start)()?),
         };
-        git.send(format!("{id}\n").as_bytes()).map_err(lost)?;
+        git.send_request(format!("{id}\n").as_bytes()).map_err(lost)?;
         let mut header = String::new();
         git.output.read_line(&mut header).map_err(lost)?;
         let fields: Vec<&str> = header.split_whitespace().collect();

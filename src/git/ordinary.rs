@@ -203,7 +203,7 @@ mod tests {
         let line = |words: &[&str]| {
             let git = Git::new(home.environment(), None).cwd(folder).args(words.iter().copied());
             git.run()
-                .map(|output| if output.success() { output.line() } else { String::new() })
+                .map(|output| if output.success() { output.first_text() } else { String::new() })
                 .expect("git starts")
         };
         vec![
@@ -222,13 +222,14 @@ mod tests {
         let caller = Caller { cwd: folder.to_path_buf(), git_dir: None, work_tree: None, environment };
         let repository = Repository::discover(&caller).expect("a repository");
         let path = |path: &Path| path.display().to_string();
-        let id = |kind: &str| repository.resolve("HEAD", kind).expect("asks").map(|id| id.to_string());
+        let id =
+            |kind: &str| repository.resolve_revision("HEAD", kind).expect("asks").map(|id| id.to_string());
         let told = vec![
             path(repository.git_dir()),
             path(repository.common_dir()),
             repository.top().map(path).unwrap_or_default(),
             format!("{:?}", repository.format()).to_lowercase(),
-            repository.branch().expect("asks").unwrap_or_default(),
+            repository.current_branch().expect("asks").unwrap_or_default(),
             id("commit").unwrap_or_default(),
             id("tree").unwrap_or_default(),
         ];
@@ -247,22 +248,22 @@ mod tests {
     fn a_repository_is_found_as_git_finds_it() {
         let home = TestRepository::new();
         agrees(&home, &home.top(), true);
-        home.write("sub/deep/a", b"1\n");
-        home.commit("first");
+        home.write_file("sub/deep/a", b"1\n");
+        home.commit_all("first");
         agrees(&home, &home.top().join("sub/deep"), true);
         symlink(home.top().join("sub/deep"), home.outside().join("link")).expect("a link");
         agrees(&home, &home.outside().join("link"), true);
-        home.run(["pack-refs", "--all"]);
+        home.run_git(["pack-refs", "--all"]);
         agrees(&home, &home.top(), true);
-        home.run(["checkout", "-q", "-b", "topic/one"]);
-        home.write("sub/deep/a", b"2\n");
-        home.commit("second");
+        home.run_git(["checkout", "-q", "-b", "topic/one"]);
+        home.write_file("sub/deep/a", b"2\n");
+        home.commit_all("second");
         agrees(&home, &home.top(), true);
-        home.run(["checkout", "-q", "--detach"]);
+        home.run_git(["checkout", "-q", "--detach"]);
         agrees(&home, &home.top(), true);
-        home.run(["worktree", "add", "-q", "-b", "linked", "../linked"]);
+        home.run_git(["worktree", "add", "-q", "-b", "linked", "../linked"]);
         agrees(&home, &home.outside().join("linked"), true);
-        home.run(["symbolic-ref", "HEAD", "refs/elsewhere/x"]);
+        home.run_git(["symbolic-ref", "HEAD", "refs/elsewhere/x"]);
         agrees(&home, &home.top(), true);
         // Ours names the tree that belongs to it; git names none.
         assert!(!known(&home, &home.top().join(".git")).1);
@@ -271,43 +272,43 @@ mod tests {
     #[test]
     fn what_is_out_of_the_ordinary_is_left_to_git() {
         let home = TestRepository::new();
-        home.write("a", b"1\n");
-        home.commit("first");
+        home.write_file("a", b"1\n");
+        home.commit_all("first");
         let beside = |name: &str, options: &[&str]| {
             let path = home.outside().join(name);
-            home.init(&path, options);
+            home.init_at(&path, options);
             path
         };
         agrees(&home, &beside("other-format", &["--object-format=sha256"]), false);
         let elsewhere = home.outside().join("elsewhere.git");
         let separate = beside("separate", &["--separate-git-dir", elsewhere.to_str().expect("text")]);
         agrees(&home, &separate, true);
-        home.run(["config", "extensions.worktreeConfig", "true"]);
+        home.run_git(["config", "extensions.worktreeConfig", "true"]);
         agrees(&home, &home.top(), false);
-        home.run(["config", "--unset", "extensions.worktreeConfig"]);
-        home.run(["config", "include.path", "other"]);
+        home.run_git(["config", "--unset", "extensions.worktreeConfig"]);
+        home.run_git(["config", "include.path", "other"]);
         agrees(&home, &home.top(), false);
-        home.run(["config", "--unset", "include.path"]);
+        home.run_git(["config", "--unset", "include.path"]);
         agrees(&home, &home.top(), true);
-        home.run(["config", "core.worktree", home.outside().to_str().expect("text")]);
+        home.run_git(["config", "core.worktree", home.outside().to_str().expect("text")]);
         agrees(&home, &home.top(), false);
     }
 
     #[test]
     fn branches_and_the_stash_are_listed_as_git_lists_them() {
         let home = TestRepository::new();
-        home.write("a", b"1\n");
-        home.commit("first");
+        home.write_file("a", b"1\n");
+        home.commit_all("first");
         for branch in ["b", "deep/er/c", "packed"] {
-            home.run(["branch", branch]);
+            home.run_git(["branch", branch]);
         }
-        home.run(["pack-refs", "--all"]);
-        home.run(["tag", "-a", "-m", "no branch", "v1"]);
-        home.write("a", b"2\n");
-        home.run(["stash", "-q"]);
-        home.run(["symbolic-ref", "refs/heads/alias", "refs/heads/b"]);
+        home.run_git(["pack-refs", "--all"]);
+        home.run_git(["tag", "-a", "-m", "no branch", "v1"]);
+        home.write_file("a", b"2\n");
+        home.run_git(["stash", "-q"]);
+        home.run_git(["symbolic-ref", "refs/heads/alias", "refs/heads/b"]);
         let format = "--format=%(refname) %(objectname)";
-        let asked = home.run(["for-each-ref", format, "refs/heads", "refs/stash"]);
+        let asked = home.run_git(["for-each-ref", format, "refs/heads", "refs/stash"]);
         let repository = home.repository();
         let mut told =
             repository.refs_in_process().and_then(|refs| refs.branches_and_stash()).expect("in process");

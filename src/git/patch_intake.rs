@@ -16,7 +16,7 @@ mod view;
 
 use super::capture::Capture;
 use super::command::Quarantine;
-use super::limits::{CandidateLimits, violations};
+use super::limits::{CandidateLimits, find_violations};
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;
@@ -29,28 +29,29 @@ use view::TreeView;
 ///
 /// Refusals: `patch.invalid` (it cannot be read, or does not apply exactly), `version.conflict` (it was made
 /// for another base), `scope.violation` (a path, link or mode that is not allowed), `budget.exhausted`.
-pub fn take(
+pub fn take_patch(
     repository: &Repository,
     quarantine: &Quarantine,
     base_tree: &ObjectId,
     patch: &[u8],
     limits: &CandidateLimits,
 ) -> Result<Capture> {
-    apply(repository, quarantine, base_tree, patch, limits).map_err(|failure| advised(failure, base_tree))
+    apply_to_index(repository, quarantine, base_tree, patch, limits)
+        .map_err(|failure| advise_fresh_patch(failure, base_tree))
 }
 
-fn apply(
+fn apply_to_index(
     repository: &Repository,
     quarantine: &Quarantine,
     base: &ObjectId,
     patch: &[u8],
     limits: &CandidateLimits,
 ) -> Result<Capture> {
-    let index = PrivateIndex::isolated(repository, quarantine, base)?;
-    let objects = repository.objects(Some(quarantine))?;
-    let parts = mail::parts(&index, patch)?;
+    let index = PrivateIndex::isolated_tree(repository, quarantine, base)?;
+    let objects = repository.object_reader(Some(quarantine))?;
+    let parts = mail::split_mails(&index, patch)?;
     let mut tree = base.clone();
-    let items = read::items(&TreeView::new(&objects, base), &parts, limits)?;
+    let items = read::read_items(&TreeView::new(&objects, base), &parts, limits)?;
     if items.is_empty() {
         let what = if patch.trim_ascii().is_empty() {
             "the patch is empty: it holds no change"
@@ -63,18 +64,18 @@ fn apply(
     let mut rest = items.as_slice();
     while !rest.is_empty() {
         let view = TreeView::new(&objects, &tree);
-        let (now, later) = rest.split_at(group::first(&view, rest)?);
+        let (now, later) = rest.split_at(group::first_group_length(&view, rest)?);
         let mut group = group::Group::new(&index, &objects, &view, now);
-        tree = group.apply()?;
+        tree = group.check_and_apply()?;
         late.append(&mut group.late);
         rest = later;
     }
-    let changes = tree::changes(&objects, base, &tree)?;
-    let mut failures = violations(&objects, base, &tree, limits)?;
+    let changes = tree::changes_between(&objects, base, &tree)?;
+    let mut failures = find_violations(&objects, base, &tree, limits)?;
     let mut total = 0u64;
     for (path, new) in changes.iter().filter_map(|change| Some((&change.path, change.new.as_ref()?))) {
         if new.mode != Mode::Gitlink {
-            total = total.saturating_add(objects.size(&new.git_blob)?);
+            total = total.saturating_add(objects.blob_size(&new.git_blob)?);
         }
         if let Some(failure) = limits.too_much(path, total) {
             failures.push(failure);
@@ -88,7 +89,7 @@ fn apply(
 }
 
 /// Adds the next step where the failure has none.
-fn advised(failure: Failure, base: &ObjectId) -> Failure {
+fn advise_fresh_patch(failure: Failure, base: &ObjectId) -> Failure {
     let again = ["git", "diff", "--full-index", "--binary", base.as_str()];
     let text = match failure.code() {
         _ if failure.has_remedy() => return failure,

@@ -42,16 +42,24 @@ pub struct PrivateIndex<'a> {
 
 impl<'a> PrivateIndex<'a> {
     /// An index that holds a tree.
-    pub fn of(repository: &'a Repository, quarantine: &'a Quarantine, tree: &ObjectId) -> Result<Self> {
-        let index = Self::empty(repository, quarantine)?;
-        index.git().args(["read-tree", tree.as_str()]).ok()?;
+    pub fn holding_tree(
+        repository: &'a Repository,
+        quarantine: &'a Quarantine,
+        tree: &ObjectId,
+    ) -> Result<Self> {
+        let index = Self::empty_index(repository, quarantine)?;
+        index.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
         Ok(index)
     }
 
     /// Likewise, in a git directory of our own, where neither configuration nor attributes of the user, the
     /// system or the repository are seen: what git writes or accepts there depends on the objects alone.
-    pub fn isolated(repository: &'a Repository, quarantine: &'a Quarantine, tree: &ObjectId) -> Result<Self> {
-        let mut index = Self::empty(repository, quarantine)?;
+    pub fn isolated_tree(
+        repository: &'a Repository,
+        quarantine: &'a Quarantine,
+        tree: &ObjectId,
+    ) -> Result<Self> {
+        let mut index = Self::empty_index(repository, quarantine)?;
         let room = index.folder.path().join("git");
         let failed = |e: std::io::Error| Failure::io("make a private git directory at", &room, &e);
         for folder in ["objects", "refs"] {
@@ -68,11 +76,11 @@ impl<'a> PrivateIndex<'a> {
             file.write_all(text.as_bytes()).map_err(failed)?;
         }
         index.room = Some(room);
-        index.git().args(["read-tree", tree.as_str()]).ok()?;
+        index.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
         Ok(index)
     }
 
-    fn empty(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
+    fn empty_index(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
         let parent = quarantine.objects.parent().unwrap_or(&quarantine.objects);
         let folder = tempfile::Builder::new()
             .prefix("index-")
@@ -84,29 +92,29 @@ impl<'a> PrivateIndex<'a> {
     }
 
     /// A call on it. The work tree is an empty directory.
-    pub fn git(&self) -> Git {
+    pub fn git_on_index(&self) -> Git {
         self.git_on(&self.folder.path().join("empty"))
     }
 
     /// A call on it with a work tree.
     pub fn git_on(&self, work_tree: &Path) -> Git {
         let git = match &self.room {
-            None => self.repository.git(),
+            None => self.repository.git_call(),
             Some(room) => Git::new(self.repository.environment(), Some(room))
                 .without_config_of_the_environment()
                 .env("GIT_CONFIG_GLOBAL", "/dev/null")
                 .env("GIT_CONFIG_NOSYSTEM", "1")
                 .env("GIT_ATTR_NOSYSTEM", "1")
                 // Where `core.attributesFile` is not set, the one under XDG_CONFIG_HOME or HOME counts.
-                .setting("core.attributesFile=/dev/null")
-                .attributes(self.repository.empty_tree()),
+                .with_setting("core.attributesFile=/dev/null")
+                .attributes_from(self.repository.empty_tree()),
         };
         git.work_tree(work_tree)
-            .index(&self.file())
-            .objects(self.quarantine)
-            .setting("core.splitIndex=false")
-            .setting("core.sparseCheckout=false")
-            .setting("index.sparse=false")
+            .with_index(&self.index_file())
+            .with_quarantine(self.quarantine)
+            .with_setting("core.splitIndex=false")
+            .with_setting("core.sparseCheckout=false")
+            .with_setting("index.sparse=false")
     }
 
     /// A private directory for files that belong to this work.
@@ -115,27 +123,27 @@ impl<'a> PrivateIndex<'a> {
     }
 
     /// A reader that sees what was written up to now.
-    pub fn objects(&self) -> Result<Objects> {
-        self.repository.objects(Some(self.quarantine))
+    pub fn object_reader(&self) -> Result<Objects> {
+        self.repository.object_reader(Some(self.quarantine))
     }
 
-    fn file(&self) -> PathBuf {
+    fn index_file(&self) -> PathBuf {
         self.folder.path().join("index")
     }
 
-    pub fn update(&self, entries: &[PrivateIndexEntry]) -> Result<()> {
+    pub fn update_entries(&self, entries: &[PrivateIndexEntry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
         let input = index_info(self.repository.format(), entries);
         let update = ["update-index", "--add", "--replace", "-z", "--index-info"];
-        self.git().args(update).stdin(input).ok().map(|_| ())
+        self.git_on_index().args(update).stdin(input).run_for_stdout().map(|_| ())
     }
 
     /// The tree of what it holds, written to the quarantine.
     pub fn write_tree(&self) -> Result<ObjectId> {
-        let output = self.git().arg("write-tree").run()?;
-        if output.success() { output.line().parse() } else { Err(output.failure()) }
+        let output = self.git_on_index().arg("write-tree").run()?;
+        if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
     }
 
     /// Conversions on the same repository and quarantine.

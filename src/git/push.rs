@@ -30,8 +30,8 @@ impl std::fmt::Debug for PushTarget {
 
 impl PushTarget {
     /// Finds a configured remote; without a name `origin`, or the only one there is.
-    pub fn find(repository: &Repository, name: Option<&str>) -> Result<Self> {
-        let listed = repository.git().arg("remote").ok()?;
+    pub fn find_remote(repository: &Repository, name: Option<&str>) -> Result<Self> {
+        let listed = repository.git_call().arg("remote").run_for_stdout()?;
         let listed = String::from_utf8_lossy(&listed).into_owned();
         let known: Vec<&str> = listed.lines().collect();
         let name = match (name, known.as_slice()) {
@@ -45,11 +45,14 @@ impl PushTarget {
                 .expected(&known, name)
                 .remedy("Name one that is there, or add it.", ["git", "remote", "-v"]));
         }
-        let urls = repository.git().args(["remote", "get-url", "--push", "--all", "--", name]).ok()?;
+        let urls = repository
+            .git_call()
+            .args(["remote", "get-url", "--push", "--all", "--", name])
+            .run_for_stdout()?;
         let urls = String::from_utf8_lossy(&urls).into_owned();
         match urls.lines().collect::<Vec<_>>().as_slice() {
             [url] => {
-                let remote = Remote { name: name.to_owned(), url: address::shown(url) };
+                let remote = Remote { name: name.to_owned(), url: address::redact_address(url) };
                 Ok(Self::new(remote, (*url).to_owned()))
             }
             several => Err(Failure::new(
@@ -66,8 +69,8 @@ impl PushTarget {
 
     /// The remote of an earlier plan. Where its address held a secret, that is taken from the configuration
     /// again.
-    pub fn again(repository: &Repository, recorded: &Remote) -> Result<Self> {
-        match Self::find(repository, Some(&recorded.name)) {
+    pub fn find_recorded(repository: &Repository, recorded: &Remote) -> Result<Self> {
+        match Self::find_remote(repository, Some(&recorded.name)) {
             Ok(found) if found.remote == *recorded => Ok(found),
             // The remote was changed meanwhile: the question goes to where the push went.
             _ if !recorded.url.contains(address::HIDDEN) => {
@@ -92,20 +95,20 @@ impl PushTarget {
     /// A call to which the address is known by its alias. An address from git has been rewritten by
     /// `url.*.insteadOf` already, and handed to it again as it is it would be once more: what is pushed to
     /// would not be what is recorded.
-    fn git(&self, git: Git) -> Git {
+    fn git_with_alias(&self, git: Git) -> Git {
         ["insteadOf", "pushInsteadOf"].into_iter().fold(git, |git, rule| {
             git.setting_from(&format!("url.{}.{rule}", self.url), "GIT_TENDER_ADDRESS", &self.alias)
         })
     }
 
     /// What must not be seen in any output.
-    pub fn secrets(&self) -> Vec<Vec<u8>> {
-        address::secrets(&self.url)
+    pub fn secrets_in_url(&self) -> Vec<Vec<u8>> {
+        address::secrets_in_address(&self.url)
     }
 }
 
 /// The push: one ref, only from the recorded value, nothing beside it.
-pub fn push(
+pub fn push_call(
     repository: &Repository,
     target: &PushTarget,
     publication: &Publication,
@@ -116,10 +119,10 @@ pub fn push(
     let old = publication.old.as_ref().map_or("", ObjectId::as_str);
     // What the user's configuration adds to every push is not in the contract.
     let mut git = target
-        .git(repository.git())
-        .setting("push.pushOption=")
-        .setting("push.followTags=false")
-        .setting("push.gpgSign=false")
+        .git_with_alias(repository.git_call())
+        .with_setting("push.pushOption=")
+        .with_setting("push.followTags=false")
+        .with_setting("push.gpgSign=false")
         .args(["push", "--porcelain", "--atomic", "--no-verify", "--no-progress", "--recurse-submodules=no"])
         .arg(format!("--force-with-lease={reference}:{old}"));
     for option in options {
@@ -129,24 +132,30 @@ pub fn push(
 }
 
 /// The question what the ref names now.
-pub fn ask(repository: &Repository, target: &PushTarget, reference: &str) -> GitCall {
-    target.git(repository.git()).args(["ls-remote", "--"]).arg(&target.alias).arg(reference).into_call()
+pub fn ask_call(repository: &Repository, target: &PushTarget, reference: &str) -> GitCall {
+    target
+        .git_with_alias(repository.git_call())
+        .args(["ls-remote", "--"])
+        .arg(&target.alias)
+        .arg(reference)
+        .into_call()
 }
 
 /// Brings what the ref names now into the quarantine; no ref and no FETCH_HEAD is written.
-pub fn fetch(
+pub fn fetch_call(
     repository: &Repository,
     quarantine: &Quarantine,
     target: &PushTarget,
     reference: &str,
 ) -> GitCall {
     let options = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--recurse-submodules=no"];
-    let git = target.git(repository.git()).objects(quarantine).arg("fetch").args(options);
+    let git =
+        target.git_with_alias(repository.git_call()).with_quarantine(quarantine).arg("fetch").args(options);
     git.args(["--quiet", "--refmap=", "--"]).arg(&target.alias).arg(reference).into_call()
 }
 
-/// The answer to [`ask`]: what the ref names; the failure is the line that does not fit.
-pub fn named(stdout: &[u8], reference: &str) -> Result<Option<ObjectId>> {
+/// The answer to [`ask_call`]: what the ref names; the failure is the line that does not fit.
+pub fn parse_named_object(stdout: &[u8], reference: &str) -> Result<Option<ObjectId>> {
     let text = String::from_utf8_lossy(stdout);
     let line = text.lines().find_map(|line| line.split_once('\t').filter(|(_, name)| *name == reference));
     line.map(|(id, _)| id.parse()).transpose()
@@ -168,14 +177,14 @@ pub enum PushAnswer {
 }
 
 /// Reads the answer of `git push --porcelain`.
-pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> PushAnswer {
+pub fn parse_push_answer(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) -> PushAnswer {
     let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
     let line = stdout.lines().find_map(|line| {
         let mut fields = line.splitn(3, '\t');
         let (flag, names, summary) = (fields.next()?, fields.next()?, fields.next()?);
         (names.rsplit_once(':')?.1 == reference).then_some((flag, summary))
     });
-    let words = || spoken(&stderr);
+    let words = || remote_words(&stderr);
     match line {
         Some(("!", summary)) if summary.contains("stale info") => PushAnswer::Lease,
         Some(("!", summary)) if summary.starts_with("[remote rejected]") => {
@@ -184,7 +193,7 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
         }
         Some(("!", summary)) if summary.starts_with("[rejected]") => PushAnswer::Lease,
         Some((flag, _)) if flag != "!" && code == Some(0) => PushAnswer::Accepted,
-        None if cannot(&stderr) => PushAnswer::NotSupported(words()),
+        None if gave_up_before_sending(&stderr) => PushAnswer::NotSupported(words()),
         None if turned_away(&stderr) => PushAnswer::Refused(words()),
         Some((_, summary)) => PushAnswer::Unclear(format!("{summary}\n{}", words()).trim().to_owned()),
         None => PushAnswer::Unclear(words()),
@@ -193,7 +202,7 @@ pub fn said(code: Option<i32>, stdout: &[u8], stderr: &[u8], reference: &str) ->
 
 /// True where git itself gave up before it sent anything. The words of the server, which it passes on, come
 /// only once something was.
-fn cannot(stderr: &str) -> bool {
+fn gave_up_before_sending(stderr: &str) -> bool {
     let mut before = stderr.lines().take_while(|line| !line.starts_with("remote:"));
     before.any(|line| line.starts_with("fatal: the receiving end does not support "))
 }
@@ -215,7 +224,7 @@ fn turned_away(stderr: &str) -> bool {
 }
 
 /// What was said on standard error, without what git says of itself.
-pub fn spoken(stderr: &str) -> String {
+pub fn remote_words(stderr: &str) -> String {
     const OWN: [&str; 3] = ["hint:", "To ", "error: failed to push some refs"];
     let kept = stderr.lines().filter(|line| !OWN.iter().any(|own| line.starts_with(own)));
     let kept = kept.map(|line| line.strip_prefix("remote: ").unwrap_or(line).trim_end());
@@ -228,20 +237,23 @@ mod tests {
 
     const NAME: &str = "refs/heads/b";
 
-    fn of(code: i32, stdout: &str, stderr: &str) -> PushAnswer {
-        said(Some(code), stdout.as_bytes(), stderr.as_bytes(), NAME)
+    fn answer_of(code: i32, stdout: &str, stderr: &str) -> PushAnswer {
+        parse_push_answer(Some(code), stdout.as_bytes(), stderr.as_bytes(), NAME)
     }
 
     #[test]
     fn the_answers_of_git_are_told_apart() {
         for flag in ["*", " ", "+", "=", "-"] {
             assert_eq!(
-                of(0, &format!("To u\n{flag}\tab:refs/heads/b\t[new branch]\nDone\n"), ""),
+                answer_of(0, &format!("To u\n{flag}\tab:refs/heads/b\t[new branch]\nDone\n"), ""),
                 PushAnswer::Accepted
             );
         }
-        assert_eq!(of(1, "To u\n!\tab:refs/heads/b\t[rejected] (stale info)\nDone\n", ""), PushAnswer::Lease);
-        let refused = of(
+        assert_eq!(
+            answer_of(1, "To u\n!\tab:refs/heads/b\t[rejected] (stale info)\nDone\n", ""),
+            PushAnswer::Lease
+        );
+        let refused = answer_of(
             1,
             "!\tab:refs/heads/b\t[remote rejected] (pre-receive hook declined)\nDone\n",
             "remote: no!        \nTo u\nerror: failed to push\n",
@@ -251,15 +263,17 @@ mod tests {
             PushAnswer::Refused("no!\nerror: failed to push\n(pre-receive hook declined)".into())
         );
         let old = "fatal: the receiving end does not support push options\n";
-        assert_eq!(of(128, "", old), PushAnswer::NotSupported(old.trim_end().into()));
+        assert_eq!(answer_of(128, "", old), PushAnswer::NotSupported(old.trim_end().into()));
         assert!(matches!(
-            of(128, "", "fatal: Could not read from remote repository.\n"),
+            answer_of(128, "", "fatal: Could not read from remote repository.\n"),
             PushAnswer::Unclear(_)
         ));
-        assert!(matches!(of(1, "Done\n", "error: RPC failed; curl 52\n"), PushAnswer::Unclear(_)));
-        assert!(matches!(of(0, "Done\n", ""), PushAnswer::Unclear(_)), "nothing was said of the ref");
+        assert!(matches!(answer_of(1, "Done\n", "error: RPC failed; curl 52\n"), PushAnswer::Unclear(_)));
+        assert!(matches!(answer_of(0, "Done\n", ""), PushAnswer::Unclear(_)), "nothing was said of the ref");
         let door = "remote: Write access not granted.\nfatal: unable to access 'u': The requested URL returned error: 403\n";
-        assert!(matches!(of(128, "", door), PushAnswer::Refused(words) if words.contains("Write access")));
+        assert!(
+            matches!(answer_of(128, "", door), PushAnswer::Refused(words) if words.contains("Write access"))
+        );
         for unclear in [
             "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403\n",
             "remote: mirror: Permission denied (publickey).\nfatal: the remote end hung up unexpectedly\n",
@@ -267,13 +281,13 @@ mod tests {
             "remote: x\nfatal: the receiving end does not support push options\n",
             "error: the mirror does not support this\n",
         ] {
-            assert!(matches!(of(128, "", unclear), PushAnswer::Unclear(_)), "{unclear}");
+            assert!(matches!(answer_of(128, "", unclear), PushAnswer::Unclear(_)), "{unclear}");
         }
         let failed = "!\tab:refs/heads/b\t[remote failure] (remote failed to report status)\n";
-        assert!(matches!(of(1, failed, ""), PushAnswer::Unclear(_)));
-        assert!(matches!(of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), PushAnswer::Unclear(_)));
+        assert!(matches!(answer_of(1, failed, ""), PushAnswer::Unclear(_)));
+        assert!(matches!(answer_of(1, "*\tab:refs/heads/b\t[new branch]\n", ""), PushAnswer::Unclear(_)));
         assert!(
-            matches!(of(0, "*\tab:refs/heads/bb\t[new branch]\n", ""), PushAnswer::Unclear(_)),
+            matches!(answer_of(0, "*\tab:refs/heads/bb\t[new branch]\n", ""), PushAnswer::Unclear(_)),
             "another ref"
         );
     }
@@ -282,8 +296,11 @@ mod tests {
     fn the_question_is_answered_for_exactly_that_ref() {
         let id = "a".repeat(40);
         let text = format!("{}\trefs/x/refs/heads/b\n{id}\t{NAME}\n", "b".repeat(40));
-        assert_eq!(named(text.as_bytes(), NAME).expect("read"), Some(id.parse().expect("an id")));
-        assert_eq!(named(b"", NAME).expect("read"), None);
-        assert!(named(b"junk\trefs/heads/b\n", NAME).is_err());
+        assert_eq!(
+            parse_named_object(text.as_bytes(), NAME).expect("read"),
+            Some(id.parse().expect("an id"))
+        );
+        assert_eq!(parse_named_object(b"", NAME).expect("read"), None);
+        assert!(parse_named_object(b"junk\trefs/heads/b\n", NAME).is_err());
     }
 }

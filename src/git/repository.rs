@@ -4,7 +4,7 @@
 //! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten
 //! that one.
 
-use super::command::{Environment, Git, Quarantine, absolute};
+use super::command::{Environment, Git, Quarantine, join_absolute};
 use super::config::{ConfigSource, GitConfig};
 use super::index_file::IndexFile;
 use super::objects::Objects;
@@ -48,16 +48,21 @@ impl Repository {
     /// Finds the repository of a call.
     pub fn discover(caller: &Caller) -> Result<Self> {
         if let Some(git_dir) = &caller.git_dir {
-            let git_dir = absolute(&caller.cwd, git_dir);
+            let git_dir = join_absolute(&caller.cwd, git_dir);
             let top = match &caller.work_tree {
-                Some(top) => Some(absolute(&caller.cwd, top)),
+                Some(top) => Some(join_absolute(&caller.cwd, top)),
                 None => top_of(&git_dir),
             };
-            return Self::at(&caller.environment, &git_dir, top.as_deref().unwrap_or(&caller.cwd), None);
+            return Self::at_git_dir(
+                &caller.environment,
+                &git_dir,
+                top.as_deref().unwrap_or(&caller.cwd),
+                None,
+            );
         }
         if let Some((common_dir, task)) = way_back(&caller.cwd)? {
             let top = top_of(&common_dir);
-            return Self::at(
+            return Self::at_git_dir(
                 &caller.environment,
                 &common_dir,
                 top.as_deref().unwrap_or(&common_dir),
@@ -72,7 +77,12 @@ impl Repository {
     }
 
     /// The repository of a known git directory, with `top` as its working tree.
-    pub fn at(environment: &Environment, git_dir: &Path, top: &Path, task: Option<String>) -> Result<Self> {
+    pub fn at_git_dir(
+        environment: &Environment,
+        git_dir: &Path,
+        top: &Path,
+        task: Option<String>,
+    ) -> Result<Self> {
         if let Some(places) = ordinary::places_of(git_dir, top) {
             return Ok(Self::at_places(environment, places, task));
         }
@@ -156,13 +166,13 @@ impl Repository {
     }
 
     /// A git call on this repository.
-    pub fn git(&self) -> Git {
+    pub fn git_call(&self) -> Git {
         Git::new(&self.environment, Some(&self.git_dir))
     }
 
     /// A git call on this repository with the live tree as its work tree.
     pub fn git_in_top(&self) -> Result<Git> {
-        Ok(self.git().work_tree(self.top()?))
+        Ok(self.git_call().work_tree(self.top()?))
     }
 
     /// The environment that git gets.
@@ -236,10 +246,10 @@ impl Repository {
     }
 
     /// A reader of objects, through a quarantine where one is given.
-    pub fn objects(&self, quarantine: Option<&Quarantine>) -> Result<Objects> {
+    pub fn object_reader(&self, quarantine: Option<&Quarantine>) -> Result<Objects> {
         let (environment, git_dir) = (self.environment.clone(), self.git_dir.clone());
         let git = move || Git::new(&environment, Some(&git_dir));
-        Ok(Objects::open(self.format, self.objects_dir(), quarantine, git))
+        Ok(Objects::open_store(self.format, self.objects_dir(), quarantine, git))
     }
 
     /// The merged configuration, as it was when it was first asked for.
@@ -247,7 +257,7 @@ impl Repository {
         if let Some(config) = self.config.get() {
             return Ok(config);
         }
-        let config = GitConfig::read(ConfigSource {
+        let config = GitConfig::read_config(ConfigSource {
             environment: &self.environment,
             git_dir: &self.git_dir,
             common_dir: &self.common_dir,
@@ -257,19 +267,19 @@ impl Repository {
     }
 
     /// A value of the merged configuration.
-    pub fn config(&self, key: &str) -> Result<Option<String>> {
+    pub fn config_value(&self, key: &str) -> Result<Option<String>> {
         Ok(self.configuration()?.get(key).map(str::to_owned))
     }
 
     /// The id that a revision names; `None` where there is none.
-    pub fn resolve(&self, revision: &str, kind: &str) -> Result<Option<ObjectId>> {
+    pub fn resolve_revision(&self, revision: &str, kind: &str) -> Result<Option<ObjectId>> {
         if let Some(id) = self.resolve_in_process(revision, kind) {
             return Ok(Some(id));
         }
         let wanted = format!("{revision}^{{{kind}}}");
         let output =
-            self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]).run()?;
-        if output.success() { output.line().parse().map(Some) } else { Ok(None) }
+            self.git_call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]).run()?;
+        if output.success() { output.first_text().parse().map(Some) } else { Ok(None) }
     }
 
     /// The same of HEAD and of whole ids of commits, where they can be read without git.
@@ -279,7 +289,7 @@ impl Repository {
             "HEAD" => refs.head_id()?,
             id => id.parse().ok().filter(|_| id.len() == self.format.hex_len())?,
         };
-        let tree = self.objects(None).ok()?.tree_of_commit(&id)?;
+        let tree = self.object_reader(None).ok()?.tree_of_commit(&id)?;
         match kind {
             "commit" => Some(id),
             "tree" => Some(tree),
@@ -288,19 +298,19 @@ impl Repository {
     }
 
     /// The branch that is checked out in the live tree; `None` where HEAD is detached.
-    pub fn branch(&self) -> Result<Option<String>> {
+    pub fn current_branch(&self) -> Result<Option<String>> {
         if let Some(branch) = self.refs_in_process().and_then(|refs| refs.current_branch()) {
             return Ok(branch);
         }
-        let output = self.git().args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
-        Ok(output.success().then(|| output.line()))
+        let output = self.git_call().args(["symbolic-ref", "--quiet", "HEAD"]).run()?;
+        Ok(output.success().then(|| output.first_text()))
     }
 }
 
 fn is_bare(environment: &Environment, git_dir: &Path) -> bool {
     let answer =
         Git::new(environment, Some(git_dir)).args(["config", "--type=bool", "--get", "core.bare"]).run();
-    answer.is_ok_and(|output| output.line() == "true")
+    answer.is_ok_and(|output| output.first_text() == "true")
 }
 
 /// The working tree that belongs to a git directory by its place, without asking git (which would take the
@@ -308,7 +318,7 @@ fn is_bare(environment: &Environment, git_dir: &Path) -> bool {
 fn top_of(git_dir: &Path) -> Option<PathBuf> {
     if let Ok(link) = std::fs::read(git_dir.join("gitdir")) {
         let link = PathBuf::from(OsStr::from_bytes(link.trim_ascii_end()));
-        return absolute(git_dir, &link).parent().map(Path::to_path_buf);
+        return join_absolute(git_dir, &link).parent().map(Path::to_path_buf);
     }
     let named = git_dir.file_name() == Some(OsStr::new(".git"));
     named.then(|| git_dir.parent().map(Path::to_path_buf)).flatten()

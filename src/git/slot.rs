@@ -12,11 +12,12 @@
 mod above;
 mod scratch;
 
-use super::beneath::{Folder, kind, remove_content, walk};
+use super::beneath::{Folder, file_type, remove_content, walk_folder};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
 use super::materialise::{
-    Alteration, AttributeTrees, FillPermissions, HeldFile, HeldFiles, altered, bring, unchanged,
+    Alteration, AttributeTrees, FillPermissions, HeldFile, HeldFiles, find_altered, is_unchanged,
+    materialise_files,
 };
 use super::tree::TreeFile;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, Sha256};
@@ -91,7 +92,7 @@ pub struct Slot {
 impl Slot {
     /// Takes a free slot of a verifier. Where all are in use it waits for the first, at most as long as for
     /// any lock.
-    pub fn take(
+    pub fn take_free(
         places: &SlotPlaces<'_>,
         (verifier, manifest): (&str, Sha256),
         format: ObjectFormat,
@@ -101,14 +102,14 @@ impl Slot {
         let lock = |n: usize| places.book.join(format!("{}.lock", name(n)));
         for n in 0..MOST {
             if let Some(guard) = LockGuard::try_acquire(&lock(n))? {
-                return Self::open(places, (&name(n), manifest), format, guard);
+                return Self::open_locked(places, (&name(n), manifest), format, guard);
             }
         }
         let guard = LockGuard::acquire(&lock(0))?;
-        Self::open(places, (&name(0), manifest), format, guard)
+        Self::open_locked(places, (&name(0), manifest), format, guard)
     }
 
-    fn open(
+    fn open_locked(
         places: &SlotPlaces<'_>,
         (name, manifest): (&str, Sha256),
         format: ObjectFormat,
@@ -128,27 +129,28 @@ impl Slot {
         };
         let known: Option<SlotState> =
             std::fs::read(&slot.state_file).ok().and_then(|b| serde_json::from_slice(&b).ok());
-        slot.state = known.filter(|state| state.boot == boot() && !state.boot.is_empty()).unwrap_or_default();
-        let in_order = !slot.state.boot.is_empty() && !slot.dirty.exists() && slot.tree().is_dir();
-        slot.state.boot = boot();
+        slot.state =
+            known.filter(|state| state.boot == boot_id() && !state.boot.is_empty()).unwrap_or_default();
+        let in_order = !slot.state.boot.is_empty() && !slot.dirty.exists() && slot.tree_folder().is_dir();
+        slot.state.boot = boot_id();
         if slot.state.manifest.replace(manifest) != Some(manifest) {
             slot.state.kept = None;
         }
         std::fs::File::create(&slot.dirty).map_err(|e| Failure::io("make the marker", &slot.dirty, &e))?;
         if !in_order || !slot.remove_foreign()? {
-            slot.rebuild()?;
+            slot.empty_slot()?;
         }
         Ok(slot)
     }
 
     /// The directory that holds the view.
-    pub fn tree(&self) -> PathBuf {
+    pub fn tree_folder(&self) -> PathBuf {
         self.folder.join("tree")
     }
 
     /// Brings the slot to these files (sorted by path bytes), read-only, with a git directory that lists
     /// them.
-    pub fn show(
+    pub fn show_files(
         &mut self,
         environment: &Environment,
         filling: &Filling<'_>,
@@ -159,18 +161,18 @@ impl Slot {
             self.state.kept = None;
         }
         let held = std::mem::take(&mut self.state.held);
-        self.state.held = match self.fill(filling, held, files, progress) {
+        self.state.held = match self.fill_tree(filling, held, files, progress) {
             Ok(held) => held,
             Err(_) => {
-                self.rebuild()?;
-                self.fill(filling, HeldFiles::default(), files, progress)?
+                self.empty_slot()?;
+                self.fill_tree(filling, HeldFiles::default(), files, progress)?
             }
         };
         self.lay_kept_scratch()?;
         self.make_git_directory(environment, files)
     }
 
-    fn fill(
+    fn fill_tree(
         &self,
         filling: &Filling<'_>,
         held: HeldFiles,
@@ -179,13 +181,22 @@ impl Slot {
     ) -> Result<HeldFiles> {
         let (conversions, attributes, drivers) = (filling.conversions, filling.attributes, filling.drivers);
         let read_only = FillPermissions::ReadOnly;
-        bring(conversions, attributes, drivers, &self.tree(), held, files, read_only, progress)
+        materialise_files(
+            conversions,
+            attributes,
+            drivers,
+            &self.tree_folder(),
+            held,
+            files,
+            read_only,
+            progress,
+        )
     }
 
     /// Lays a copy of the kept scratch into the tree. Where that is not what was kept, the run begins cold.
     fn lay_kept_scratch(&mut self) -> Result<()> {
         let Some(KeptScratch::Kept { stamps, setup, .. }) = self.state.kept else { return Ok(()) };
-        if self.kept.is_dir() && scratch::lay(&self.kept, &self.tree(), &stamps)? {
+        if self.kept.is_dir() && scratch::lay_scratch(&self.kept, &self.tree_folder(), &stamps)? {
             self.setup = setup;
             return Ok(());
         }
@@ -201,7 +212,7 @@ impl Slot {
 
     /// The configuration in the folders above those that are ours.
     pub fn look_above(&self) -> ConfigurationAbove {
-        self.places.0.parent().map(ConfigurationAbove::of).unwrap_or_default()
+        self.places.0.parent().map(ConfigurationAbove::above_place).unwrap_or_default()
     }
 
     /// What was put above the tree since `before`. It is removed from where only we write.
@@ -209,7 +220,7 @@ impl Slot {
         let mut found = self.remove_strangers_above()?;
         let now = self.look_above();
         let parent = self.places.0.parent();
-        for path in now.since(before) {
+        for path in now.changed_since(before) {
             if path.parent() == parent.and_then(|p| p.canonicalize().ok()).as_deref() {
                 above::remove_configuration(path)?;
             }
@@ -219,12 +230,12 @@ impl Slot {
     }
 
     /// What is not as it was shown, but for what `scratch` names.
-    pub fn altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
-        altered(&self.tree(), &self.state.held, scratch)
+    pub fn find_altered(&self, scratch: &Scope) -> Result<Vec<(Vec<u8>, Alteration)>> {
+        find_altered(&self.tree_folder(), &self.state.held, scratch)
     }
 
     /// What the setup was last made from; `None` where there is none, or where it was removed since.
-    pub fn setup(&self) -> Option<Sha256> {
+    pub fn setup_key(&self) -> Option<Sha256> {
         self.setup
     }
 
@@ -242,7 +253,7 @@ impl Slot {
     pub fn keep_scratch(&mut self, in_order: bool) -> Result<()> {
         create_private_dir(&self.kept)?;
         let kept = match in_order {
-            true => scratch::keep(&self.tree(), &self.kept, self.setup, &self.ownership())?,
+            true => scratch::keep_scratch(&self.tree_folder(), &self.kept, self.setup, &self.ownership())?,
             false => None,
         };
         self.state.kept = Some(kept.unwrap_or(KeptScratch::Nothing));
@@ -263,14 +274,14 @@ impl Slot {
     }
 
     /// Empties the slot. All its files are newer then than the kept scratch, which is so of no more use.
-    fn rebuild(&mut self) -> Result<()> {
+    fn empty_slot(&mut self) -> Result<()> {
         create_private_dir(&self.folder)?;
-        remove_content(&Folder::open(&self.folder)?)?;
-        let tree = self.tree();
+        remove_content(&Folder::open_path(&self.folder)?)?;
+        let tree = self.tree_folder();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
         let kept = self.state.kept.filter(|kept| *kept == KeptScratch::Nothing);
         let manifest = self.state.manifest;
-        self.state = SlotState { boot: boot(), manifest, kept, ..SlotState::default() };
+        self.state = SlotState { boot: boot_id(), manifest, kept, ..SlotState::default() };
         Ok(())
     }
 
@@ -278,20 +289,20 @@ impl Slot {
     fn remove_foreign(&self) -> Result<bool> {
         let whose = self.ownership();
         let mut untouched = 0;
-        walk(&Folder::open(&self.tree())?, &mut |parent, path, stat| {
-            let directory = kind(stat) == FileType::Directory;
+        walk_folder(&Folder::open_path(&self.tree_folder())?, &mut |parent, path, stat| {
+            let directory = file_type(stat) == FileType::Directory;
             match whose(path) {
                 Ours::File(file) => {
-                    untouched += usize::from(unchanged(file, stat, directory));
+                    untouched += usize::from(is_unchanged(file, stat, directory));
                     return Ok(false);
                 }
                 Ours::Folder => return Ok(true),
                 Ours::Not => {}
             }
             let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
-            let failed = |e: std::io::Error| super::beneath::failed("remove", path, e);
+            let failed = |e: std::io::Error| super::beneath::path_operation_failed("remove", path, e);
             if directory {
-                let child = parent.subfolder(name).map_err(failed)?;
+                let child = parent.open_subfolder(name).map_err(failed)?;
                 remove_content(&child)?;
                 parent.remove_folder(name).map_err(failed)?;
             } else {
@@ -326,12 +337,12 @@ impl Slot {
             self.write_git_directory(environment, files)?;
         }
         self.state.index = Some(digest);
-        let tree = Folder::open(&self.tree())?;
-        let target = self.tree().join(".git");
+        let tree = Folder::open_path(&self.tree_folder())?;
+        let target = self.tree_folder().join(".git");
         let failed = |e: std::io::Error| Failure::io("make", &target, &e);
         match std::fs::symlink_metadata(&target) {
             Ok(there) if there.is_dir() => {
-                remove_content(&tree.subfolder(b".git").map_err(failed)?)?;
+                remove_content(&tree.open_subfolder(b".git").map_err(failed)?)?;
                 std::fs::remove_dir(&target).map_err(failed)?;
             }
             Ok(_) => std::fs::remove_file(&target).map_err(failed)?,
@@ -372,22 +383,22 @@ impl Slot {
             input.push(0);
         }
         Git::new(environment, Some(&self.git_dir))
-            .work_tree(&self.tree())
+            .work_tree(&self.tree_folder())
             .args(["update-index", "-z", "--index-info"])
             .stdin(input)
-            .ok()?;
+            .run_for_stdout()?;
         if !index.exists() {
             Git::new(environment, Some(&self.git_dir))
-                .work_tree(&self.tree())
+                .work_tree(&self.tree_folder())
                 .args(["read-tree", "--empty"])
-                .ok()?;
+                .run_for_stdout()?;
         }
         Ok(())
     }
 }
 
 /// Names the time since the machine's last start: what was not synced before it may be lost.
-fn boot() -> String {
+fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|id| id.trim().to_owned())
         .unwrap_or_default()
@@ -404,11 +415,11 @@ mod tests {
     }
 
     impl Bench {
-        fn take(&self) -> Slot {
+        fn take_slot(&self) -> Slot {
             let slots = self.home.outside().join("slots");
             let book = self.home.outside().join("book");
             create_private_dir(&book).expect("made");
-            Slot::take(
+            Slot::take_free(
                 &SlotPlaces { slots: &slots, book: &book },
                 ("unit", Sha256::of(b"a manifest")),
                 ObjectFormat::Sha1,
@@ -416,73 +427,74 @@ mod tests {
             .expect("takes")
         }
 
-        fn show(&self, slot: &mut Slot, tree: &ObjectId) {
+        fn show_tree(&self, slot: &mut Slot, tree: &ObjectId) {
             let repository = self.home.repository();
-            let files = tree::files(&repository.objects(None).expect("opens"), tree).expect("lists");
+            let files =
+                tree::list_files(&repository.object_reader(None).expect("opens"), tree).expect("lists");
             let conversions = Conversions { repository: &repository, quarantine: None };
             let attributes = AttributeTrees::all_of(tree);
             let filling = Filling { conversions: &conversions, attributes, drivers: &Drivers::Named(&[]) };
-            slot.show(repository.environment(), &filling, &files, &|_, _| {}).expect("shows");
+            slot.show_files(repository.environment(), &filling, &files, &|_, _| {}).expect("shows");
         }
     }
 
-    fn scratch() -> Scope {
+    fn scratch_scope() -> Scope {
         Scope::new(vec!["target/".to_owned()]).expect("a scope")
     }
 
-    fn put(path: PathBuf, bytes: &[u8]) {
+    fn write_file(path: PathBuf, bytes: &[u8]) {
         write_private(&path, bytes).expect("written");
     }
 
     fn put_in_target(slot: &Slot, bytes: &[u8]) {
-        create_private_dir(&slot.tree().join("target")).expect("made");
-        put(slot.tree().join("target/built"), bytes);
+        create_private_dir(&slot.tree_folder().join("target")).expect("made");
+        write_file(slot.tree_folder().join("target/built"), bytes);
     }
 
-    fn built(slot: &Slot) -> Option<Vec<u8>> {
-        std::fs::read(slot.tree().join("target/built")).ok()
+    fn read_built(slot: &Slot) -> Option<Vec<u8>> {
+        std::fs::read(slot.tree_folder().join("target/built")).ok()
     }
 
     #[test]
     fn a_run_begins_with_what_a_base_left_and_with_nothing_of_a_candidate() {
         let bench = Bench { home: TestRepository::new() };
-        bench.home.write("src/a", b"1\n");
-        bench.home.write("src/same", b"1\n");
-        bench.home.write("b", b"1\n");
-        let first = bench.home.commit("first");
-        bench.home.write("src/a", b"2\n");
-        bench.home.remove("b");
-        let second = bench.home.commit("second");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &first);
+        bench.home.write_file("src/a", b"1\n");
+        bench.home.write_file("src/same", b"1\n");
+        bench.home.write_file("b", b"1\n");
+        let first = bench.home.commit_all("first");
+        bench.home.write_file("src/a", b"2\n");
+        bench.home.remove_file("b");
+        let second = bench.home.commit_all("second");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &first);
         put_in_target(&slot, b"of a candidate");
-        assert_eq!(slot.altered(&scratch()).expect("looks"), []);
-        assert_eq!(slot.altered(&Scope::default()).expect("looks").len(), 1);
+        assert_eq!(slot.find_altered(&scratch_scope()).expect("looks"), []);
+        assert_eq!(slot.find_altered(&Scope::default()).expect("looks").len(), 1);
         slot.give_back().expect("given back");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &first);
-        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &first);
+        assert_eq!((read_built(&slot), slot.knows_scratch()), (None, false));
         put_in_target(&slot, b"of a base");
         slot.set_setup(Some(Sha256::of(b"x")));
         slot.keep_scratch(true).expect("keeps");
         slot.give_back().expect("given back");
         for _ in 0..2 {
-            let mut slot = bench.take();
-            bench.show(&mut slot, &second);
-            assert_eq!((built(&slot).as_deref(), slot.knows_scratch()), (Some(&b"of a base"[..]), true));
-            assert_eq!(slot.setup(), Some(Sha256::of(b"x")));
+            let mut slot = bench.take_slot();
+            bench.show_tree(&mut slot, &second);
+            assert_eq!((read_built(&slot).as_deref(), slot.knows_scratch()), (Some(&b"of a base"[..]), true));
+            assert_eq!(slot.setup_key(), Some(Sha256::of(b"x")));
             let written = |path: &str| {
-                std::fs::metadata(slot.tree().join(path)).and_then(|m| m.modified()).expect("there")
+                std::fs::metadata(slot.tree_folder().join(path)).and_then(|m| m.modified()).expect("there")
             };
             assert!(written("src/same") <= written("target/built"));
             assert!(written("target/built") < written("src/a"), "what differs is later than the copy");
-            let listed = Git::new(bench.home.environment(), Some(&slot.tree().join(".git")))
-                .work_tree(&slot.tree())
+            let listed = Git::new(bench.home.environment(), Some(&slot.tree_folder().join(".git")))
+                .work_tree(&slot.tree_folder())
                 .arg("ls-files")
-                .ok()
+                .run_for_stdout()
                 .expect("git lists");
             assert_eq!(String::from_utf8_lossy(&listed), "src/a\nsrc/same\n");
-            put(slot.tree().join("target/built"), b"of a candidate");
+            write_file(slot.tree_folder().join("target/built"), b"of a candidate");
             slot.give_back().expect("given back");
         }
     }
@@ -490,85 +502,85 @@ mod tests {
     #[test]
     fn kept_scratch_that_was_touched_is_not_used() {
         let bench = Bench { home: TestRepository::new() };
-        bench.home.write("a", b"1\n");
-        let tree = bench.home.commit("first");
+        bench.home.write_file("a", b"1\n");
+        let tree = bench.home.commit_all("first");
         let keep = |in_order| {
-            let mut slot = bench.take();
-            bench.show(&mut slot, &tree);
+            let mut slot = bench.take_slot();
+            bench.show_tree(&mut slot, &tree);
             put_in_target(&slot, b"of a base");
             slot.keep_scratch(in_order).expect("keeps");
             slot.give_back().expect("given back");
         };
         keep(true);
-        put(bench.home.outside().join("slots/.kept/unit-0/target/built"), b"of the base");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &tree);
-        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
+        write_file(bench.home.outside().join("slots/.kept/unit-0/target/built"), b"of the base");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!((read_built(&slot), slot.knows_scratch()), (None, false));
         slot.give_back().expect("given back");
         keep(true);
         let (slots, book) = (bench.home.outside().join("slots"), bench.home.outside().join("book"));
         let places = SlotPlaces { slots: &slots, book: &book };
         let other = ("unit", Sha256::of(b"another manifest"));
-        let mut slot = Slot::take(&places, other, ObjectFormat::Sha1).expect("takes");
-        bench.show(&mut slot, &tree);
-        assert_eq!((built(&slot), slot.knows_scratch()), (None, false));
+        let mut slot = Slot::take_free(&places, other, ObjectFormat::Sha1).expect("takes");
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!((read_built(&slot), slot.knows_scratch()), (None, false));
         slot.give_back().expect("given back");
         keep(false);
-        let mut slot = bench.take();
-        bench.show(&mut slot, &tree);
-        assert_eq!((built(&slot), slot.knows_scratch()), (None, true), "a base's run that went wrong");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!((read_built(&slot), slot.knows_scratch()), (None, true), "a base's run that went wrong");
     }
 
     #[test]
     fn a_slot_that_was_touched_between_runs_is_filled_again() {
         let bench = Bench { home: TestRepository::new() };
-        bench.home.write("a", b"1\n");
-        bench.home.write("b", b"1\n");
-        let tree = bench.home.commit("first");
+        bench.home.write_file("a", b"1\n");
+        bench.home.write_file("b", b"1\n");
+        let tree = bench.home.commit_all("first");
         let give_back = || {
-            let mut slot = bench.take();
-            bench.show(&mut slot, &tree);
-            let top = slot.tree();
+            let mut slot = bench.take_slot();
+            bench.show_tree(&mut slot, &tree);
+            let top = slot.tree_folder();
             slot.give_back().expect("given back");
             top
         };
         let top = give_back();
         std::fs::remove_file(top.join("a")).expect("removed");
-        put(top.join("a"), b"2\n");
+        write_file(top.join("a"), b"2\n");
         std::fs::remove_file(top.join("b")).expect("removed");
-        put(top.join("c"), b"2\n");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &tree);
-        assert_eq!(slot.altered(&Scope::default()).expect("looks"), []);
+        write_file(top.join("c"), b"2\n");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!(slot.find_altered(&Scope::default()).expect("looks"), []);
         assert_eq!(std::fs::read(top.join("a")).expect("reads"), b"1\n");
     }
 
     #[test]
     fn a_slot_that_was_not_given_back_is_rebuilt_and_one_in_use_is_left_alone() {
         let bench = Bench { home: TestRepository::new() };
-        bench.home.write("a", b"1\n");
-        let tree = bench.home.commit("first");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &tree);
-        let other = bench.take();
-        assert_ne!(slot.tree(), other.tree());
+        bench.home.write_file("a", b"1\n");
+        let tree = bench.home.commit_all("first");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        let other = bench.take_slot();
+        assert_ne!(slot.tree_folder(), other.tree_folder());
         drop(other);
-        put(slot.tree().join("planted"), b"x");
-        let place = slot.tree();
+        write_file(slot.tree_folder().join("planted"), b"x");
+        let place = slot.tree_folder();
         drop(slot);
-        let mut slot = bench.take();
-        assert_eq!(slot.tree(), place);
-        assert!(!slot.tree().join("planted").exists());
-        bench.show(&mut slot, &tree);
-        assert_eq!(slot.altered(&Scope::default()).expect("looks"), []);
+        let mut slot = bench.take_slot();
+        assert_eq!(slot.tree_folder(), place);
+        assert!(!slot.tree_folder().join("planted").exists());
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!(slot.find_altered(&Scope::default()).expect("looks"), []);
         // Something of the scratch lies where the next tree has a file.
-        std::fs::create_dir(slot.tree().join("target")).expect("made");
-        put(slot.tree().join("target/x"), b"x");
+        std::fs::create_dir(slot.tree_folder().join("target")).expect("made");
+        write_file(slot.tree_folder().join("target/x"), b"x");
         slot.give_back().expect("given back");
-        bench.home.write("target", b"a file now\n");
-        let tree = bench.home.commit("second");
-        let mut slot = bench.take();
-        bench.show(&mut slot, &tree);
-        assert_eq!(slot.altered(&Scope::default()).expect("looks"), []);
+        bench.home.write_file("target", b"a file now\n");
+        let tree = bench.home.commit_all("second");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!(slot.find_altered(&Scope::default()).expect("looks"), []);
     }
 }

@@ -30,19 +30,19 @@ impl TestRepository {
             ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
             ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
         ];
-        let environment = Environment::scrubbed(variables.clone());
+        let environment = Environment::scrub_variables(variables.clone());
         let home = Self { folder, variables, environment };
-        home.init(&home.top(), &["-b", "main", &format!("--object-format={format}")]);
-        home.config("user.name", "Test");
-        home.config("user.email", "test@example.org");
+        home.init_at(&home.top(), &["-b", "main", &format!("--object-format={format}")]);
+        home.set_config("user.name", "Test");
+        home.set_config("user.email", "test@example.org");
         home
     }
 
     /// Another repository, at a path: the one place where `git init` stands.
-    pub(crate) fn init(&self, path: &Path, options: &[&str]) {
+    pub(crate) fn init_at(&self, path: &Path, options: &[&str]) {
         std::fs::create_dir_all(path).expect("a directory");
         let init = Git::new(&self.environment, None).cwd(path);
-        init.args(["init", "-q"]).args(options).ok().expect("git init");
+        init.args(["init", "-q"]).args(options).run_for_stdout().expect("git init");
     }
 
     pub(crate) fn top(&self) -> PathBuf {
@@ -76,21 +76,21 @@ impl TestRepository {
         Quarantine { objects, repository_objects: self.top().join(".git").join("objects") }
     }
 
-    pub(crate) fn git(&self) -> Git {
+    pub(crate) fn git_call(&self) -> Git {
         Git::new(&self.environment, Some(&self.top().join(".git"))).work_tree(&self.top())
     }
 
-    pub(crate) fn run<const N: usize>(&self, args: [&str; N]) -> String {
-        let output = self.git().args(args).run().expect("git starts");
+    pub(crate) fn run_git<const N: usize>(&self, args: [&str; N]) -> String {
+        let output = self.git_call().args(args).run().expect("git starts");
         assert!(output.success(), "{args:?}: {}", output.stderr);
-        output.line()
+        output.first_text()
     }
 
-    pub(crate) fn config(&self, key: &str, value: &str) {
-        self.run(["config", key, value]);
+    pub(crate) fn set_config(&self, key: &str, value: &str) {
+        self.run_git(["config", key, value]);
     }
 
-    pub(crate) fn write(&self, path: &str, bytes: &[u8]) {
+    pub(crate) fn write_file(&self, path: &str, bytes: &[u8]) {
         self.write_bytes(path.as_bytes(), bytes);
     }
 
@@ -101,41 +101,41 @@ impl TestRepository {
         std::fs::write(place, bytes).expect("writes");
     }
 
-    pub(crate) fn remove(&self, path: &str) {
+    pub(crate) fn remove_file(&self, path: &str) {
         std::fs::remove_file(self.top().join(path)).expect("removes");
     }
 
     /// Commits all that is there and gives the tree.
-    pub(crate) fn commit(&self, message: &str) -> ObjectId {
-        self.run(["add", "-A", "-f"]);
-        self.run(["commit", "-q", "--allow-empty", "-m", message]);
-        self.tree("HEAD")
+    pub(crate) fn commit_all(&self, message: &str) -> ObjectId {
+        self.run_git(["add", "-A", "-f"]);
+        self.run_git(["commit", "-q", "--allow-empty", "-m", message]);
+        self.tree_of("HEAD")
     }
 
-    pub(crate) fn tree(&self, revision: &str) -> ObjectId {
-        self.run(["rev-parse", &format!("{revision}^{{tree}}")]).parse().expect("an id")
+    pub(crate) fn tree_of(&self, revision: &str) -> ObjectId {
+        self.run_git(["rev-parse", &format!("{revision}^{{tree}}")]).parse().expect("an id")
     }
 
     /// `git hash-object` of a file of the work tree, as `git add` would write it; `None` where git refuses.
-    pub(crate) fn hash(&self, path: &[u8]) -> Option<String> {
+    pub(crate) fn hash_file(&self, path: &[u8]) -> Option<String> {
         let output = self
-            .git()
+            .git_call()
             .env("GIT_INDEX_FILE", "/nonexistent/index")
             .args(["hash-object", "-w", "--"])
             .arg(OsStr::from_bytes(path))
             .run()
             .expect("git starts");
-        output.success().then(|| output.line())
+        output.success().then(|| output.first_text())
     }
 
     /// What `git checkout-index` writes for a blob at a path.
-    pub(crate) fn checkout(&self, path: &[u8], id: &str, quarantine: &Quarantine) -> Vec<u8> {
+    pub(crate) fn checkout_blob(&self, path: &[u8], id: &str, quarantine: &Quarantine) -> Vec<u8> {
         let index = self.folder.path().join("checkout-index");
         let _ = std::fs::remove_file(&index);
         let line = [b"100644 ", id.as_bytes(), b"\t", path, b"\0"].concat();
-        let git = || self.git().objects(quarantine).index(&index);
-        git().args(["update-index", "-z", "--index-info"]).stdin(line).ok().expect("an index");
-        git().args(["checkout-index", "-f", "-a"]).ok().expect("a checkout");
+        let git = || self.git_call().with_quarantine(quarantine).with_index(&index);
+        git().args(["update-index", "-z", "--index-info"]).stdin(line).run_for_stdout().expect("an index");
+        git().args(["checkout-index", "-f", "-a"]).run_for_stdout().expect("a checkout");
         std::fs::read(self.top().join(OsStr::from_bytes(path))).expect("reads")
     }
 }

@@ -5,7 +5,7 @@
 //! with that of files: a file that is as it was when it was looked at before is not read by git again, and an
 //! index that was not written is not read at all.
 
-use super::address::shown;
+use super::address::redact_address;
 use super::command::Quarantine;
 use super::repository::Repository;
 use super::user_index;
@@ -37,7 +37,7 @@ const MOST_DIGESTED: u64 = 1 << 20;
 const MOST_FILES: usize = 500;
 
 /// Looks. What is told by `before` to be the same is taken from there.
-pub fn look(place: &WatchedPlace<'_>, before: Option<&Sight>) -> Result<Sight> {
+pub fn take_sight(place: &WatchedPlace<'_>, before: Option<&Sight>) -> Result<Sight> {
     let home = place.home;
     let common = home.common_dir();
     let mut sight = Sight { config_files: config_files(home)?, ..Sight::default() };
@@ -47,19 +47,19 @@ pub fn look(place: &WatchedPlace<'_>, before: Option<&Sight>) -> Result<Sight> {
             sight.hooks_at.clone_from(&before.hooks_at);
         }
         None => {
-            sight.config = keys(home, &sight.config_files)?;
+            sight.config = config_keys(home, &sight.config_files)?;
             sight.hooks_at = hooks_at(home)?.display().to_string();
         }
     }
-    sight.hooks = listing(Path::new(&sight.hooks_at))?;
-    sight.info = listing(&common.join("info"))?;
+    sight.hooks = list_folder(Path::new(&sight.hooks_at))?;
+    sight.info = list_folder(&common.join("info"))?;
     // What servers of the dumb protocol need; git's own housekeeping writes it.
     sight.info.remove("refs");
-    refs(home, &mut sight)?;
+    record_refs(home, &mut sight)?;
     sight.index_stamp = index_stamp(&home.git_dir().join("index"))?;
     sight.index = match before.filter(|before| before.index_stamp == sight.index_stamp) {
         Some(before) => before.index.clone(),
-        None => index(place)?,
+        None => index_states(place)?,
     };
     Ok(sight)
 }
@@ -83,19 +83,19 @@ fn config_files(home: &Repository) -> Result<BTreeMap<String, Sha256>> {
 }
 
 /// The keys of the files with the digests of their values. A file that git cannot read has no keys.
-fn keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BTreeMap<String, Sha256>> {
+fn config_keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BTreeMap<String, Sha256>> {
     let mut values: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for name in files.keys() {
         let (folder, file) = match name.split_once(" of ") {
             Some((file, _)) => (home.git_dir(), file),
             None => (home.common_dir(), name.as_str()),
         };
-        let listed = home.git().args(["config", "--list", "-z", "--no-includes", "--file"]);
+        let listed = home.git_call().args(["config", "--list", "-z", "--no-includes", "--file"]);
         let listed = listed.arg(folder.join(file)).run()?;
         for entry in listed.stdout.split(|b| *b == 0).filter(|entry| !entry.is_empty()) {
             let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
             // An address in a key may hold a password.
-            let key = shown(&String::from_utf8_lossy(&entry[..end]));
+            let key = redact_address(&String::from_utf8_lossy(&entry[..end]));
             values.entry(key).or_default().extend_from_slice(&entry[end..]);
         }
     }
@@ -106,7 +106,7 @@ fn keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BTreeMap<
 /// does not count here.
 fn hooks_at(home: &Repository) -> Result<PathBuf> {
     let said = home
-        .git()
+        .git_call()
         .args(["config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath"])
         .run()?;
     let fields: Vec<&[u8]> = said.stdout.split(|b| *b == 0).collect();
@@ -118,7 +118,7 @@ fn hooks_at(home: &Repository) -> Result<PathBuf> {
 }
 
 /// Mode and digest of everything in a directory; links are not followed.
-fn listing(folder: &Path) -> Result<BTreeMap<String, String>> {
+fn list_folder(folder: &Path) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(found) };
     let mut entries: Vec<_> = entries.flatten().collect();
@@ -144,16 +144,16 @@ fn listing(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-fn refs(home: &Repository, sight: &mut Sight) -> Result<()> {
+fn record_refs(home: &Repository, sight: &mut Sight) -> Result<()> {
     if let Some((refs, head)) = refs_in_process(home) {
         sight.refs = refs;
         sight.head = head;
         return Ok(());
     }
     let listed = home
-        .git()
+        .git_call()
         .args(["for-each-ref", "--format=%(refname)%00%(objectname)%00%(HEAD)", "refs/heads", "refs/stash"])
-        .ok()?;
+        .run_for_stdout()?;
     for line in listed.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
         let fields: Vec<String> =
             line.split(|b| *b == 0).map(|field| String::from_utf8_lossy(field).into_owned()).collect();
@@ -164,8 +164,8 @@ fn refs(home: &Repository, sight: &mut Sight) -> Result<()> {
         sight.refs.insert(name.clone(), id.clone());
     }
     if sight.head.is_empty() {
-        let id = home.resolve("HEAD", "commit")?.map(|id| id.to_string());
-        sight.head = id.or(home.branch()?).unwrap_or_default();
+        let id = home.resolve_revision("HEAD", "commit")?.map(|id| id.to_string());
+        sight.head = id.or(home.current_branch()?).unwrap_or_default();
     }
     Ok(())
 }
@@ -196,13 +196,13 @@ fn index_stamp(path: &Path) -> Result<String> {
     Ok(format!("{} {}.{} {}", meta.len(), meta.mtime(), meta.mtime_nsec(), Sha256::of(&tail)))
 }
 
-fn index(place: &WatchedPlace<'_>) -> Result<BTreeMap<String, String>> {
+fn index_states(place: &WatchedPlace<'_>) -> Result<BTreeMap<String, String>> {
     let state = |state: IndexState| match state {
         IndexState::Absent => "absent".to_owned(),
         IndexState::Unmerged => "unmerged".to_owned(),
         IndexState::IntentToAdd => "only intended to be added".to_owned(),
         IndexState::Entry { mode, git_blob } => format!("{mode} {git_blob}"),
     };
-    let found = user_index::differences(place.home, place.quarantine, place.base)?;
+    let found = user_index::index_differences(place.home, place.quarantine, place.base)?;
     Ok(found.into_iter().map(|one| (one.path.to_string(), state(one.state))).collect())
 }

@@ -10,14 +10,14 @@ use crate::error::{Failure, Result};
 
 /// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by
 /// path bytes. Entries that are only intended to be added do not count as entries.
-pub fn differences(
+pub fn index_differences(
     repository: &Repository,
     quarantine: &Quarantine,
     tree: &ObjectId,
 ) -> Result<Vec<IndexDifference>> {
     let raw = repository
         .git_in_top()?
-        .objects(quarantine)
+        .with_quarantine(quarantine)
         .args([
             "diff-index",
             "--cached",
@@ -29,7 +29,7 @@ pub fn differences(
             tree.as_str(),
             "--",
         ])
-        .ok()?;
+        .run_for_stdout()?;
     let damaged = || Failure::internal("git diff-index answered in a form that is not known");
     let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());
     let mut found = Vec::new();
@@ -37,14 +37,17 @@ pub fn differences(
         let head = std::str::from_utf8(head).map_err(|_| damaged())?;
         let words: Vec<&str> = head.split(' ').collect();
         let [_, mode, _, id, status] = words.as_slice() else { return Err(damaged()) };
-        found.push(IndexDifference { path: RepoPath::new(path)?, state: state(mode, id, status)? });
+        found.push(IndexDifference {
+            path: RepoPath::new(path)?,
+            state: parse_index_state(mode, id, status)?,
+        });
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found.dedup_by(|later, first| later.path == first.path);
     Ok(found)
 }
 
-fn state(mode: &str, id: &str, status: &str) -> Result<IndexState> {
+fn parse_index_state(mode: &str, id: &str, status: &str) -> Result<IndexState> {
     if status.starts_with('U') {
         return Ok(IndexState::Unmerged);
     }

@@ -7,11 +7,11 @@
 
 use super::beneath::{Folder, remove_content};
 use super::command::Quarantine;
-use super::command::{Git, absolute};
+use super::command::{Git, join_absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{KeptRef, copy_into_repository};
-use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
+use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, materialise_files};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::value::digest::ObjectId;
@@ -75,14 +75,14 @@ fn wanted_root(repository: &Repository) -> Result<(PathBuf, OsString)> {
     let name = main.file_name().unwrap_or(OsStr::new("repository")).as_bytes();
     let name =
         OsStr::from_bytes(name.strip_suffix(b".git").filter(|n| !n.is_empty()).unwrap_or(name)).to_owned();
-    if repository.config("tender.worktreeRoot")?.is_some() {
+    if repository.config_value("tender.worktreeRoot")?.is_some() {
         // Git reads it as a path: `~` is the home directory.
         let configured =
-            repository.git().args(["config", "--type=path", "--get", "tender.worktreeRoot"]).run()?;
+            repository.git_call().args(["config", "--type=path", "--get", "tender.worktreeRoot"]).run()?;
         if !configured.success() {
-            return Err(configured.failure());
+            return Err(configured.to_failure());
         }
-        return Ok((absolute(main, Path::new(&configured.line())), name));
+        return Ok((join_absolute(main, Path::new(&configured.first_text())), name));
     }
     let parent = main.parent().unwrap_or(main);
     // A submodule's git directory lies inside its superproject's; worktrees do not belong there.
@@ -149,17 +149,17 @@ pub struct Opening<'a> {
 /// registry.
 ///
 /// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that
-/// it is half made stays until [`made`]: whoever is cut off before the ledger names the worktree finds its
+/// it is half made stays until [`mark_made`]: whoever is cut off before the ledger names the worktree finds its
 /// own again.
-pub fn create<G>(
+pub fn create_worktree<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
     progress: &dyn Fn(u64, u64),
 ) -> Result<HeldFiles> {
     let repository = opening.repository;
-    let marker = marker(opening.quarantine);
+    let marker = half_made_mark(opening.quarantine);
     let tree_of_commit = match opening.base_commit {
-        Some(commit) => repository.resolve(commit.as_str(), "tree")?,
+        Some(commit) => repository.resolve_revision(commit.as_str(), "tree")?,
         None => None,
     };
     let head = match opening.base_commit {
@@ -180,14 +180,14 @@ pub fn create<G>(
         let _guard = lock()?;
         clear_half_made(repository, opening.path, &marker)?;
         write_marker(&marker, opening.path)?;
-        register(repository, opening.path, &head)?
+        register_worktree(repository, opening.path, &head)?
     };
     let git = || Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
-    git().args(["read-tree", opening.tree.as_str()]).ok()?;
+    git().args(["read-tree", opening.tree.as_str()]).run_for_stdout()?;
     let drivers = runnable_drivers(repository)?;
     let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };
-    let files = tree::files(&repository.objects(Some(opening.quarantine))?, opening.tree)?;
-    let held = bring(
+    let files = tree::list_files(&repository.object_reader(Some(opening.quarantine))?, opening.tree)?;
+    let held = materialise_files(
         &conversions,
         AttributeTrees::all_of(opening.tree),
         &Drivers::Named(&drivers),
@@ -201,15 +201,15 @@ pub fn create<G>(
 }
 
 /// The ledger names the worktree by now: it is no longer half made.
-pub fn made(quarantine: &Quarantine) -> Result<()> {
-    let marker = marker(quarantine);
+pub fn mark_made(quarantine: &Quarantine) -> Result<()> {
+    let marker = half_made_mark(quarantine);
     match std::fs::remove_file(&marker) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", &marker, &e)),
         _ => Ok(()),
     }
 }
 
-fn marker(quarantine: &Quarantine) -> PathBuf {
+fn half_made_mark(quarantine: &Quarantine) -> PathBuf {
     quarantine.objects.parent().unwrap_or(&quarantine.objects).join(MARKER)
 }
 
@@ -241,11 +241,11 @@ fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Resul
     }
 }
 
-fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
+fn register_worktree(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
     let add = || {
-        let git = repository.git().cwd(repository.common_dir());
-        git.setting("core.sparseCheckout=false")
-            .setting("worktree.guessRemote=false")
+        let git = repository.git_call().cwd(repository.common_dir());
+        git.with_setting("core.sparseCheckout=false")
+            .with_setting("worktree.guessRemote=false")
             .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
             .arg(path)
             .arg(head.as_str())
@@ -261,18 +261,18 @@ fn register(repository: &Repository, path: &Path, head: &ObjectId) -> Result<Pat
         output = add()?;
     }
     if !output.success() {
-        return Err(output.failure().subject(path.display().to_string()));
+        return Err(output.to_failure().subject(path.display().to_string()));
     }
     admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
 }
 
 /// The commit that a worktree's HEAD is at, by git's own record of it; `None` where there is no record or no
 /// commit.
-pub fn head(repository: &Repository, path: &Path) -> Result<Option<ObjectId>> {
+pub fn worktree_head(repository: &Repository, path: &Path) -> Result<Option<ObjectId>> {
     let Some(admin) = admin_of(repository, path)? else { return Ok(None) };
     let git = Git::new(repository.environment(), Some(&admin)).work_tree(path);
     let output = git.args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).run()?;
-    if output.success() { output.line().parse().map(Some) } else { Ok(None) }
+    if output.success() { output.first_text().parse().map(Some) } else { Ok(None) }
 }
 
 /// Git's own record of a worktree: the directory under `worktrees/` whose `gitdir` names it.
@@ -292,7 +292,7 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
             Err(e) if means_absent(&e) => continue,
             Err(e) => return Err(Failure::io_of_ours("read", &file, &e)),
         };
-        let link = absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
+        let link = join_absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
         if link.parent().is_some_and(|top| top == path || resolved(top) == wanted) {
             return Ok(Some(entry.path()));
         }
@@ -309,7 +309,7 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
 ///
 /// The caller has shown that it is ours and sealed; the main worktree and one that someone locked are refused
 /// here all the same.
-pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result<G>) -> Result<()> {
+pub fn remove_worktree<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result<G>) -> Result<()> {
     let refused = |why: &str| {
         Failure::new(Code::StateInvalid, format!("{} is not removed: {why}", path.display()))
             .subject(path.display().to_string())
@@ -322,14 +322,14 @@ pub fn remove<G>(repository: &Repository, path: &Path, lock: impl Fn() -> Result
     if admin.as_ref().map_or(Ok(false), |admin| is_present(&admin.join("locked")))? {
         return Err(refused("it is locked").remedy("Unlock it first.", ["git", "worktree", "unlock"]));
     }
-    remove_files(&going(path))?;
+    remove_files(&name_while_removed(path))?;
     if is_present(path)? {
         let renamed = |from: &Path, to: &Path| {
             std::fs::rename(from, to).map_err(|e| Failure::io("rename for its removal", from, &e))
         };
-        renamed(path, &going(path))?;
-        if let Err(failure) = remove_files(&going(path)) {
-            return Err(failure.also(renamed(&going(path), path).err()));
+        renamed(path, &name_while_removed(path))?;
+        if let Err(failure) = remove_files(&name_while_removed(path)) {
+            return Err(failure.also(renamed(&name_while_removed(path), path).err()));
         }
     }
     admin.map_or(Ok(()), |admin| remove_admin(&admin))
@@ -342,7 +342,7 @@ pub(super) fn is_in_root(repository: &Repository, path: &Path) -> bool {
 }
 
 /// Where a worktree lies while it is removed.
-fn going(path: &Path) -> PathBuf {
+fn name_while_removed(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".removing-{name}"))
 }
@@ -351,7 +351,7 @@ fn remove_files(path: &Path) -> Result<()> {
     if !is_present(path)? {
         return Ok(());
     }
-    remove_content(&Folder::open(path)?)?;
+    remove_content(&Folder::open_path(path)?)?;
     std::fs::remove_dir(path).map_err(|e| Failure::io("remove the directory", path, &e))
 }
 
@@ -386,7 +386,7 @@ mod tests {
             Self { home, repository, quarantine, path }
         }
 
-        fn create(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<HeldFiles> {
+        fn create_worktree(&self, commit: Option<&ObjectId>, tree: &ObjectId) -> Result<HeldFiles> {
             let opening = Opening {
                 repository: &self.repository,
                 quarantine: &self.quarantine,
@@ -395,24 +395,24 @@ mod tests {
                 base_commit: commit,
                 tree,
             };
-            create(&opening, no_lock, &|_, _| {})
+            create_worktree(&opening, no_lock, &|_, _| {})
         }
 
         fn head(&self) -> ObjectId {
-            self.home.run(["rev-parse", "HEAD"]).parse().expect("an id")
+            self.home.run_git(["rev-parse", "HEAD"]).parse().expect("an id")
         }
 
         /// git's own view from inside the worktree.
-        fn inside(&self, args: &[&str]) -> String {
+        fn git_inside(&self, args: &[&str]) -> String {
             let git = Git::new(self.home.environment(), None).cwd(&self.path);
             let output = git.args(args).run().expect("git starts");
             assert!(output.success(), "{}", output.stderr);
-            output.line()
+            output.first_text()
         }
 
         fn stays_whole(&self) {
-            self.home.run(["gc", "-q", "--prune=now"]);
-            let output = self.home.git().args(["fsck", "--full", "--strict"]).run().expect("git starts");
+            self.home.run_git(["gc", "-q", "--prune=now"]);
+            let output = self.home.git_call().args(["fsck", "--full", "--strict"]).run().expect("git starts");
             assert!(output.success() && !output.stderr.contains("missing"), "{}", output.stderr);
         }
     }
@@ -420,50 +420,50 @@ mod tests {
     #[test]
     fn a_worktree_is_made_seen_by_git_and_removed() {
         let home = TestRepository::new();
-        home.write("a/b", b"1\n");
-        home.write("run.sh", b"x\n");
-        let tree = home.commit("one");
+        home.write_file("a/b", b"1\n");
+        home.write_file("run.sh", b"x\n");
+        let tree = home.commit_all("one");
         let made = Made::new(home);
         assert!(made.path.ends_with("repo.tender/t1"));
-        made.create(Some(&made.head()), &tree).expect("made");
-        assert_eq!(made.inside(&["status", "--porcelain"]), "");
-        assert_eq!(made.inside(&["rev-parse", "HEAD"]), made.head().as_str());
+        made.create_worktree(Some(&made.head()), &tree).expect("made");
+        assert_eq!(made.git_inside(&["status", "--porcelain"]), "");
+        assert_eq!(made.git_inside(&["rev-parse", "HEAD"]), made.head().as_str());
         // Until the ledger names it, a crash leaves it half made; then the next call starts anew.
         std::fs::remove_file(made.path.join("a/b")).expect("removed");
-        made.create(Some(&made.head()), &tree).expect("made anew");
-        assert_eq!(made.inside(&["status", "--porcelain"]), "");
-        super::made(&made.quarantine).expect("finished");
-        let again = made.create(Some(&made.head()), &tree).expect_err("it is there");
+        made.create_worktree(Some(&made.head()), &tree).expect("made anew");
+        assert_eq!(made.git_inside(&["status", "--porcelain"]), "");
+        super::mark_made(&made.quarantine).expect("finished");
+        let again = made.create_worktree(Some(&made.head()), &tree).expect_err("it is there");
         assert_eq!(again.code(), Code::StateInvalid);
         made.stays_whole();
-        remove(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
+        remove_worktree(&made.repository, &made.home.top(), no_lock).expect_err("the main worktree");
         std::os::unix::fs::symlink(made.home.top(), made.path.join("link")).expect("made");
-        remove(&made.repository, &made.path, no_lock).expect("removed");
+        remove_worktree(&made.repository, &made.path, no_lock).expect("removed");
         assert!(!made.path.exists() && made.home.top().join("a/b").exists());
-        assert_eq!(made.home.run(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+        assert_eq!(made.home.run_git(["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     }
 
     #[test]
     fn a_repository_without_commits_and_one_with_the_same_name() {
         let made = Made::new(TestRepository::new());
         let empty: ObjectId = made.repository.empty_tree().parse().expect("an id");
-        made.create(None, &empty).expect("made");
-        assert_eq!(made.inside(&["status", "--porcelain"]), "");
+        made.create_worktree(None, &empty).expect("made");
+        assert_eq!(made.git_inside(&["status", "--porcelain"]), "");
         made.stays_whole();
         let other = made.home.outside().join("sub").join("repo.git");
-        made.home.init(&other, &["--bare"]);
-        made.home.config("tender.worktreeRoot", "~/sub");
+        made.home.init_at(&other, &["--bare"]);
+        made.home.set_config("tender.worktreeRoot", "~/sub");
         let first = make_root(&made.home.repository()).expect("a root");
         assert_eq!(first, made.home.outside().join("sub/repo.tender"));
-        let second = Repository::at(made.home.environment(), &other, &other, None).expect("opens");
+        let second = Repository::at_git_dir(made.home.environment(), &other, &other, None).expect("opens");
         assert_eq!(make_root(&second).expect("a root"), made.home.outside().join("sub/repo-2.tender"));
     }
 
     #[test]
     fn many_are_made_side_by_side() {
         let home = TestRepository::new();
-        home.write("a", b"1\n");
-        let tree = home.commit("one");
+        home.write_file("a", b"1\n");
+        let tree = home.commit_all("one");
         let made = Made::new(home);
         let head = made.head();
         let lock = std::sync::Mutex::new(());
@@ -485,7 +485,7 @@ mod tests {
                             tree,
                         };
                         let guard = || lock.lock().map_err(|_| Failure::internal("poisoned"));
-                        create(&opening, guard, &|_, _| {})
+                        create_worktree(&opening, guard, &|_, _| {})
                     })
                 })
                 .collect();
@@ -496,36 +496,40 @@ mod tests {
 
     #[test]
     fn live_work_is_a_base_and_the_index_stays() {
-        use crate::git::live_base::{capture_live, lacks};
+        use crate::git::live_base::{capture_live, find_lacks};
         let home = TestRepository::new();
         for name in ["kept", "edited", "staged", "removed", "assumed"] {
-            home.write(name, b"old\n");
+            home.write_file(name, b"old\n");
         }
-        home.write(".gitignore", b"ignored/\n");
-        let head_tree = home.commit("one");
-        home.write("edited", b"new\n");
-        home.write("staged", b"staged\n");
-        home.run(["add", "staged"]);
-        home.write("staged", b"further\n");
-        home.remove("removed");
-        home.run(["update-index", "--assume-unchanged", "assumed"]);
-        home.write("assumed", b"changed\n");
-        home.write("un tracked\n*", b"u\n");
-        home.write("ita", b"i\n");
-        home.run(["add", "-N", "ita"]);
-        home.write("ignored/x", b"x\n");
-        home.write("nested/file", b"x\n");
-        home.init(&home.top().join("nested"), &[]);
+        home.write_file(".gitignore", b"ignored/\n");
+        let head_tree = home.commit_all("one");
+        home.write_file("edited", b"new\n");
+        home.write_file("staged", b"staged\n");
+        home.run_git(["add", "staged"]);
+        home.write_file("staged", b"further\n");
+        home.remove_file("removed");
+        home.run_git(["update-index", "--assume-unchanged", "assumed"]);
+        home.write_file("assumed", b"changed\n");
+        home.write_file("un tracked\n*", b"u\n");
+        home.write_file("ita", b"i\n");
+        home.run_git(["add", "-N", "ita"]);
+        home.write_file("ignored/x", b"x\n");
+        home.write_file("nested/file", b"x\n");
+        home.init_at(&home.top().join("nested"), &[]);
         let index = std::fs::read(home.top().join(".git/index")).expect("reads");
         let made = Made::new(home);
         let tree = capture_live(&made.repository, &made.quarantine).expect("captured");
         assert_eq!(std::fs::read(made.home.top().join(".git/index")).expect("reads"), index);
-        let objects = made.repository.objects(Some(&made.quarantine)).expect("opens");
-        let content: Vec<String> = tree::files(&objects, &tree)
+        let objects = made.repository.object_reader(Some(&made.quarantine)).expect("opens");
+        let content: Vec<String> = tree::list_files(&objects, &tree)
             .expect("reads")
             .iter()
             .map(|f| {
-                format!("{}={}", f.path, String::from_utf8_lossy(&objects.blob(&f.id).expect("reads")).trim())
+                format!(
+                    "{}={}",
+                    f.path,
+                    String::from_utf8_lossy(&objects.read_blob(&f.id).expect("reads")).trim()
+                )
             })
             .collect();
         assert_eq!(
@@ -540,7 +544,7 @@ mod tests {
                 "\"un tracked\\n*\"=u"
             ]
         );
-        let lacking = lacks(&made.repository, &head_tree, false).expect("known");
+        let lacking = find_lacks(&made.repository, &head_tree, false).expect("known");
         let names = |paths: &[crate::domain::value::repo_path::RepoPath]| {
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -549,25 +553,25 @@ mod tests {
             names(&lacking.dirty),
             ["edited", "ita", "nested", "removed", "staged", "\"un tracked\\n*\""]
         );
-        made.create(Some(&made.head()), &tree).expect("made");
+        made.create_worktree(Some(&made.head()), &tree).expect("made");
         std::fs::remove_dir_all(&made.quarantine.objects).expect("removed");
         made.stays_whole();
-        assert_eq!(made.inside(&["diff", "--name-only"]), "");
-        assert_eq!(made.inside(&["write-tree"]), tree.as_str());
+        assert_eq!(made.git_inside(&["diff", "--name-only"]), "");
+        assert_eq!(made.git_inside(&["write-tree"]), tree.as_str());
     }
 
     #[test]
     fn an_unmerged_index_is_no_base() {
         let home = TestRepository::new();
-        home.write("a", b"1\n");
-        home.commit("one");
-        home.run(["checkout", "-q", "-b", "side"]);
-        home.write("a", b"2\n");
-        home.commit("two");
-        home.run(["checkout", "-q", "main"]);
-        home.write("a", b"3\n");
-        home.commit("three");
-        assert!(!home.git().args(["merge", "side"]).run().expect("git starts").success());
+        home.write_file("a", b"1\n");
+        home.commit_all("one");
+        home.run_git(["checkout", "-q", "-b", "side"]);
+        home.write_file("a", b"2\n");
+        home.commit_all("two");
+        home.run_git(["checkout", "-q", "main"]);
+        home.write_file("a", b"3\n");
+        home.commit_all("three");
+        assert!(!home.git_call().args(["merge", "side"]).run().expect("git starts").success());
         let repository = home.repository();
         let refused =
             crate::git::live_base::capture_live(&repository, &home.quarantine()).expect_err("unmerged");

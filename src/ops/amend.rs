@@ -12,7 +12,7 @@ use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::{Amended, Opened, Record, Seal};
 use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
-use crate::git::limits::{CandidateLimits, violations};
+use crate::git::limits::{CandidateLimits, find_violations};
 use crate::task::effect::refs;
 use crate::task::family::{attach, children};
 use crate::task::held::TaskWrite;
@@ -136,13 +136,13 @@ pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Vers
 /// What of a candidate the new version does not allow.
 fn beyond(task: &TaskWrite<'_>, opened: &Opened, candidate: &Candidate) -> Result<Option<Failure>> {
     let quarantine = task.session.quarantine(&task.view.id);
-    let objects = task.session.repository.objects(Some(&quarantine))?;
+    let objects = task.session.repository.object_reader(Some(&quarantine))?;
     let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),
     };
-    Ok(Failure::first_of(violations(&objects, &candidate.base_tree, &candidate.tree, &limits)?))
+    Ok(Failure::first_of(find_violations(&objects, &candidate.base_tree, &candidate.tree, &limits)?))
 }
 
 /// The same bytes under another version of the contract are another candidate.

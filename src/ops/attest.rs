@@ -156,7 +156,8 @@ fn record(
 
 /// The person as git knows them.
 fn person(session: &Session) -> Result<String> {
-    let name = session.repository.config("user.name")?.unwrap_or_else(|| "unknown".to_owned());
-    let mail = session.repository.config("user.email")?.map(|mail| format!(" <{mail}>")).unwrap_or_default();
+    let name = session.repository.config_value("user.name")?.unwrap_or_else(|| "unknown".to_owned());
+    let mail =
+        session.repository.config_value("user.email")?.map(|mail| format!(" <{mail}>")).unwrap_or_default();
     Ok(format!("{name}{mail}"))
 }

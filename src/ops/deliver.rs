@@ -177,7 +177,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
 
 fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     let opened = task.view.opened()?;
-    let now = task.session.live_repository(opened)?.branch()?;
+    let now = task.session.live_repository(opened)?.current_branch()?;
     if now == opened.home.branch {
         return Ok(());
     }
@@ -235,7 +235,7 @@ fn write(
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
     let written = task.session.live_repository(&opened).and_then(|home| {
-        journal.facts.head = home.resolve("HEAD", "commit")?;
+        journal.facts.head = home.resolve_revision("HEAD", "commit")?;
         write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
     });
     let (id, mode) = (&task.view.id, opened.effective.delivery);

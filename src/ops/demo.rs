@@ -73,14 +73,14 @@ fn prepare(top: &Path, environment: &Environment) -> Result<()> {
         put(top, name, content)?;
     }
     let git = || Git::new(environment, Some(&top.join(".git"))).work_tree(top);
-    Git::new(environment, None).cwd(top).args(["init", "--quiet", "."]).ok()?;
-    git().args(["add", "--all"]).ok()?;
+    Git::new(environment, None).cwd(top).args(["init", "--quiet", "."]).run_for_stdout()?;
+    git().args(["add", "--all"]).run_for_stdout()?;
     git()
-        .setting("user.name=git-tender demo")
-        .setting("user.email=demo@localhost")
-        .setting("commit.gpgSign=false")
+        .with_setting("user.name=git-tender demo")
+        .with_setting("user.email=demo@localhost")
+        .with_setting("commit.gpgSign=false")
         .args(["commit", "--quiet", "--message", "Start"])
-        .ok()
+        .run_for_stdout()
         .map(|_| ())
 }
 

@@ -41,7 +41,7 @@ fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static
         .arg("version")
         .run()
         .map_err(|e| (e.message().to_owned(), REMEDY))?;
-    let said = output.line();
+    let said = output.first_text();
     match version(&said) {
         Some(found) if found >= OLDEST_GIT => Ok(said),
         _ => Err((format!("{said:?}; 2.41 is the oldest that works"), REMEDY)),
@@ -56,7 +56,7 @@ fn version(said: &str) -> Option<(u32, u32)> {
 
 /// Refuses a git that is too old. Asked where a task is opened, because everything later rests on it.
 pub fn require_git(repository: &Repository) -> Result<()> {
-    let said = repository.git().arg("version").run()?.line();
+    let said = repository.git_call().arg("version").run()?.first_text();
     if version(&said).is_some_and(|found| found >= OLDEST_GIT) {
         return Ok(());
     }
@@ -85,7 +85,7 @@ fn in_repository(repository: &Repository, checks: &mut Vec<DoctorCheck>) {
 }
 
 fn list_verifiers(repository: &Repository) -> Result<Vec<KnownVerifier>> {
-    let Some(tree) = repository.resolve("HEAD", "tree")? else { return Ok(Vec::new()) };
+    let Some(tree) = repository.resolve_revision("HEAD", "tree")? else { return Ok(Vec::new()) };
     let layout = Layout::new(repository.common_dir());
     let all = Verifiers::load(repository, &tree, &layout.local(), &Scope::default())?;
     let row = |(id, verifier): (&str, std::result::Result<&Verifier, &Failure>)| KnownVerifier {

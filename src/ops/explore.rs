@@ -102,11 +102,11 @@ fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<O
     if place.open_file(path)?.is_some() && !explores {
         return place.read_bytes(path).map(Some);
     }
-    let objects = task.session.repository.objects(Some(&task.session.quarantine(&task.view.id)))?;
-    match tree::entry(&objects, &task.view.opened()?.base.tree, path)? {
+    let objects = task.session.repository.object_reader(Some(&task.session.quarantine(&task.view.id)))?;
+    match tree::find_entry(&objects, &task.view.opened()?.base.tree, path)? {
         Some(TreeObject { mode, id }) if mode.is_regular() => {
-            refuse_too_large(path, objects.size(&id)?)?;
-            objects.blob(&id).map(Some)
+            refuse_too_large(path, objects.blob_size(&id)?)?;
+            objects.read_blob(&id).map(Some)
         }
         _ => Ok(None),
     }

@@ -47,7 +47,9 @@ fn collect(session: &Session, id: &str) -> Result<()> {
         nothing_is_lost(&task, path)?;
     }
     task.act("gc", &json!({ "worktree": worktree }), |task| {
-        worktree::remove(&session.repository, path, || LockGuard::acquire(&session.layout.worktrees_lock()))?;
+        worktree::remove_worktree(&session.repository, path, || {
+            LockGuard::acquire(&session.layout.worktrees_lock())
+        })?;
         keep::drop_refs(&session.repository, &task.view.id)?;
         remove_private(&session.layout.task(&task.view.id))?;
         Ok((Record::Collected, ()))
@@ -70,7 +72,8 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     if worktree.join(".git").is_dir() {
         return Err(lost(format!("{} has a repository of its own", worktree.display())));
     }
-    if worktree::head(&session.repository, worktree)?.is_some_and(|head| head != opened.base.commit) {
+    if worktree::worktree_head(&session.repository, worktree)?.is_some_and(|head| head != opened.base.commit)
+    {
         return Err(lost(format!("{} has commits of its own", worktree.display())));
     }
     if !task.view.is_known(&now.tree) {
@@ -78,7 +81,7 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     }
     let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;
     let scratch = &opened.contract.scratch;
-    match ignored.iter().find(|path| !scratch.matches(path) && !materialise::covers(scratch, path)) {
+    match ignored.iter().find(|path| !scratch.matches(path) && !materialise::covers_folder(scratch, path)) {
         Some(path) => {
             Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display())))
         }

@@ -74,7 +74,7 @@ pub(super) fn open_named(
     if let Err(failure) = recorded {
         return Err(action.fail(&mut ledger, failure));
     }
-    worktree::made(&session.quarantine(&contract.task_id))?;
+    worktree::mark_made(&session.quarantine(&contract.task_id))?;
     let (_, view) = session.view(Some(&contract.task_id))?;
     Ok(object(&contract.task_id, view.state(&[]), &opened, manual, notes))
 }
@@ -148,7 +148,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,
-        branch: repository.branch()?,
+        branch: repository.current_branch()?,
     };
     let opened = Opened {
         seal: seal.clone(),
@@ -202,7 +202,7 @@ fn look_at_verifiers(
 }
 
 fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
-    let files = tree::files(&session.repository.objects(None)?, tree)?;
+    let files = tree::list_files(&session.repository.object_reader(None)?, tree)?;
     Ok(files.into_iter().map(|file| file.path).collect())
 }
 
@@ -221,7 +221,7 @@ pub(super) fn base_of(session: &Session, contract: &Contract) -> Result<BaseStat
         Base::Live => "HEAD",
     };
     let live = contract.base == Base::Live;
-    let Some(commit) = repository.resolve(revision, "commit")? else {
+    let Some(commit) = repository.resolve_revision(revision, "commit")? else {
         let unborn = revision == "HEAD";
         let why = if unborn { "the branch has no commit yet" } else { "the repository has no such commit" };
         return Err(Failure::new(Code::NotFound, format!("the base {revision:?} cannot be found: {why}"))
@@ -240,7 +240,7 @@ pub(super) fn base_of(session: &Session, contract: &Contract) -> Result<BaseStat
             ));
     };
     let commit_tree = repository
-        .resolve(commit.as_str(), "tree")?
+        .resolve_revision(commit.as_str(), "tree")?
         .ok_or_else(|| Failure::internal("a commit without a tree"))?;
     Ok(BaseState { tree: commit_tree.clone(), commit_tree, commit, live })
 }
@@ -260,7 +260,7 @@ fn uncommitted_configuration(session: &Session) -> Result<Vec<String>> {
             "--",
             ":(top,literal).tender",
         ])
-        .ok()?;
+        .run_for_stdout()?;
     let count = raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count();
     let note = || {
         format!(
@@ -284,7 +284,7 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
         recover::before_capturing(session, &delivery)?;
         opened.base.tree = live_base::capture_live(repository, &quarantine)?;
     }
-    let differences = user_index::differences(repository, &quarantine, &opened.base.tree)?;
+    let differences = user_index::index_differences(repository, &quarantine, &opened.base.tree)?;
     opened.index = session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?;
     let path = worktree::make_root(repository)?.join(&id);
     let opening = worktree::Opening {
@@ -295,10 +295,14 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
         base_commit: Some(&opened.base.commit),
         tree: &opened.base.tree,
     };
-    let held = worktree::create(&opening, || LockGuard::acquire(&session.layout.worktrees_lock()), progress)?;
+    let held = worktree::create_worktree(
+        &opening,
+        || LockGuard::acquire(&session.layout.worktrees_lock()),
+        progress,
+    )?;
     opened.worktree = path_text(&path)?;
     session.keep_held(&id, &held)?;
-    opened.lacks = live_base::lacks(repository, &opened.base.tree, opened.base.live)?;
+    opened.lacks = live_base::find_lacks(repository, &opened.base.tree, opened.base.live)?;
     opened.sight = Some(tripwire::first_look(session, opened)?);
     Ok(prepared)
 }

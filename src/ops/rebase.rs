@@ -16,7 +16,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
-use crate::git::limits::{CandidateLimits, violations};
+use crate::git::limits::{CandidateLimits, find_violations};
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
@@ -92,8 +92,8 @@ struct NewBase {
 fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> Result<NewBase> {
     let opened = task.view.opened()?;
     let gone = |what: &str| Failure::new(Code::NotFound, format!("the live tree has no {what} any more"));
-    let commit = home.resolve("HEAD", "commit")?.ok_or_else(|| gone("commit"))?;
-    let commit_tree = home.resolve(commit.as_str(), "tree")?.ok_or_else(|| gone("tree"))?;
+    let commit = home.resolve_revision("HEAD", "commit")?.ok_or_else(|| gone("commit"))?;
+    let commit_tree = home.resolve_revision(commit.as_str(), "tree")?.ok_or_else(|| gone("tree"))?;
     let quarantine = task.session.quarantine(&task.view.id);
     let mut live = HashSet::new();
     let tree = if opened.base.live {
@@ -101,8 +101,8 @@ fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> R
     } else if opened.effective.delivery.writes_files() {
         let entries = live_entries(task, home, candidate, &commit_tree)?;
         live.extend(entries.iter().map(|(path, _)| path.clone()));
-        let index = PrivateIndex::of(home, &quarantine, &commit_tree)?;
-        index.update(&entries)?;
+        let index = PrivateIndex::holding_tree(home, &quarantine, &commit_tree)?;
+        index.update_entries(&entries)?;
         index.write_tree()?
     } else {
         commit_tree.clone()
@@ -130,26 +130,26 @@ fn live_entries(
         after_tree: &candidate.tree,
         drivers: &candidate.base_tree,
         former: None,
-        settings: crate::git::live::Settings::read(home)?,
+        settings: crate::git::live::Settings::read_settings(home)?,
     };
-    let survey = crate::git::live::survey(&terms)?;
+    let survey = crate::git::live::survey_paths(&terms)?;
     let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
     let conflicts = plan(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
     refuse_what_no_merge_solves(conflicts.unwrap_or_default())?;
-    let objects = home.objects(Some(&quarantine))?;
+    let objects = home.object_reader(Some(&quarantine))?;
     let mut wanted = HashSet::new();
     for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
         let lies = fact.side();
         let brought = change.new.as_ref().map(FileState::object);
         let old = change.old.as_ref().map(FileState::object);
-        let at_head = tree::entry(&objects, head, &change.path)?;
+        let at_head = tree::find_entry(&objects, head, &change.path)?;
         // Where HEAD still has the preimage and the live tree has the change already, delivering it again is
         // no conflict.
         if lies != at_head && !(lies == brought && at_head == old) {
             wanted.insert(&change.path);
         }
     }
-    crate::git::live::store(&terms, &survey, head, &wanted)
+    crate::git::live::store_found(&terms, &survey, head, &wanted)
 }
 
 /// Links and directories in the way, submodules, a merge that is not finished: a person has to see to those.
@@ -188,13 +188,13 @@ fn merged(
     let id = task.view.id.clone();
     let quarantine = session.quarantine(&id);
     let old = task.view.opened()?.clone();
-    let index = PrivateIndex::of(home, &quarantine, &base.state.tree)?;
+    let index = PrivateIndex::holding_tree(home, &quarantine, &base.state.tree)?;
     let theirs = if base.live.is_empty() && !base.state.live { "HEAD" } else { "live" };
     let labels = Labels { theirs, ours: &id };
     let outcome =
         merge::carry_over(&index, &candidate.base_tree, &candidate.changes, &base.state.tree, labels)?;
     let terms = read_terms(session, &old.contract, &base.state)?;
-    let differences = user_index::differences(home, &quarantine, &base.state.tree)?;
+    let differences = user_index::index_differences(home, &quarantine, &base.state.tree)?;
     let opened = Opened {
         index: session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?,
         base: base.state,
@@ -234,7 +234,7 @@ fn set_aside(
         let path = [SET_ASIDE.as_bytes(), b"/", conflict.path.as_bytes()].concat();
         entries.push((RepoPath::new(path)?, Some(version)));
     }
-    index.update(&entries)?;
+    index.update_entries(&entries)?;
     index.write_tree()
 }
 
@@ -245,16 +245,16 @@ fn capture(
     quarantine: &Quarantine,
     tree: &ObjectId,
 ) -> Result<(Candidate, crate::domain::proof::evidence::Observation)> {
-    let objects = task.session.repository.objects(Some(quarantine))?;
+    let objects = task.session.repository.object_reader(Some(quarantine))?;
     let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),
         scope: &opened.effective.write_patterns(),
         artifact_bytes: Some(budget::artifact_bytes(&task.view)),
     };
-    if let Some(failure) = Failure::first_of(violations(&objects, &opened.base.tree, tree, &limits)?) {
+    if let Some(failure) = Failure::first_of(find_violations(&objects, &opened.base.tree, tree, &limits)?) {
         return Err(failure);
     }
-    let changes = tree::changes(&objects, &opened.base.tree, tree)?;
+    let changes = tree::changes_between(&objects, &opened.base.tree, tree)?;
     let candidate = candidate::bind(task, opened, Capture { tree: tree.clone(), changes })?;
     if let Some(known) = &mut task.view.opened {
         known.value = opened.clone();

@@ -97,11 +97,11 @@ fn resolved(task: &TaskWrite<'_>, quarantine: &Quarantine, captured: &Capture) -
     if task.view.marked.is_empty() {
         return Ok(());
     }
-    let objects = task.session.repository.objects(Some(quarantine))?;
+    let objects = task.session.repository.object_reader(Some(quarantine))?;
     let mut open = Vec::new();
     for change in captured.changes.iter().filter(|change| task.view.marked.contains(&change.path)) {
         let Some(new) = change.new.as_ref().filter(|new| new.mode.is_regular()) else { continue };
-        let bytes = objects.blob(&new.git_blob)?;
+        let bytes = objects.read_blob(&new.git_blob)?;
         let line = |start: &[u8]| bytes.split(|b| *b == b'\n').any(|line| line.starts_with(start));
         if line(b"<<<<<<< ") || line(b">>>>>>> ") {
             open.push(change.path.clone());
@@ -132,7 +132,7 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
     let quarantine = session.quarantine(id);
     let captured = match patch {
         Some(patch) => {
-            patch_intake::take(&session.repository, &quarantine, &opened.base.tree, patch, &limits)
+            patch_intake::take_patch(&session.repository, &quarantine, &opened.base.tree, patch, &limits)
         }
         None => candidate::worktree(task, limits),
     };

@@ -36,7 +36,7 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
     let written = session.live_repository(&opened).and_then(|home| {
         let blobs = session.blobs();
         let changes = receipt.reversed();
-        let former = git::live::FormerFiles::of(&receipt, &|digest| blobs.get(digest))?;
+        let former = git::live::FormerFiles::from_receipt(&receipt, &|digest| blobs.get(digest))?;
         let write = tree::Write {
             session,
             opened: &opened,

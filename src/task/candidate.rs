@@ -39,7 +39,7 @@ pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Cap
     let new = last.iter().filter(|change| change.old.is_none());
     let added: Vec<PrivateIndexEntry> =
         new.filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.object())))).collect();
-    capture::capture(&capture::CaptureRequest {
+    capture::capture_worktree(&capture::CaptureRequest {
         repository: &session.repository,
         quarantine: &quarantine,
         worktree,
@@ -56,8 +56,8 @@ pub fn bind(task: &TaskWrite<'_>, opened: &Opened, captured: Capture) -> Result<
     let session = task.session;
     let quarantine = session.quarantine(&task.view.id);
     let base = &opened.base.tree;
-    let text = bound::text(&session.repository, &quarantine, base, &captured.tree)?;
-    bound::verify(&session.repository, &quarantine, base, &text, &captured.tree)?;
+    let text = bound::patch_text(&session.repository, &quarantine, base, &captured.tree)?;
+    bound::verify_patch(&session.repository, &quarantine, base, &text, &captured.tree)?;
     let sha256 = session.blobs().put(&text)?;
     let artifact_bytes = artifact_bytes(session, &quarantine, &captured)?;
     Ok(Candidate {
@@ -76,9 +76,9 @@ pub fn bind(task: &TaskWrite<'_>, opened: &Opened, captured: Capture) -> Result<
 }
 
 fn artifact_bytes(session: &Session, quarantine: &Quarantine, captured: &Capture) -> Result<u64> {
-    let objects = session.repository.objects(Some(quarantine))?;
+    let objects = session.repository.object_reader(Some(quarantine))?;
     let new = captured.changes.iter().filter_map(|change| change.new.as_ref());
-    new.map(|state| objects.blob(&state.git_blob).map(|bytes| bytes.len() as u64)).sum()
+    new.map(|state| objects.read_blob(&state.git_blob).map(|bytes| bytes.len() as u64)).sum()
 }
 
 /// Copies the candidate's tree into the repository, so that the task's last state survives whatever happens

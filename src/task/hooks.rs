@@ -234,7 +234,7 @@ fn in_the_private_layer(command: &[String]) -> Vec<String> {
 
 /// Fills a folder with what the base commit has beneath `.tender/`.
 fn fill(session: &Session, opened: &Opened, folder: &Path) -> Result<()> {
-    let objects = session.repository.objects(None)?;
+    let objects = session.repository.object_reader(None)?;
     let files = tree::files_beneath(&objects, opened.base.commit_tree(), &RepoPath::new(FOLDER)?)?;
     let mut cursor = FolderCursor::new(folder)?;
     for file in files.into_iter().filter(|file| file.mode.is_regular()) {
@@ -242,7 +242,7 @@ fn fill(session: &Session, opened: &Opened, folder: &Path) -> Result<()> {
         let place = cursor.made_folder(&file.path)?;
         let failed = |e: std::io::Error| Failure::io("write", file.path.as_path(), &e);
         let mut made = place.create_file(file.path.file_name(), mode).map_err(failed)?;
-        made.write_all(&objects.blob(&file.id)?).map_err(failed)?;
+        made.write_all(&objects.read_blob(&file.id)?).map_err(failed)?;
     }
     Ok(())
 }

@@ -48,8 +48,8 @@ pub(super) fn compare_rules_of_head(task: &TaskWrite<'_>, rows: &[Row]) -> Resul
 
 /// HEAD as a base; `None` where there is no commit.
 pub(super) fn read_head(home: &Repository) -> Result<Option<BaseState>> {
-    let Some(commit) = home.resolve("HEAD", "commit")? else { return Ok(None) };
-    let Some(tree) = home.resolve(commit.as_str(), "tree")? else { return Ok(None) };
+    let Some(commit) = home.resolve_revision("HEAD", "commit")? else { return Ok(None) };
+    let Some(tree) = home.resolve_revision(commit.as_str(), "tree")? else { return Ok(None) };
     Ok(Some(BaseState { commit, commit_tree: tree.clone(), tree, live: false }))
 }
 

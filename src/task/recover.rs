@@ -12,7 +12,7 @@ use crate::domain::ledger::objects::Reconciled;
 use crate::domain::ledger::record::{Planned, Record};
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, run};
+use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, recover_delivery};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use crate::task::action::RunningAction;
@@ -173,7 +173,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
 fn is_elsewhere(session: &Session, ledger: &Ledger, task: Option<&str>) -> Result<bool> {
     let Some(view) = task.map(|task| load(ledger, task)).transpose()?.flatten() else { return Ok(false) };
     let opened = view.opened()?;
-    Ok(session.live_repository(opened)?.branch()? != opened.home.branch)
+    Ok(session.live_repository(opened)?.current_branch()? != opened.home.branch)
 }
 
 /// For whoever must not write: refuses (`outcome.unknown`) where a delivery is unfinished, so that nobody
@@ -288,7 +288,7 @@ fn finish(
     let facts = Facts { head: None, evidence: Vec::new(), undoes: false };
     let mut journal = LedgerJournal { ledger, action, planned, facts, open: true };
     let environment = session.repository.environment();
-    match session.with_keeper(|keeper| run(environment, unfinished, &mut journal, keeper))? {
+    match session.with_keeper(|keeper| recover_delivery(environment, unfinished, &mut journal, keeper))? {
         Recovered::Completed { receipt, later } => {
             reconciled.outcome = "completed";
             reconciled.kept = later;

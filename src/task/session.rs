@@ -124,7 +124,7 @@ impl Session {
         if here.git_dir() == git_dir && here.top().is_ok_and(|known| known == top) {
             return Ok(here.clone());
         }
-        Repository::at(here.environment(), git_dir, top, None)
+        Repository::at_git_dir(here.environment(), git_dir, top, None)
     }
 
     /// A new action of whoever called, on the channel that they come by.

@@ -62,10 +62,10 @@ pub fn read_terms(session: &Session, contract: &Contract, base: &BaseState) -> R
 
 /// The policy of the base commit and the user's private one together.
 pub fn read_configuration(session: &Session, base: &BaseState) -> Result<Config> {
-    let objects = session.repository.objects(None)?;
+    let objects = session.repository.object_reader(None)?;
     let path = RepoPath::new(".tender/config.toml")?;
-    let committed = match tree::entry(&objects, base.commit_tree(), &path)? {
-        Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.blob(&id)?),
+    let committed = match tree::find_entry(&objects, base.commit_tree(), &path)? {
+        Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.read_blob(&id)?),
         _ => None,
     };
     let private = session.layout.local().join("config.toml");

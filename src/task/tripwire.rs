@@ -6,7 +6,7 @@ use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::tripwire::{Sight, Tripped, changes};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
-use crate::git::tripwire::{WatchedPlace, look as see};
+use crate::git::tripwire::{WatchedPlace, take_sight as see};
 use crate::task::Session;
 use crate::task::held::TaskWrite;
 use serde_json::json;

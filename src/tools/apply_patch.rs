@@ -72,12 +72,12 @@ pub struct ApplyPatchAnswer {
 /// listed, in that order.
 pub fn prepare_edit(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<PreparedEdit> {
     let RequestedPatch { files, expected, paths } = read_request(arguments, ground)?;
-    let worktree = Worktree::open(ground.repository, ground.worktree)?;
+    let worktree = Worktree::open_worktree(ground.repository, ground.worktree)?;
     let mut seen = BTreeMap::new();
     let (mut failures, mut conflicts) = (Vec::new(), Vec::new());
     let new = new_paths(&files);
     for path in &paths {
-        match worktree.look(path) {
+        match worktree.look_at(path) {
             Ok(found) => {
                 let known =
                     || (ground.known)(path).filter(|_| !new.contains(path)).map(ExpectedVersion::Blob);
@@ -92,7 +92,7 @@ pub fn prepare_edit(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) ->
     all_or(conflicts)?;
     let edits = all_edits(&files, &mut seen, ground.repository.format())?;
     all_or(within_each_other(&edits))?;
-    worktree.prepare(edits)
+    worktree.prepare_edit(edits)
 }
 
 /// What is to be new takes the place of no version that was seen before: it only must not be there.
@@ -145,8 +145,8 @@ fn within_each_other(edits: &[Edit]) -> Vec<Failure> {
 /// now.
 pub fn authorize_patch(arguments: &ApplyPatchArguments, ground: PatchGround<'_>) -> Result<()> {
     let asked = read_request(arguments, ground)?;
-    let worktree = Worktree::open(ground.repository, ground.worktree)?;
-    let looked = asked.paths.iter().filter_map(|path| worktree.look(path).err());
+    let worktree = Worktree::open_worktree(ground.repository, ground.worktree)?;
+    let looked = asked.paths.iter().filter_map(|path| worktree.look_at(path).err());
     all_or(looked.filter(|failure| failure.code() == Code::ScopeViolation))
 }
 

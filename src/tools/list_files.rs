@@ -5,7 +5,7 @@ use super::place::{Place, refuse_too_long};
 use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::{RepoPath, display};
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Folder, kind, walk_what_can_be_seen};
+use crate::git::beneath::{Folder, file_type, walk_what_can_be_seen};
 use rustix::fs::{FileType, Stat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub fn list_folder(place: &Place<'_>, path: Option<&RepoPath>) -> Result<ListFil
     let walked = each_file(place, path, &mut |_, found, stat| {
         total += 1;
         if files.len() < MOST_FILES {
-            let kind = match kind(stat) {
+            let kind = match file_type(stat) {
                 FileType::RegularFile => "file",
                 FileType::Symlink => "link",
                 _ => "other",
@@ -106,7 +106,7 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
         if enough {
             return Ok(false);
         }
-        if kind(stat) == FileType::Directory {
+        if file_type(stat) == FileType::Directory {
             // No tool takes a path that is longer.
             let is_too_deep = refuse_too_long(&found, Code::ArgumentsInvalid).is_err();
             let may_hold = place.may_hold(&found);

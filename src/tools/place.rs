@@ -9,7 +9,7 @@ use crate::domain::value::digest::{ObjectFormat, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Barred, Folder, TreeTop, failed, kind};
+use crate::git::beneath::{Barred, Folder, TreeTop, file_type, path_operation_failed};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -73,13 +73,13 @@ impl Place<'_> {
 
     /// An open directory; `None` where there is none. A link on the way is refused.
     pub fn open_folder(&self, path: Option<&RepoPath>) -> Result<Option<Folder>> {
-        let top = Folder::open(self.top)?;
+        let top = Folder::open_path(self.top)?;
         let Some(path) = path else { return Ok(Some(top)) };
-        match TreeTop::from(top).resolve(Some(path)) {
+        match TreeTop::from(top).resolve_folder(Some(path)) {
             Ok(folder) => Ok(Some(folder)),
             Err(Barred::Missing | Barred::NotFolder(_)) => Ok(None),
             Err(Barred::Link(_)) => Err(link_refused(path)),
-            Err(Barred::Error(e)) => Err(failed("open the directory", path.as_bytes(), e)),
+            Err(Barred::Error(e)) => Err(path_operation_failed("open the directory", path.as_bytes(), e)),
         }
     }
 
@@ -94,12 +94,13 @@ impl Place<'_> {
                     Some(Errno::NOENT) => Ok(None),
                     Some(Errno::LOOP | Errno::MLINK) => Err(link_refused(path)),
                     Some(Errno::NXIO | Errno::NODEV) => Err(no_file(path, "a device or socket")),
-                    _ => Err(failed("open", path.as_bytes(), e)),
+                    _ => Err(path_operation_failed("open", path.as_bytes(), e)),
                 };
             }
         };
-        let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path.as_bytes(), e.into()))?;
-        match kind(&stat) {
+        let stat = rustix::fs::fstat(&file)
+            .map_err(|e| path_operation_failed("look at", path.as_bytes(), e.into()))?;
+        match file_type(&stat) {
             FileType::RegularFile if stat.st_nlink > 1 => Err(Failure::new(
                 Code::ScopeViolation,
                 format!("{path} is a hard link: the same bytes have another name, which may be outside"),

@@ -8,7 +8,7 @@ use super::text;
 use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Folder, kind};
+use crate::git::beneath::{Folder, file_type};
 use regex::{Regex, RegexBuilder};
 use rustix::fs::{FileType, Stat};
 use schemars::JsonSchema;
@@ -129,7 +129,7 @@ pub fn search_files(
     let walked = each_file(place, path, &mut |dir, found, stat| {
         wanted()?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        if kind(stat) != FileType::RegularFile || stat.st_nlink > 1 || size > LARGEST_SEARCHED {
+        if file_type(stat) != FileType::RegularFile || stat.st_nlink > 1 || size > LARGEST_SEARCHED {
             answer.skipped += 1;
             return Ok(true);
         }
@@ -150,7 +150,7 @@ pub fn search_files(
 /// The path as a file; `None` where it is a directory or not there.
 fn opened_file(place: &Place<'_>, path: &RepoPath) -> Result<Option<(std::fs::File, Stat)>> {
     match place.folder_of(path)?.map(|dir| dir.stat(path.file_name())) {
-        Some(Ok(stat)) if kind(&stat) != FileType::Directory => place.open_file(path),
+        Some(Ok(stat)) if file_type(&stat) != FileType::Directory => place.open_file(path),
         _ => Ok(None),
     }
 }

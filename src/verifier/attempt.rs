@@ -76,16 +76,17 @@ impl<'a> Runner<'a> {
         ticket: &'a Ticket,
     ) -> Result<Self> {
         let candidate = subject.candidate;
-        let objects = subject.repository.objects(subject.quarantine)?;
+        let objects = subject.repository.object_reader(subject.quarantine)?;
         let attributes = if on == On::Candidate { &candidate.tree } else { &candidate.base_tree };
-        let files = tree::files(&objects, attributes)?;
+        let files = tree::list_files(&objects, attributes)?;
         let files = view::on_base(&files, &candidate.changes, &subject.contract.case, on);
         let shown = view::shown(&files, verifier);
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
         let id = &verifier.manifest.id;
         let judge = (id.as_str(), verifier.manifest_sha256);
-        let mut slot = Slot::take(&SlotPlaces { slots, book: &book }, judge, subject.repository.format())?;
+        let mut slot =
+            Slot::take_free(&SlotPlaces { slots, book: &book }, judge, subject.repository.format())?;
         let conversions = Conversions { repository: subject.repository, quarantine: subject.quarantine };
         let drivers = Drivers::Named(subject.filters);
         let own: BTreeSet<&RepoPath> = verifier.closure.iter().map(|file| &file.file.path).collect();
@@ -95,7 +96,7 @@ impl<'a> Runner<'a> {
         let filling = Filling { conversions: &conversions, attributes, drivers: &drivers };
         let doing = format!("filling the slot of {id}");
         let progress = |done: u64, total: u64| (host.progress)(&doing, done, total);
-        slot.show(subject.repository.environment(), &filling, &shown, &progress)?;
+        slot.show_files(subject.repository.environment(), &filling, &shown, &progress)?;
         let home = tools::private_home(host, verifier)?;
         let secrets = tools::secrets(host);
         let (printed, stopped, told) = (Cell::new(0), RefCell::new(None), RefCell::default());
@@ -148,7 +149,7 @@ impl<'a> Runner<'a> {
     fn set_up(&mut self) -> Result<Option<RunOutcome>> {
         let Some(setup) = &self.verifier.manifest.setup else { return Ok(None) };
         let made_from = self.setup_digest(setup);
-        if self.slot.setup() == Some(made_from) {
+        if self.slot.setup_key() == Some(made_from) {
             return Ok(None);
         }
         (self.host.progress)(&format!("setting up {}", self.verifier.manifest.id), 0, 0);
@@ -179,7 +180,7 @@ impl<'a> Runner<'a> {
     }
 
     fn foreign_code(&self, argv: &[String]) -> Result<Option<String>> {
-        let slot = self.slot.tree();
+        let slot = self.slot.tree_folder();
         let place = RunPlace { slot: &slot, shown: &self.shown, home: &self.home };
         let found = find_foreign_code(self.subject, self.verifier, self.host, place, argv)?;
         Ok(found.map(|reason| self.bounded(&reason, LONGEST_TEXT)))
@@ -197,8 +198,8 @@ impl<'a> Runner<'a> {
         let manifest = &self.verifier.manifest;
         (self.host.progress)(&format!("running {}", manifest.id), 0, 0);
         let out = self.out_directory()?;
-        remove_old_outputs(&manifest.outputs, &self.slot.tree())?;
-        let root = self.slot.tree();
+        remove_old_outputs(&manifest.outputs, &self.slot.tree_folder())?;
+        let root = self.slot.tree_folder();
         let call = ProtocolCall {
             run: &self.ticket.run,
             nonce: &self.ticket.nonce,
@@ -253,7 +254,7 @@ impl<'a> Runner<'a> {
         answered: Option<&std::result::Result<Said, String>>,
         (min_checks, blame): (Option<u64>, Option<&Blame>),
     ) -> Result<Said> {
-        let altered = self.slot.altered(&self.verifier.manifest.scratch)?;
+        let altered = self.slot.find_altered(&self.verifier.manifest.scratch)?;
         let survivors = finished.survivors_killed.saturating_add(finished.unkillable);
         self.clean &= altered.is_empty() && survivors == 0 && matches!(finished.end, ProgramEnd::Exited(_));
         let (end, timeout) = (&finished.end, self.verifier.manifest.timeout);
@@ -299,7 +300,7 @@ impl<'a> Runner<'a> {
 
     fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<FinishedRun> {
         let mut command =
-            Invocation::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree());
+            Invocation::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree_folder());
         command.env = tools::environment(self.host, self.verifier, &self.home);
         command.env.push(("TENDER_OUT".into(), OsString::from(out)));
         command.stdin = stdin;
@@ -457,12 +458,12 @@ fn checks_of(counted: &std::result::Result<Option<Counted>, String>) -> Option<C
 /// Closure files of the private layer are in no tree; the slot is filled from objects, so they become some.
 fn store_private_closure(subject: &VerificationSubject<'_>, verifier: &Verifier) -> Result<()> {
     for file in verifier.closure.iter().filter_map(|file| file.bytes.as_ref()) {
-        let git = subject.repository.git();
+        let git = subject.repository.git_call();
         let git = match subject.quarantine {
-            Some(quarantine) => git.objects(quarantine),
+            Some(quarantine) => git.with_quarantine(quarantine),
             None => git,
         };
-        git.args(["hash-object", "-w", "--stdin", "--no-filters"]).stdin(file.clone()).ok()?;
+        git.args(["hash-object", "-w", "--stdin", "--no-filters"]).stdin(file.clone()).run_for_stdout()?;
     }
     Ok(())
 }

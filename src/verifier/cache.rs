@@ -48,7 +48,7 @@ impl BlobDigests {
         if let Some(known) = padded(id).and_then(|id| self.known.get(&id)) {
             return Ok(*known);
         }
-        let sha256 = Sha256::of(&objects.blob(id)?);
+        let sha256 = Sha256::of(&objects.read_blob(id)?);
         self.learn(id, sha256);
         Ok(sha256)
     }
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn digests_are_kept_and_a_torn_or_forged_record_is_not_believed() {
         let home = TestRepository::new();
-        home.write("a", b"one\n");
-        home.commit("a");
+        home.write_file("a", b"one\n");
+        home.commit_all("a");
         let folder = home.outside().join("cache");
-        let objects = home.repository().objects(None).expect("opens");
+        let objects = home.repository().object_reader(None).expect("opens");
         let id = ObjectFormat::Sha1.blob_id(b"one\n").expect("hashes");
         let mut first = BlobDigests::open(&folder);
         assert_eq!(first.of(&objects, Mode::File, &id).expect("reads"), Sha256::of(b"one\n"));

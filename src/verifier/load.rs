@@ -10,7 +10,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Folder, kind as file_type, walk};
+use crate::git::beneath::{Folder, file_type, walk_folder};
 use crate::git::tree::{self, TreeFile};
 use crate::git::{Objects, Repository};
 use rustix::fs::FileType;
@@ -71,7 +71,7 @@ impl BaseTree<'_> {
         if let Some(files) = self.all.get() {
             return Ok(files);
         }
-        let files = tree::files(self.objects, self.tree)?;
+        let files = tree::list_files(self.objects, self.tree)?;
         Ok(self.all.get_or_init(|| files))
     }
 
@@ -79,13 +79,13 @@ impl BaseTree<'_> {
     fn beneath(&self, folder: &RepoPath) -> Result<Vec<TreeFile>> {
         let mut at = self.tree.clone();
         for name in folder.components() {
-            let entries = self.objects.tree(&at)?;
+            let entries = self.objects.read_tree(&at)?;
             match entries.into_iter().find(|entry| entry.name == name && entry.mode.is_none()) {
                 Some(entry) => at = entry.id,
                 None => return Ok(Vec::new()),
             }
         }
-        tree::files(self.objects, &at)?
+        tree::list_files(self.objects, &at)?
             .into_iter()
             .map(|file| Ok(TreeFile { path: folder.join(file.path.as_bytes())?, ..file }))
             .collect()
@@ -96,7 +96,7 @@ impl BaseTree<'_> {
         let literal = !pattern.ends_with('/') && !pattern.contains(['*', '?', '[', '{']);
         let found = if literal {
             let path = RepoPath::new(pattern.as_bytes())?;
-            let entry = tree::entry(self.objects, self.tree, &path)?;
+            let entry = tree::find_entry(self.objects, self.tree, &path)?;
             entry.map(|TreeObject { mode, id }| TreeFile { path, mode, id }).into_iter().collect()
         } else {
             let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
@@ -108,7 +108,7 @@ impl BaseTree<'_> {
     fn closure_file(&self, file: TreeFile) -> Result<ClosureFile> {
         let sha256 = match file.mode {
             Mode::Gitlink => Sha256::of(file.id.as_str().as_bytes()),
-            _ => Sha256::of(&self.objects.blob(&file.id)?),
+            _ => Sha256::of(&self.objects.read_blob(&file.id)?),
         };
         let file = InputFile { git_blob: file.id, mode: file.mode, path: file.path, sha256 };
         Ok(ClosureFile { file, bytes: None })
@@ -125,14 +125,14 @@ impl Verifiers {
         private: &Path,
         case: &Scope,
     ) -> Result<Self> {
-        let objects = repository.objects(None)?;
+        let objects = repository.object_reader(None)?;
         let base = BaseTree { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
         let mut all = Self { live: live_ids(repository), case: case.clone(), ..Self::default() };
         let committed = base.beneath(&RepoPath::new(FOLDER.as_bytes())?)?;
         for (id, files) in by_id(committed, |file| &file.path) {
             let closure =
                 files.into_iter().map(|file| base.closure_file(file)).collect::<Result<Vec<_>>>()?;
-            let manifest = |file: &ClosureFile| objects.blob(&file.file.git_blob);
+            let manifest = |file: &ClosureFile| objects.read_blob(&file.file.git_blob);
             all.take(&id, false, closure, &manifest, &|pattern| base.matching(pattern));
         }
         let local = private_files(repository, private)?;
@@ -238,7 +238,7 @@ impl Verifiers {
         candidate: &ObjectId,
     ) -> Result<Option<String>> {
         let Ok(path) = RepoPath::new(format!("{FOLDER}/{id}/{MANIFEST}")) else { return Ok(None) };
-        if tree::entry(objects, candidate, &path)?.is_some() {
+        if tree::find_entry(objects, candidate, &path)?.is_some() {
             return Ok(Some("the candidate".to_owned()));
         }
         Ok(self.live.contains(id).then(|| "the live tree".to_owned()))
@@ -334,7 +334,7 @@ fn private_files(repository: &Repository, private: &Path) -> Result<Vec<ClosureF
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
-    walk(&Folder::open(private)?, &mut |folder, path, stat| {
+    walk_folder(&Folder::open_path(private)?, &mut |folder, path, stat| {
         let mode = match file_type(stat) {
             FileType::Directory => return Ok(true),
             FileType::RegularFile if stat.st_mode & 0o100 != 0 => Mode::Executable,
@@ -386,19 +386,22 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a test plays the user")]
     fn only_the_base_commit_and_the_private_layer_count() {
         let home = TestRepository::new();
-        home.write(
+        home.write_file(
             ".tender/verifiers/unit/verifier.toml",
             &manifest("unit", "closure = [\"run.sh\", \"lib/**\"]\n"),
         );
-        home.write(".tender/verifiers/unit/helper.py", b"1");
-        home.write(".tender/verifiers/lost/verifier.toml", &manifest("lost", "closure = [\"gone.sh\"]\n"));
-        home.write(".tender/verifiers/bad/verifier.toml", &manifest("bad", "comand = 1\n"));
-        home.write(".tender/verifiers/twice/verifier.toml", &manifest("twice", ""));
-        home.write("run.sh", b"base\n");
-        home.write("lib/a/b", b"base\n");
-        let base = home.commit("base");
-        home.write(".tender/verifiers/live/verifier.toml", &manifest("live", ""));
-        home.write("run.sh", b"live\n");
+        home.write_file(".tender/verifiers/unit/helper.py", b"1");
+        home.write_file(
+            ".tender/verifiers/lost/verifier.toml",
+            &manifest("lost", "closure = [\"gone.sh\"]\n"),
+        );
+        home.write_file(".tender/verifiers/bad/verifier.toml", &manifest("bad", "comand = 1\n"));
+        home.write_file(".tender/verifiers/twice/verifier.toml", &manifest("twice", ""));
+        home.write_file("run.sh", b"base\n");
+        home.write_file("lib/a/b", b"base\n");
+        let base = home.commit_all("base");
+        home.write_file(".tender/verifiers/live/verifier.toml", &manifest("live", ""));
+        home.write_file("run.sh", b"live\n");
         let private = home.outside().join("local");
         for id in ["own", "twice"] {
             std::fs::create_dir_all(private.join("verifiers").join(id)).expect("made");
@@ -428,8 +431,8 @@ mod tests {
         assert!(!all.is_manual("secrets"));
         assert!(all.get("live").expect("no manifest").is_none() && !all.is_manual("live"));
         assert!(all.is_manual("editorial_review") && !all.is_manual("scope") && !all.is_manual("unit"));
-        let after = home.commit("candidate");
-        let objects = repository.objects(None).expect("opens");
+        let after = home.commit_all("candidate");
+        let objects = repository.object_reader(None).expect("opens");
         assert_eq!(all.elsewhere("live", &objects, &after).expect("looks").as_deref(), Some("the candidate"));
         assert_eq!(all.elsewhere("live", &objects, &base).expect("looks").as_deref(), Some("the live tree"));
         assert_eq!(all.elsewhere("nowhere", &objects, &after).expect("looks"), None);

@@ -168,7 +168,7 @@ impl<'a> Observer<'a> {
             subject,
             verifiers,
             host,
-            objects: subject.repository.objects(subject.quarantine)?,
+            objects: subject.repository.object_reader(subject.quarantine)?,
             blobs: BlobDigests::open(&folder),
             programs: FileDigests::open(&folder),
             trees: None,
@@ -357,7 +357,7 @@ impl<'a> Observer<'a> {
         for state in changes.iter().flat_map(|c| c.old.iter().chain(&c.new)) {
             self.blobs.learn(&state.git_blob, state.sha256);
         }
-        let candidate = tree::files(&self.objects, &self.subject.candidate.tree)?;
+        let candidate = tree::list_files(&self.objects, &self.subject.candidate.tree)?;
         let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reversed).collect();
         let base = view::with_changes(&candidate, back.iter());
         Ok(ListedTrees { candidate, base })
@@ -404,7 +404,7 @@ impl<'a> Observer<'a> {
         let paths: Vec<&RepoPath> = regular.map(|file| &file.file.path).collect();
         let conversions = Conversions { repository: self.subject.repository, quarantine: None };
         let drivers = Drivers::Named(self.subject.filters);
-        let kinds = conversions.kinds(self.subject.base_commit_tree, &drivers, &paths)?;
+        let kinds = conversions.conversion_kinds(self.subject.base_commit_tree, &drivers, &paths)?;
         let converted = paths.iter().zip(kinds).filter(|(_, kind)| !kind.is_empty());
         all.extend(converted.map(|(path, kind)| format!("{path}: {kind}")));
         Ok(all)
@@ -416,7 +416,7 @@ impl<'a> Observer<'a> {
         }
         let mut found = Vec::new();
         for key in ["core.autocrlf", "core.eol"] {
-            if let Some(value) = self.subject.repository.config(key)? {
+            if let Some(value) = self.subject.repository.config_value(key)? {
                 found.push(format!("{key}={value}"));
             }
         }

@@ -9,7 +9,7 @@ use crate::domain::proof::verdict::Checks;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::beneath::{Folder, FolderCursor, kind, remove_content, walk};
+use crate::git::beneath::{Folder, FolderCursor, file_type, remove_content, walk_folder};
 use crate::process::FinishedRun;
 use rustix::fs::FileType;
 use std::io::Read;
@@ -34,9 +34,9 @@ pub(super) fn remove_old_outputs(outputs: &[DeclaredOutput], tree: &Path) -> Res
     for output in outputs.iter().filter(|output| !output.path.is_empty() && !output.path.starts_with(OUT)) {
         for path in paths_of_output(output, folders)? {
             let path = RepoPath::new(path.as_bytes())?;
-            let Some(folder) = cursor.folder(&path)? else { continue };
+            let Some(folder) = cursor.folder_of(&path)? else { continue };
             if folder.unlink(path.file_name()).is_err()
-                && let Ok(child) = folder.subfolder(path.file_name())
+                && let Ok(child) = folder.open_subfolder(path.file_name())
             {
                 remove_content(&child)?;
                 let _ = folder.remove_folder(path.file_name());
@@ -54,9 +54,9 @@ fn paths_of_output(output: &DeclaredOutput, folders: OutputFolders<'_>) -> Resul
         None => (folders.tree, String::new()),
     };
     let mut found = Vec::new();
-    let root = Folder::open(root)?;
-    walk(&root, &mut |_, path, stat| {
-        if kind(stat) == FileType::Directory {
+    let root = Folder::open_path(root)?;
+    walk_folder(&root, &mut |_, path, stat| {
+        if file_type(stat) == FileType::Directory {
             return Ok(RepoPath::new(path).is_ok_and(|path| pattern.may_hold(&path)));
         }
         if pattern.matches_bytes(path)
@@ -167,7 +167,7 @@ pub(super) fn read_beneath(
 ) -> Result<std::result::Result<Option<Vec<u8>>, String>> {
     let place = RepoPath::new(path.as_bytes())?;
     let mut cursor = FolderCursor::new(folder)?;
-    let Some(parent) = cursor.folder(&place)? else { return Ok(Ok(None)) };
+    let Some(parent) = cursor.folder_of(&place)? else { return Ok(Ok(None)) };
     let Ok(file) = parent.open_file(place.file_name()) else { return Ok(Ok(None)) };
     let failed = |e: std::io::Error| Failure::io("read", place.as_path(), &e);
     if !file.metadata().map_err(failed)?.is_file() {

@@ -27,7 +27,7 @@ pub(super) fn read_digests(
     verifier: &Verifier,
     digests: &mut FileDigests,
 ) -> BTreeMap<String, Option<Sha256>> {
-    let above = host.slots.parent().map(ConfigurationAbove::of).unwrap_or_default();
+    let above = host.slots.parent().map(ConfigurationAbove::above_place).unwrap_or_default();
     let above = above.digests().map(|(path, sha256)| (path.display().to_string(), Some(sha256)));
     let entries = verifier.manifest.read.iter();
     let read = entries.map(|entry| {

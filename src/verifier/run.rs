@@ -130,7 +130,7 @@ fn built_in(subject: &VerificationSubject<'_>, id: &str, rows: &[&Observed]) -> 
     let (base, tree) = (&candidate.base_tree, &candidate.tree);
     let judged = match id {
         ARTIFACTS => {
-            let objects = subject.repository.objects(subject.quarantine)?;
+            let objects = subject.repository.object_reader(subject.quarantine)?;
             builtin::artifacts::judge(&subject.contract.artifacts, &objects, base, tree)?
         }
         "scope" => builtin::scope::judge(&candidate.changes, subject.effective),

@@ -65,7 +65,7 @@ impl Bench {
     }
 
     fn git(&self, args: &[&str]) -> String {
-        let said = self.repository.git().args(args).ok().expect("git works");
+        let said = self.repository.git_call().args(args).run_for_stdout().expect("git works");
         String::from_utf8_lossy(&said).trim().to_owned()
     }
 
@@ -114,8 +114,8 @@ impl Bench {
     fn judge(&self, tree: &ObjectId, run: bool) -> Vec<Row> {
         let repository = self.repository.repository();
         let base = self.base.borrow().clone().expect("a base");
-        let objects = repository.objects(None).expect("opens");
-        let changes = tree::changes(&objects, &base, tree).expect("compares");
+        let objects = repository.object_reader(None).expect("opens");
+        let changes = tree::changes_between(&objects, &base, tree).expect("compares");
         let contract = Contract::parse(self.contract.borrow().to_string().as_bytes()).expect("a contract");
         let config = Config::parse(self.config.borrow().as_bytes()).expect("a config");
         let layout = Layout::new(repository.common_dir());

@@ -78,7 +78,7 @@ impl ListedChange<'_> {
         if scope.is_empty() || !scope.may_hold(&change.path) {
             return false;
         }
-        let target = self.objects.blob(&link.git_blob).unwrap_or_default();
+        let target = self.objects.read_blob(&link.git_blob).unwrap_or_default();
         let target = plain_target(&change.path, &target);
         let is_target = |file: &TreeFile| Some(&file.path) == target.as_ref() && file.mode.is_regular();
         !self.candidate.iter().any(is_target)
@@ -99,7 +99,7 @@ impl ListedChange<'_> {
         }
         let read = |state: &Option<FileState>| -> Result<Option<Settings>> {
             let Some(state) = state else { return Ok(Some(Settings::new())) };
-            Ok(read_settings(file.settings, &self.objects.blob(&state.git_blob)?, words))
+            Ok(read_settings(file.settings, &self.objects.read_blob(&state.git_blob)?, words))
         };
         let (Some(old), Some(new)) = (read(&change.old)?, read(&change.new)?) else {
             return Ok(vec![format!("{path}, which cannot be read")]);
@@ -144,8 +144,9 @@ impl ListedChange<'_> {
     }
 
     fn text_of(&self, file: &TreeFile) -> Option<String> {
-        let is_small = file.mode.is_regular() && self.objects.size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
-        String::from_utf8(self.objects.blob(&file.id).ok().filter(|_| is_small)?).ok()
+        let is_small =
+            file.mode.is_regular() && self.objects.blob_size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
+        String::from_utf8(self.objects.read_blob(&file.id).ok().filter(|_| is_small)?).ok()
     }
 }
 

@@ -13,10 +13,13 @@ use std::io;
 /// Carries over what belongs to the file but not to its bytes. Owner first: a change of owner clears
 /// permission bits.
 pub(super) fn carry_over(from: &File, to: &File) -> io::Result<Vec<Note>> {
-    let old = read(from)?;
+    let old = read_attributes(from)?;
     set_owner(&old, to)?;
     let notes = set_extended(&old, to)?;
-    rustix::fs::fchmod(to, Mode::from_raw_mode(FolderEntry::of(&rustix::fs::fstat(from)?).permissions))?;
+    rustix::fs::fchmod(
+        to,
+        Mode::from_raw_mode(FolderEntry::from_stat(&rustix::fs::fstat(from)?).permissions),
+    )?;
     Ok(notes)
 }
 
@@ -32,9 +35,11 @@ pub(super) fn restore_attributes(former: &Attributes, to: &File) -> io::Result<V
 }
 
 /// What belongs to a file beside its bytes and its permissions.
-pub(super) fn read(file: &File) -> io::Result<Attributes> {
+pub(super) fn read_attributes(file: &File) -> io::Result<Attributes> {
     let stat = rustix::fs::fstat(file)?;
-    let extended = names(file)?.into_iter().map(|name| Ok((name.to_bytes().to_vec(), value(file, &name)?)));
+    let extended = attribute_names(file)?
+        .into_iter()
+        .map(|name| Ok((name.to_bytes().to_vec(), attribute_value(file, &name)?)));
     Ok(Attributes { user: stat.st_uid, group: stat.st_gid, extended: extended.collect::<io::Result<_>>()? })
 }
 
@@ -50,7 +55,7 @@ fn set_owner(wanted: &Attributes, to: &File) -> io::Result<()> {
 /// Extended attributes. The user's own and ACLs must come along; those that only the system may set are noted
 /// where they do not.
 fn set_extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
-    let present = names(to)?;
+    let present = attribute_names(to)?;
     let wanted: BTreeMap<CString, &Vec<u8>> = wanted
         .extended
         .iter()
@@ -59,21 +64,21 @@ fn set_extended(wanted: &Attributes, to: &File) -> io::Result<Vec<Note>> {
     let mut notes = Vec::new();
     for name in present.iter().filter(|name| !wanted.contains_key(*name)) {
         if let Err(e) = rustix::fs::fremovexattr(to, name.as_c_str()) {
-            refused(name, e, &mut notes)?;
+            note_refused(name, e, &mut notes)?;
         }
     }
     for (name, value) in &wanted {
-        if Some(*value) == present.get(name).map(|n| self::value(to, n)).transpose()?.as_ref() {
+        if Some(*value) == present.get(name).map(|n| self::attribute_value(to, n)).transpose()?.as_ref() {
             continue;
         }
         if let Err(e) = rustix::fs::fsetxattr(to, name.as_c_str(), value, XattrFlags::empty()) {
-            refused(name, e, &mut notes)?;
+            note_refused(name, e, &mut notes)?;
         }
     }
     Ok(notes)
 }
 
-fn refused(name: &CStr, error: Errno, notes: &mut Vec<Note>) -> io::Result<()> {
+fn note_refused(name: &CStr, error: Errno, notes: &mut Vec<Note>) -> io::Result<()> {
     let bytes = name.to_bytes();
     if bytes.starts_with(b"user.") || bytes.starts_with(b"system.posix_acl") {
         return Err(error.into());
@@ -82,7 +87,7 @@ fn refused(name: &CStr, error: Errno, notes: &mut Vec<Note>) -> io::Result<()> {
     Ok(())
 }
 
-fn names(file: &File) -> io::Result<BTreeSet<CString>> {
+fn attribute_names(file: &File) -> io::Result<BTreeSet<CString>> {
     let mut buffer = vec![0u8; 1 << 16];
     match rustix::fs::flistxattr(file, &mut buffer[..]) {
         Ok(length) => {
@@ -94,7 +99,7 @@ fn names(file: &File) -> io::Result<BTreeSet<CString>> {
     }
 }
 
-fn value(file: &File, name: &CStr) -> io::Result<Vec<u8>> {
+fn attribute_value(file: &File, name: &CStr) -> io::Result<Vec<u8>> {
     let mut buffer = vec![0u8; 1 << 16];
     let length = rustix::fs::fgetxattr(file, name, &mut buffer[..])?;
     buffer.truncate(length);

@@ -7,7 +7,7 @@
 use super::dispose::Stored;
 use super::look::{WriterWait, look_at_object, read_content, without_permissions};
 use super::names::{StepNames, aside_name, unready_name};
-use super::{DeliveryRun, failed};
+use super::{DeliveryRun, operation_failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
@@ -32,12 +32,12 @@ impl DeliveryRun<'_> {
     /// Puts in order what a file system without exchange and without moves to a free name can leave behind:
     /// an object with two names in the middle of a move (the name that only we use goes), and an exchange by
     /// moves that was cut off (it is undone or completed).
-    pub(super) fn tidy(&mut self, at: usize) -> Result<()> {
-        let Ok(names) = self.names(at) else { return Ok(()) };
+    pub(super) fn tidy_step(&mut self, at: usize) -> Result<()> {
+        let Ok(names) = self.step_names(at) else { return Ok(()) };
         let aside = aside_name(names.temporary);
-        let fail = |e: io::Error| failed("put in order", names.path, &e);
+        let fail = |e: io::Error| operation_failed("put in order", names.path, &e);
         let inode = |folder: &Folder, name: &[u8]| -> Result<Option<Inode>> {
-            Ok(folder.entry(name).map_err(fail)?.map(|e| e.inode))
+            Ok(folder.look_up(name).map_err(fail)?.map(|e| e.inode))
         };
         let live = inode(&names.folder, names.name())?;
         let mut temporary = inode(&names.room, names.temporary)?;
@@ -55,15 +55,15 @@ impl DeliveryRun<'_> {
             (None, ..) => Ok(()),
             (_, None, _) => names.room.move_to(&aside, &names.folder, names.name()).map_err(fail),
             (_, _, None) => names.room.take_away(&aside, &names.room, names.temporary).map_err(fail),
-            _ => self.dispose(at, &names.room, &aside, Stored::No),
+            _ => self.dispose_of(at, &names.room, &aside, Stored::No),
         }
     }
 
     /// Undoes the change of names of a step that was just carried out. The staged object keeps its temporary
     /// name.
     pub(super) fn swap_back(&mut self, at: usize, names: &StepNames<'_>) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
-        match self.step(at).step {
+        let fail = |e: io::Error| operation_failed("put back", names.path, &e);
+        match self.planned_step(at).step {
             Step::Replace => self.exchange_back(at, names),
             Step::Create => match names.folder.take_away(names.name(), &names.room, names.temporary) {
                 Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
@@ -71,7 +71,7 @@ impl DeliveryRun<'_> {
                 Ok(()) if self.is_pristine(at, names)? => Ok(()),
                 // What we took was changed, or another's: it goes back and stays.
                 Ok(()) => {
-                    self.note(at, Note::LaterEditKept);
+                    self.note_outcome(at, Note::LaterEditKept);
                     self.give_back(at, names)
                 }
             },
@@ -89,36 +89,36 @@ impl DeliveryRun<'_> {
         match names.room.move_to(names.temporary, &names.folder, names.name()) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                self.note(at, Note::LaterEditKept);
-                self.dispose(at, &names.room, names.temporary, Stored::No)
+                self.note_outcome(at, Note::LaterEditKept);
+                self.dispose_of(at, &names.room, names.temporary, Stored::No)
             }
-            Err(e) => Err(failed("put back", names.path, &e)),
+            Err(e) => Err(operation_failed("put back", names.path, &e)),
         }
     }
 
     /// Exchanges until the staged object, untouched, is under the temporary name; or until the user's latest
     /// version is at the path, and the one before it, which they replaced themselves, is what remains.
     fn exchange_back(&mut self, at: usize, names: &StepNames<'_>) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
+        let fail = |e: io::Error| operation_failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
             step_aside(tries);
-            let former = FormerObject::of(&names.folder, names.temporary).map_err(fail)?;
+            let former = FormerObject::of_name(&names.folder, names.temporary).map_err(fail)?;
             if self.path_is_pristine(at, names)? {
-                match self.exchange(at, names) {
+                match self.exchange_objects(at, names) {
                     Ok(()) if self.is_pristine(at, names)? => return Ok(()),
                     Ok(()) => self.return_the_later(at, names, former)?,
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
-                    Err(e) if e.kind() == ErrorKind::AlreadyExists => self.tidy(at)?,
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => self.tidy_step(at)?,
                     Err(e) => return Err(fail(e)),
                 }
-            } else if names.folder.entry(names.name()).map_err(fail)?.is_none() {
+            } else if names.folder.look_up(names.name()).map_err(fail)?.is_none() {
                 match names.folder.move_to(names.temporary, &names.folder, names.name()) {
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                     other => return other.map_err(fail),
                 }
             } else {
-                self.note(at, Note::LaterEditKept);
-                return self.dispose(at, &names.folder, names.temporary, Stored::No);
+                self.note_outcome(at, Note::LaterEditKept);
+                return self.dispose_of(at, &names.folder, names.temporary, Stored::No);
             }
         }
         Err(fail(ErrorKind::ResourceBusy.into()))
@@ -128,14 +128,14 @@ impl DeliveryRun<'_> {
     /// What comes out then is what was put there, or a save that is later still and goes to the path in its
     /// turn.
     fn return_the_later(&mut self, at: usize, names: &StepNames<'_>, mut former: FormerObject) -> Result<()> {
-        let fail = |e: io::Error| failed("put back", names.path, &e);
+        let fail = |e: io::Error| operation_failed("put back", names.path, &e);
         for tries in 0..PATIENCE {
             step_aside(tries);
-            let later = FormerObject::of(&names.folder, names.temporary).map_err(fail)?;
-            match self.exchange(at, names) {
+            let later = FormerObject::of_name(&names.folder, names.temporary).map_err(fail)?;
+            match self.exchange_objects(at, names) {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::NotFound => return self.give_back(at, names),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => return self.tidy(at),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => return self.tidy_step(at),
                 Err(e) => return Err(fail(e)),
             }
             if former.is_still(&names.folder, names.temporary).map_err(fail)? {
@@ -156,9 +156,9 @@ impl DeliveryRun<'_> {
 
     /// True where a name holds the staged object, and nobody has changed it or is about to.
     fn holds_pristine(&self, at: usize, folder: &Folder, name: &[u8], path: &RepoPath) -> Result<bool> {
-        let fail = |e: io::Error| failed("look at", path, &e);
-        let Some(after) = &self.step(at).after else { return Ok(false) };
-        let staged = folder.entry(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
+        let fail = |e: io::Error| operation_failed("look at", path, &e);
+        let Some(after) = &self.planned_step(at).after else { return Ok(false) };
+        let staged = folder.look_up(name).map_err(fail)?.is_some_and(|entry| self.is_staged(at, &entry));
         match look_at_object(folder, name, &without_permissions(after), WriterWait::Long) {
             Ok(seen) => Ok(staged && seen.is_same()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -167,24 +167,24 @@ impl DeliveryRun<'_> {
     }
 
     /// Takes one step back, as decided from what was seen of it.
-    pub(super) fn undo(&mut self, at: usize, act: Act) -> Result<()> {
+    pub(super) fn undo_act(&mut self, at: usize, act: Act) -> Result<()> {
         match act {
             Act::Nothing | Act::Commit | Act::Finish => Ok(()),
             Act::DropStaged => self.drop_staged(at),
             Act::KeepLater => self.keep_later(at),
             Act::GiveBack => {
-                self.note(at, Note::LaterEditKept);
+                self.note_outcome(at, Note::LaterEditKept);
                 if !self.stand_above(at)? {
                     return self.keep_later(at);
                 }
-                let names = self.names(at)?;
+                let names = self.step_names(at)?;
                 self.give_back(at, &names)
             }
             Act::Remake => {
                 if !self.stand_above(at)? {
                     return Ok(());
                 }
-                self.remake(at)?;
+                self.remake_former(at)?;
                 self.put_back(at)
             }
             Act::PutBack => {
@@ -199,39 +199,42 @@ impl DeliveryRun<'_> {
     /// The directories above a path that comes back, where somebody has removed them. False where something
     /// else lies in their place: then there is no place for it any more.
     fn stand_above(&self, at: usize) -> Result<bool> {
-        let path = &self.step(at).change.path;
-        if self.top.folder(path.parent().as_ref()).is_ok() {
+        let path = &self.planned_step(at).change.path;
+        if self.top.open_folder(path.parent().as_ref()).is_ok() {
             return Ok(true);
         }
         for above in path.ancestors() {
-            let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { return Ok(false) };
-            parent.make_folder(above.file_name()).map_err(|e| failed("make the directory", &above, &e))?;
+            let Ok(parent) = self.top.resolve_folder(above.parent().as_ref()) else { return Ok(false) };
+            parent
+                .make_folder(above.file_name())
+                .map_err(|e| operation_failed("make the directory", &above, &e))?;
         }
-        Ok(self.top.folder(path.parent().as_ref()).is_ok())
+        Ok(self.top.open_folder(path.parent().as_ref()).is_ok())
     }
 
     fn put_back(&mut self, at: usize) -> Result<()> {
-        let names = self.names(at)?;
+        let names = self.step_names(at)?;
         self.swap_back(at, &names)?;
         self.drop_staged(at)
     }
 
     pub(super) fn keep_later(&mut self, at: usize) -> Result<()> {
-        self.note(at, Note::LaterEditKept);
-        let room = self.room(at)?;
-        self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::No)
+        self.note_outcome(at, Note::LaterEditKept);
+        let room = self.temporary_room(at)?;
+        self.dispose_of(at, &room, self.temporary_spot(at)?.name.as_bytes(), Stored::No)
     }
 
     /// The old object has lost its temporary name (somebody tidied up): its stored bytes take its place. They
     /// get that name when they are complete, since whatever has it may go to the path.
-    fn remake(&mut self, at: usize) -> Result<()> {
+    fn remake_former(&mut self, at: usize) -> Result<()> {
         use std::io::Write;
-        let names = self.names(at)?;
-        let fail = |e: io::Error| failed("restore", names.path, &e);
+        let names = self.step_names(at)?;
+        let fail = |e: io::Error| operation_failed("restore", names.path, &e);
         let lost = || Failure::internal(format!("the old bytes of {} were not stored", names.path));
         let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
-        let bytes = crate::git::live::part(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
-        match &self.step(at).before {
+        let bytes =
+            crate::git::live::slice_preimage(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
+        match &self.planned_step(at).before {
             Some(Raw::Link { .. }) => names.room.create_link(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {
                 let unready = unready_name(names.temporary);
@@ -255,17 +258,19 @@ impl DeliveryRun<'_> {
     /// Removes a staged object that is not in use. What somebody got hold of while it was at its path, and
     /// wrote into, is stored.
     pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
-        let step = self.step(at);
+        let step = self.planned_step(at);
         let (Some(spot), Some(after)) = (&step.temporary, &step.after) else { return Ok(()) };
-        let room = match self.top.folder(spot.folder.as_ref()) {
+        let room = match self.top.open_folder(spot.folder.as_ref()) {
             Ok(room) => room,
             Err(_) => {
-                self.note(at, Note::NotFound(self.shown(at)));
+                self.note_outcome(at, Note::NotFound(self.shown_temporary(at)));
                 return Ok(());
             }
         };
-        let fail = |e: io::Error| failed("remove the staged version of", &self.step(at).change.path, &e);
-        let Some(entry) = room.entry(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
+        let fail = |e: io::Error| {
+            operation_failed("remove the staged version of", &self.planned_step(at).change.path, &e)
+        };
+        let Some(entry) = room.look_up(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
         // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says
         // that it is ours.
         let recorded = self.staged.objects.get(at).copied().flatten().is_some();
@@ -280,11 +285,11 @@ impl DeliveryRun<'_> {
                 .map_err(fail)?
                 .is_same()
         {
-            self.note(at, Note::LeftAt(self.shown(at)));
+            self.note_outcome(at, Note::LeftAt(self.shown_temporary(at)));
             return Ok(());
         }
         if recorded {
-            return self.dispose(at, &room, spot.name.as_bytes(), Stored::No);
+            return self.dispose_of(at, &room, spot.name.as_bytes(), Stored::No);
         }
         room.unlink(spot.name.as_bytes()).map_err(fail)
     }
@@ -292,7 +297,7 @@ impl DeliveryRun<'_> {
     pub(super) fn drop_all_staged(&mut self) -> Result<()> {
         let mut all = Ok(());
         for at in 0..self.plan.steps.len() {
-            if self.step(at).after.is_some() {
+            if self.planned_step(at).after.is_some() {
                 all = all.and(self.drop_staged(at));
             }
         }
@@ -302,9 +307,9 @@ impl DeliveryRun<'_> {
     /// Directories that were made for the delivery, if nothing came into them meanwhile.
     pub(super) fn remove_folders(&self) -> Result<()> {
         for made in self.plan.folders.iter().rev() {
-            if let Ok(parent) = self.top.resolve(made.parent().as_ref()) {
+            if let Ok(parent) = self.top.resolve_folder(made.parent().as_ref()) {
                 let removed = parent.remove_empty_folder(made.file_name());
-                removed.map_err(|e| failed("remove the directory", made, &e))?;
+                removed.map_err(|e| operation_failed("remove the directory", made, &e))?;
             }
         }
         Ok(())
@@ -323,14 +328,15 @@ struct FormerObject {
 }
 
 impl FormerObject {
-    fn of(folder: &Folder, name: &[u8]) -> io::Result<Self> {
-        Ok(Self { held: folder.hold(name)?, content: read_content(folder, name)? })
+    fn of_name(folder: &Folder, name: &[u8]) -> io::Result<Self> {
+        Ok(Self { held: folder.hold_object(name)?, content: read_content(folder, name)? })
     }
 
     /// True where the object is under that name again, and nobody saved into it while it was at the path, or
     /// is about to.
     fn is_still(&self, folder: &Folder, name: &[u8]) -> io::Result<bool> {
-        let same = folder.entry(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
+        let same =
+            folder.look_up(name)?.map(|entry| entry.inode) == self.held.as_ref().map(|held| held.inode);
         let unchanged = |content| {
             Ok::<_, io::Error>(look_at_object(folder, name, content, WriterWait::Little)?.is_same())
         };

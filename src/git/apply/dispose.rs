@@ -2,7 +2,7 @@
 //! be stored stays and is named.
 
 use super::look::{WriterWait, ask_for_writers, is_barred, only_folders};
-use super::{DeliveryRun, failed};
+use super::{DeliveryRun, operation_failed};
 use crate::domain::delivery::receipt::{Note, Raw};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
@@ -23,15 +23,15 @@ pub(super) enum Stored {
 impl DeliveryRun<'_> {
     /// Drops an object that has lost its place. Bytes that are not stored yet are stored first; what somebody
     /// is still writing into, what cannot be read, or what is no file and not empty, is left and named.
-    pub(super) fn dispose(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
-        let path = &self.step(at).change.path;
-        let fail = |e: io::Error| failed("drop the old version of", path, &e);
-        let Some(entry) = room.entry(name).map_err(fail)? else { return Ok(()) };
+    pub(super) fn dispose_of(&mut self, at: usize, room: &Folder, name: &[u8], stored: Stored) -> Result<()> {
+        let path = &self.planned_step(at).change.path;
+        let fail = |e: io::Error| operation_failed("drop the old version of", path, &e);
+        let Some(entry) = room.look_up(name).map_err(fail)? else { return Ok(()) };
         let gone = match entry.kind {
             FileType::RegularFile => {
                 let mut file = match room.open_file(name) {
                     Err(e) if is_barred(&e) => {
-                        self.note(at, Note::LeftAt(self.shown_as(at, name)));
+                        self.note_outcome(at, Note::LeftAt(self.shown_as(at, name)));
                         return Ok(());
                     }
                     file => file.map_err(fail)?,
@@ -40,22 +40,22 @@ impl DeliveryRun<'_> {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(fail)?;
                 let free = match &asked {
-                    LeaseAnswer::Held(lease) => lease.undisturbed(),
+                    LeaseAnswer::Held(lease) => lease.is_undisturbed(),
                     LeaseAnswer::CannotAsk => true,
                     LeaseAnswer::Writing => false,
                 };
                 if free {
-                    self.store(at, &bytes, stored)?;
+                    self.store_bytes(at, &bytes, stored)?;
                 }
                 free
             }
             FileType::Symlink => {
                 let target = room.read_link(name).map_err(fail)?;
-                self.store(at, &target, stored)?;
+                self.store_bytes(at, &target, stored)?;
                 true
             }
             FileType::Directory => {
-                let inner = room.subfolder(name).map_err(fail)?;
+                let inner = room.open_subfolder(name).map_err(fail)?;
                 if only_folders(&inner).map_err(fail)? {
                     remove_folders_in(&inner).map_err(fail)?;
                 }
@@ -69,26 +69,26 @@ impl DeliveryRun<'_> {
         if gone {
             return room.unlink(name).map_err(fail);
         }
-        self.note(at, Note::LeftAt(self.shown_as(at, name)));
+        self.note_outcome(at, Note::LeftAt(self.shown_as(at, name)));
         Ok(())
     }
 
-    fn store(&mut self, at: usize, bytes: &[u8], stored: Stored) -> Result<()> {
+    fn store_bytes(&mut self, at: usize, bytes: &[u8], stored: Stored) -> Result<()> {
         let digest = Sha256::of(bytes);
-        let step = self.step(at);
+        let step = self.planned_step(at);
         let known = |raw: &Option<Raw>| matches!(raw, Some(Raw::File { sha256, .. } | Raw::Link { sha256 }) if *sha256 == digest);
         if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
             return Ok(());
         }
         (self.keeper.put)(bytes)?;
-        self.note(at, Note::EarlierEditStored(digest));
+        self.note_outcome(at, Note::EarlierEditStored(digest));
         Ok(())
     }
 }
 
 fn remove_folders_in(folder: &Folder) -> io::Result<()> {
-    for name in folder.names()? {
-        if let Ok(inner) = folder.subfolder(&name) {
+    for name in folder.sorted_names()? {
+        if let Ok(inner) = folder.open_subfolder(&name) {
             remove_folders_in(&inner)?;
             folder.remove_empty_folder(&name)?;
         }

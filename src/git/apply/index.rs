@@ -10,7 +10,7 @@ use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};
 
 /// The way to the index, where the plan changes it.
-pub(super) fn writer<'a>(
+pub(super) fn index_writer<'a>(
     environment: &Environment,
     plan: &'a DeliveryPlan,
 ) -> Result<Option<IndexWriter<'a>>> {
@@ -35,22 +35,22 @@ impl DeliveryRun<'_> {
         if self.index_state == IndexProgress::Unknown {
             writer.clear_stale()?;
             self.commit_all(acts)?;
-            self.index_later = writer.bring(Towards::After)?;
+            self.index_later = writer.bring_entries(Towards::After)?;
             return Ok(());
         }
-        let locked = writer.lock()?;
+        let locked = writer.lock_index()?;
         let steps = self.steps_of_the_index(&locked)?;
         self.commit_all(acts)?;
         if !steps.is_empty() {
             self.index_state = IndexProgress::Written;
-            locked.set(&steps)?;
+            locked.set_entries(&steps)?;
         }
         Ok(writer.clear_stale()?)
     }
 
     /// The entries that have to change. Between the look and the lock somebody may have changed one of them.
     fn steps_of_the_index(&self, locked: &Locked<'_, '_>) -> std::result::Result<Vec<IndexStep>, StepStop> {
-        let (steps, others) = locked.due(Towards::After)?;
+        let (steps, others) = locked.due_steps(Towards::After)?;
         if others.is_empty() {
             return Ok(steps);
         }
@@ -64,7 +64,7 @@ impl DeliveryRun<'_> {
             (None, _) => Ok(()),
             (Some(writer), IndexProgress::Untouched) => writer.clear_stale(),
             (Some(writer), IndexProgress::Written | IndexProgress::Unknown) => {
-                self.index_later = writer.bring(Towards::Before)?;
+                self.index_later = writer.bring_entries(Towards::Before)?;
                 Ok(())
             }
         }

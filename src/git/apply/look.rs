@@ -56,7 +56,7 @@ pub(super) fn look_at_object(
     expected: &Raw,
     wait: WriterWait,
 ) -> io::Result<ObjectLook> {
-    match compare(folder, name, expected, wait) {
+    match compare_object(folder, name, expected, wait) {
         // It made way for something else between one call and the next.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ObjectLook::Other(Reason::Missing)),
         Err(e) if changed_its_type(&e) => Ok(ObjectLook::Other(Reason::TypeChanged)),
@@ -76,10 +76,10 @@ pub(super) fn is_barred(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::ACCESS | Errno::PERM | Errno::WOULDBLOCK))
 }
 
-fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io::Result<ObjectLook> {
-    fault::pass("look");
-    let Some(entry) = folder.entry(name)? else { return Ok(ObjectLook::Other(Reason::Missing)) };
-    fault::pass("looked");
+fn compare_object(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io::Result<ObjectLook> {
+    fault::pass_point("look");
+    let Some(entry) = folder.look_up(name)? else { return Ok(ObjectLook::Other(Reason::Missing)) };
+    fault::pass_point("looked");
     match (expected, entry.kind) {
         (Raw::File { sha256, permissions }, FileType::RegularFile) => {
             if permissions.is_some_and(|p| p != entry.permissions) {
@@ -92,7 +92,7 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io
             Ok(if same { ObjectLook::Same } else { ObjectLook::Other(Reason::Edited) })
         }
         (Raw::Directory, FileType::Directory) => {
-            let bare = only_folders(&folder.subfolder(name)?)?;
+            let bare = only_folders(&folder.open_subfolder(name)?)?;
             Ok(if bare { ObjectLook::Same } else { ObjectLook::Other(Reason::Appeared) })
         }
         _ => Ok(ObjectLook::Other(Reason::TypeChanged)),
@@ -102,12 +102,12 @@ fn compare(folder: &Folder, name: &[u8], expected: &Raw, wait: WriterWait) -> io
 /// What a file or a link holds now, whatever its permissions; `None` for anything else, and for a file that
 /// cannot be read.
 pub(super) fn read_content(folder: &Folder, name: &[u8]) -> io::Result<Option<Raw>> {
-    Ok(match folder.entry(name)?.map(|entry| entry.kind) {
+    Ok(match folder.look_up(name)?.map(|entry| entry.kind) {
         Some(FileType::RegularFile) => {
-            fault::pass("content");
+            fault::pass_point("content");
             match folder.open_file(name) {
                 Err(e) if is_barred(&e) => None,
-                file => Some(Raw::File { sha256: digest(&file?)?, permissions: None }),
+                file => Some(Raw::File { sha256: digest_file(&file?)?, permissions: None }),
             }
         }
         Some(FileType::Symlink) => Some(Raw::Link { sha256: Sha256::of(&folder.read_link(name)?) }),
@@ -118,18 +118,18 @@ pub(super) fn read_content(folder: &Folder, name: &[u8]) -> io::Result<Option<Ra
 /// The lease is asked for before the bytes are read and kept while they are: a writer either has the file
 /// open by now and is seen, or has to wait and is seen afterwards.
 fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: WriterWait) -> io::Result<ObjectLook> {
-    if FolderEntry::of(&rustix::fs::fstat(file)?).inode != entry.inode {
+    if FolderEntry::from_stat(&rustix::fs::fstat(file)?).inode != entry.inode {
         return Ok(ObjectLook::Other(Reason::Edited));
     }
     let asked = ask_for_writers(file, wait);
     if matches!(asked, LeaseAnswer::Writing) {
         return Ok(ObjectLook::Other(Reason::OpenForWriting));
     }
-    if digest(file)? != expected {
+    if digest_file(file)? != expected {
         return Ok(ObjectLook::Other(Reason::Edited));
     }
     Ok(match asked {
-        LeaseAnswer::Held(lease) if lease.undisturbed() => ObjectLook::Same,
+        LeaseAnswer::Held(lease) if lease.is_undisturbed() => ObjectLook::Same,
         LeaseAnswer::Held(_) | LeaseAnswer::Writing => ObjectLook::Other(Reason::OpenForWriting),
         LeaseAnswer::CannotAsk => ObjectLook::SameUnasked,
     })
@@ -138,15 +138,15 @@ fn look_into(file: &File, entry: &FolderEntry, expected: Sha256, wait: WriterWai
 /// Asks until nobody writes, or the time is over.
 pub(super) fn ask_for_writers(file: &File, wait: WriterWait) -> LeaseAnswer {
     for _ in 0..wait.milliseconds() {
-        match lease::ask(file) {
+        match lease::ask_for_lease(file) {
             LeaseAnswer::Writing => std::thread::sleep(std::time::Duration::from_millis(1)),
             other => return other,
         }
     }
-    lease::ask(file)
+    lease::ask_for_lease(file)
 }
 
-fn digest(mut file: &File) -> io::Result<Sha256> {
+fn digest_file(mut file: &File) -> io::Result<Sha256> {
     let mut hasher = sha2::Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -164,11 +164,12 @@ pub(super) fn only_folders(folder: &Folder) -> io::Result<bool> {
 
 /// True where a directory holds nothing but directories and files of certain paths.
 fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
-    for name in folder.names()? {
+    for name in folder.sorted_names()? {
         let inner = [path, b"/", &name].concat();
-        match folder.entry(&name)?.map(|e| e.kind) {
+        match folder.look_up(&name)?.map(|e| e.kind) {
             None => {}
-            Some(FileType::Directory) if only_folders_and(&folder.subfolder(&name)?, &inner, allowed)? => {}
+            Some(FileType::Directory)
+                if only_folders_and(&folder.open_subfolder(&name)?, &inner, allowed)? => {}
             Some(FileType::Directory) => return Ok(false),
             Some(_) if allowed(&inner) => {}
             Some(_) => return Ok(false),
@@ -179,9 +180,9 @@ fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> boo
 
 /// What git would say of a path, without conversions.
 pub(super) fn read_side(top: &TreeTop, change: &Change) -> Option<TreeObject> {
-    let folder = top.resolve(change.path.parent().as_ref()).ok()?;
+    let folder = top.resolve_folder(change.path.parent().as_ref()).ok()?;
     let name = change.path.file_name();
-    let entry = folder.entry(name).ok()??;
+    let entry = folder.look_up(name).ok()??;
     let known = change.old.as_ref().or(change.new.as_ref())?;
     let format = if known.git_blob.as_str().len() == 40 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
     let (mode, bytes) = match entry.kind {
@@ -207,28 +208,28 @@ pub(super) fn without_permissions(after: &Raw) -> Raw {
 impl DeliveryRun<'_> {
     /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be
     /// reached.
-    pub(super) fn sight(&mut self, at: usize) -> Result<Sight> {
-        let step = self.step(at);
+    pub(super) fn look_at_step(&mut self, at: usize) -> Result<Sight> {
+        let step = self.planned_step(at);
         if step.step == Step::Already {
             return Ok(Sight { live: Live::After, temporary: Temporary::Absent });
         }
-        self.tidy(at)?;
+        self.tidy_step(at)?;
         Ok(Sight { live: self.sight_of_path(at)?, temporary: self.sight_of_temporary(at)? })
     }
 
     fn sight_of_path(&self, at: usize) -> Result<Live> {
-        let step = self.step(at);
+        let step = self.planned_step(at);
         let path = &step.change.path;
         let nothing_is = |state: &Option<Raw>| state.is_none();
-        let Ok(folder) = self.top.folder(path.parent().as_ref()) else {
+        let Ok(folder) = self.top.open_folder(path.parent().as_ref()) else {
             return Ok(match step.step {
                 Step::Create => Live::Before,
                 Step::Delete => Live::After,
                 _ => Live::Foreign,
             });
         };
-        let failed = |e: io::Error| super::failed("look at", path, &e);
-        let entry = folder.entry(path.file_name()).map_err(failed)?;
+        let failed = |e: io::Error| super::operation_failed("look at", path, &e);
+        let entry = folder.look_up(path.file_name()).map_err(failed)?;
         let Some(entry) = entry else {
             return Ok(match () {
                 () if nothing_is(&step.before) => Live::Before,
@@ -272,22 +273,23 @@ impl DeliveryRun<'_> {
             self.plan.steps.iter().any(|s| s.step == Step::Delete && s.change.path.as_bytes() == inner)
         };
         let waits = step.before == Some(Raw::Directory)
-            && only_folders_and(&folder.subfolder(path.file_name())?, path.as_bytes(), &deleted)?;
+            && only_folders_and(&folder.open_subfolder(path.file_name())?, path.as_bytes(), &deleted)?;
         Ok(if waits { Live::Before } else { Live::Foreign })
     }
 
     fn sight_of_temporary(&self, at: usize) -> Result<Temporary> {
-        let spot = self.temporary(at)?;
-        let Ok(folder) = self.top.folder(spot.folder.as_ref()) else { return Ok(Temporary::Absent) };
-        let failed = |e: io::Error| super::failed("look at", &self.step(at).change.path, &e);
-        let Some(entry) = folder.entry(spot.name.as_bytes()).map_err(failed)? else {
+        let spot = self.temporary_spot(at)?;
+        let Ok(folder) = self.top.open_folder(spot.folder.as_ref()) else { return Ok(Temporary::Absent) };
+        let failed =
+            |e: io::Error| super::operation_failed("look at", &self.planned_step(at).change.path, &e);
+        let Some(entry) = folder.look_up(spot.name.as_bytes()).map_err(failed)? else {
             return Ok(Temporary::Absent);
         };
         let name = spot.name.as_bytes();
         let is = |expected: &Raw, wait| -> Result<bool> {
             Ok(look_at_object(&folder, name, expected, wait).map_err(failed)?.is_same())
         };
-        let PlannedStep { before, after, .. } = self.step(at);
+        let PlannedStep { before, after, .. } = self.planned_step(at);
         let held = |wait| before.as_ref().map_or(Ok(false), |before| is(before, wait));
         if self.changes_bits_alone(at) && !self.has_its_number(at, &entry) && held(WriterWait::Little)? {
             return Ok(Temporary::Held);
@@ -303,7 +305,7 @@ impl DeliveryRun<'_> {
 
     /// True where before and after are told apart by the permission bits alone.
     fn changes_bits_alone(&self, at: usize) -> bool {
-        let step = self.step(at);
+        let step = self.planned_step(at);
         matches!((&step.before, &step.after), (Some(before), Some(after)) if without_permissions(before) == without_permissions(after))
     }
 

@@ -22,9 +22,9 @@ impl StepNames<'_> {
 }
 
 impl<'a> DeliveryRun<'a> {
-    pub(super) fn names(&self, at: usize) -> Result<StepNames<'a>> {
-        let path = &self.step(at).change.path;
-        let spot = self.temporary(at)?;
+    pub(super) fn step_names(&self, at: usize) -> Result<StepNames<'a>> {
+        let path = &self.planned_step(at).change.path;
+        let spot = self.temporary_spot(at)?;
         Ok(StepNames {
             path,
             folder: require_folder(self.top, path.parent().as_ref())?,
@@ -34,17 +34,17 @@ impl<'a> DeliveryRun<'a> {
     }
 
     /// The directory of a step's temporary name. The path's own may have made room for a file by now.
-    pub(super) fn room(&self, at: usize) -> Result<Rc<Folder>> {
-        require_folder(self.top, self.temporary(at)?.folder.as_ref())
+    pub(super) fn temporary_room(&self, at: usize) -> Result<Rc<Folder>> {
+        require_folder(self.top, self.temporary_spot(at)?.folder.as_ref())
     }
 
-    pub(super) fn shown(&self, at: usize) -> String {
-        let name = self.step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
+    pub(super) fn shown_temporary(&self, at: usize) -> String {
+        let name = self.planned_step(at).temporary.as_ref().map(|spot| spot.name.clone()).unwrap_or_default();
         self.shown_as(at, name.as_bytes())
     }
 
     pub(super) fn shown_as(&self, at: usize, name: &[u8]) -> String {
-        let folder = self.step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
+        let folder = self.planned_step(at).temporary.as_ref().and_then(|spot| spot.folder.as_ref());
         let prefix = folder.map(|f| format!("{f}/")).unwrap_or_default();
         format!("{prefix}{}", String::from_utf8_lossy(name))
     }

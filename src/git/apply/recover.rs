@@ -56,7 +56,7 @@ pub enum Recovered {
 }
 
 /// Recovers. The journal gets `Done` or `TakenBack`, as from an ordinary delivery.
-pub fn run(
+pub fn recover_delivery(
     environment: &Environment,
     unfinished: &UnfinishedDelivery,
     journal: &mut dyn Journal,
@@ -65,7 +65,7 @@ pub fn run(
     let plan = &unfinished.plan;
     let progress = match &unfinished.reached {
         Reached::Done => {
-            let receipt = Receipt::new(plan, &staged(unfinished), &[], unfinished.outcome);
+            let receipt = Receipt::new(plan, &staged_files(unfinished), &[], unfinished.outcome);
             return Ok(Recovered::Completed { receipt, later: Vec::new() });
         }
         Reached::TakenBack(later) => {
@@ -76,20 +76,21 @@ pub fn run(
         Reached::InPlace => Progress::InPlace,
         Reached::TakingBack => Progress::TakingBack,
     };
-    let top = open(unfinished)?;
-    let index = index::writer(environment, plan)?;
+    let top = open_top(unfinished)?;
+    let index = index::index_writer(environment, plan)?;
     let mut run =
-        DeliveryRun::new(&top, plan, staged(unfinished), keeper, unfinished.outcome, index.as_ref());
+        DeliveryRun::new(&top, plan, staged_files(unfinished), keeper, unfinished.outcome, index.as_ref());
     run.index_state = IndexProgress::Unknown;
     run.after_a_crash = true;
-    let sights = run.sights()?;
+    let sights = run.look_at_steps()?;
     for (at, sight) in sights.iter().enumerate() {
-        let step = run.step(at);
-        let reachable = step.temporary.as_ref().is_none_or(|spot| top.folder(spot.folder.as_ref()).is_ok());
+        let step = run.planned_step(at);
+        let reachable =
+            step.temporary.as_ref().is_none_or(|spot| top.open_folder(spot.folder.as_ref()).is_ok());
         let was_dropped = progress == Progress::InPlace;
         if step.step != Step::Already && sight.temporary == Temporary::Absent && !reachable && !was_dropped {
-            let name = run.shown(at);
-            run.note(at, Note::NotFound(name));
+            let name = run.shown_temporary(at);
+            run.note_outcome(at, Note::NotFound(name));
         }
     }
     let mut decided = decide(plan, progress, &sights, run.after_a_crash);
@@ -114,29 +115,29 @@ pub fn run(
     run.restore_index()?;
     decided.later.append(&mut run.index_later);
     journal.record(&Record::TakenBack(&decided.later))?;
-    Ok(Recovered::TakenBack { later: decided.later, notes: notes(&run), because: None })
+    Ok(Recovered::TakenBack { later: decided.later, notes: notes_by_path(&run), because: None })
 }
 
 /// Going on met a conflict and was taken back. If anything is left in between, that is a failure.
 fn back_after_all(run: &mut DeliveryRun<'_>, because: Failure) -> Result<Recovered> {
-    let sights = run.sights()?;
+    let sights = run.look_at_steps()?;
     let decided = decide(run.plan, Progress::TakingBack, &sights, false);
     if decided.acts.iter().any(|act| *act != Act::Nothing) {
         return Err(because);
     }
-    Ok(Recovered::TakenBack { later: decided.later, notes: notes(run), because: Some(because) })
+    Ok(Recovered::TakenBack { later: decided.later, notes: notes_by_path(run), because: Some(because) })
 }
 
-fn notes(run: &DeliveryRun<'_>) -> Vec<(RepoPath, Vec<Note>)> {
+fn notes_by_path(run: &DeliveryRun<'_>) -> Vec<(RepoPath, Vec<Note>)> {
     let paths = run.plan.steps.iter().map(|step| step.change.path.clone());
     paths.zip(run.notes.iter().cloned()).filter(|(_, notes)| !notes.is_empty()).collect()
 }
 
-fn open(unfinished: &UnfinishedDelivery) -> Result<TreeTop> {
+fn open_top(unfinished: &UnfinishedDelivery) -> Result<TreeTop> {
     let top = &unfinished.plan.top;
-    TreeTop::open(top).map_err(|e| Failure::io("open", top, &e))
+    TreeTop::open_top(top).map_err(|e| Failure::io("open", top, &e))
 }
 
-fn staged(unfinished: &UnfinishedDelivery) -> Staged {
+fn staged_files(unfinished: &UnfinishedDelivery) -> Staged {
     unfinished.staged.clone().unwrap_or_else(Staged::none)
 }

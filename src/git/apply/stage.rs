@@ -1,7 +1,7 @@
 //! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes
 //! stored.
 
-use super::{Delivery, Keeper, MANY, attributes, failed, require_folder};
+use super::{Delivery, Keeper, MANY, attributes, operation_failed, require_folder};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
@@ -105,7 +105,7 @@ fn waiting_room(
         // A new directory inherits group and ACL from the nearest one that exists, so a file staged there
         // gets the same.
         Step::Create => {
-            let there = |above: &RepoPath| top.folder(Some(above)).is_ok();
+            let there = |above: &RepoPath| top.open_folder(Some(above)).is_ok();
             Ok(path.ancestors().into_iter().take_while(there).last())
         }
         // A directory that makes room for a file cannot keep what was in it.
@@ -118,7 +118,7 @@ fn waiting_room(
 }
 
 fn missing_above(top: &TreeTop, path: &RepoPath) -> Vec<RepoPath> {
-    let absent = |above: &RepoPath| !matches!(top.folder(Some(above)), Ok(_) | Err(Barred::Error(_)));
+    let absent = |above: &RepoPath| !matches!(top.open_folder(Some(above)), Ok(_) | Err(Barred::Error(_)));
     path.ancestors().into_iter().filter(absent).collect()
 }
 
@@ -204,7 +204,7 @@ fn write_one(
 ) -> Result<(Inode, Vec<Note>)> {
     let mut notes = Vec::new();
     let path = &step.change.path;
-    let fail = |e: std::io::Error| failed("stage the new version of", path, &e);
+    let fail = |e: std::io::Error| operation_failed("stage the new version of", path, &e);
     match body {
         Body::Link { target } => room.create_link(name, target).map_err(fail)?,
         Body::File { bytes, permissions, attributes } => {
@@ -223,7 +223,7 @@ fn write_one(
             }
         }
     }
-    let entry = room.entry(name).map_err(fail)?;
+    let entry = room.look_up(name).map_err(fail)?;
     let inode = entry.map(|e| e.inode).ok_or_else(|| fail(std::io::ErrorKind::NotFound.into()))?;
     Ok((inode, notes))
 }
@@ -255,8 +255,8 @@ fn like_the_old(
 fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
     let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
     let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;
-    let folder = gone.then(|| top.folder(step.change.path.parent().as_ref()).ok()).flatten()?;
-    attributes::read(&folder.open_file(step.change.path.file_name()).ok()?).ok()
+    let folder = gone.then(|| top.open_folder(step.change.path.parent().as_ref()).ok()).flatten()?;
+    attributes::read_attributes(&folder.open_file(step.change.path.file_name()).ok()?).ok()
 }
 
 /// Stores the old bytes, many small ones in one blob.

@@ -7,7 +7,7 @@
 use super::dispose::Stored;
 use super::look::{ObjectLook, WriterWait, look_at_object};
 use super::names::{StepNames, aside_name};
-use super::{DeliveryRun, MANY, StepStop, failed};
+use super::{DeliveryRun, MANY, StepStop, operation_failed};
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
@@ -19,22 +19,22 @@ use std::io::{self, ErrorKind};
 impl<'a> DeliveryRun<'a> {
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this
     /// returns, or the user's.
-    pub(super) fn commit(&mut self, at: usize) -> std::result::Result<(), StepStop> {
-        let step = self.step(at);
+    pub(super) fn commit_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
+        let step = self.planned_step(at);
         if step.step == Step::Create {
-            self.make_folders(&step.change.path).map_err(|stop| stop.at(at))?;
+            self.make_folders(&step.change.path).map_err(|stop| stop.at_step(at))?;
         }
-        if let Err(barred) = self.top.folder(step.change.path.parent().as_ref()) {
-            return Err(barred_by(barred, &step.change.path).at(at));
+        if let Err(barred) = self.top.open_folder(step.change.path.parent().as_ref()) {
+            return Err(barred_by(barred, &step.change.path).at_step(at));
         }
-        let names = self.names(at)?;
+        let names = self.step_names(at)?;
         let done = match step.step {
-            Step::Create => self.create(&names),
-            Step::Replace => self.replace(at, &names),
-            Step::Delete => self.remove(&names),
+            Step::Create => self.create_path(&names),
+            Step::Replace => self.replace_path(at, &names),
+            Step::Delete => self.remove_path(&names),
             Step::Already => return Ok(()),
         };
-        done.map_err(|stop| stop.at(at))?;
+        done.map_err(|stop| stop.at_step(at))?;
         let seen = match &step.before {
             Some(before) => self.look_at_held(at, &names.room, before)?,
             None => None,
@@ -52,44 +52,45 @@ impl<'a> DeliveryRun<'a> {
         }
     }
 
-    fn create(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
+    fn create_path(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
         match names.room.move_to(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Halt::Conflict(Reason::Appeared)),
-            other => Ok(other.map_err(|e| failed("create", names.path, &e))?),
+            other => Ok(other.map_err(|e| operation_failed("create", names.path, &e))?),
         }
     }
 
-    fn remove(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
+    fn remove_path(&mut self, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
         match names.folder.take_away(names.name(), &names.room, names.temporary) {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
-            other => Ok(other.map_err(|e| failed("delete", names.path, &e))?),
+            other => Ok(other.map_err(|e| operation_failed("delete", names.path, &e))?),
         }
     }
 
-    fn replace(&mut self, at: usize, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
-        let staged = names.folder.entry(names.temporary).map_err(|e| failed("find", names.path, &e))?;
+    fn replace_path(&mut self, at: usize, names: &StepNames<'_>) -> std::result::Result<(), Halt> {
+        let staged =
+            names.folder.look_up(names.temporary).map_err(|e| operation_failed("find", names.path, &e))?;
         let is_there = staged.is_some_and(|entry| self.is_staged(at, &entry));
         if !is_there || self.after_a_crash && !self.is_pristine(at, names)? {
             let message = format!("the staged version of {} is gone", names.path);
             return Err(Failure::new(crate::error::Code::Io, message).subject(names.path.to_string()).into());
         }
-        match self.exchange(at, names) {
+        match self.exchange_objects(at, names) {
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Halt::Conflict(Reason::Missing)),
             // Saved while the path was absent.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => Err(Halt::Conflict(Reason::Edited)),
-            other => Ok(other.map_err(|e| failed("replace", names.path, &e))?),
+            other => Ok(other.map_err(|e| operation_failed("replace", names.path, &e))?),
         }
     }
 
     /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
     /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
-    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy`] puts the three names in order.
-    pub(super) fn exchange(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
-        match names.folder.exchange(names.temporary, &names.folder, names.name()) {
+    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy_step`] puts the three names in order.
+    pub(super) fn exchange_objects(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
+        match names.folder.exchange_names(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}
             other => return other,
         }
-        self.note(at, Note::NotExchanged);
+        self.note_outcome(at, Note::NotExchanged);
         let (folder, aside) = (&names.folder, aside_name(names.temporary));
         folder.take_away(names.name(), folder, &aside)?;
         folder.move_to(names.temporary, folder, names.name())?;
@@ -98,10 +99,10 @@ impl<'a> DeliveryRun<'a> {
 
     /// Looks at what came out. `None`: as expected.
     fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
-        match look_at_object(room, self.temporary(at)?.name.as_bytes(), before, WriterWait::Little) {
+        match look_at_object(room, self.temporary_spot(at)?.name.as_bytes(), before, WriterWait::Little) {
             Ok(ObjectLook::Same) => Ok(None),
             Ok(ObjectLook::SameUnasked) => {
-                self.note(at, Note::LeaseNotChecked);
+                self.note_outcome(at, Note::LeaseNotChecked);
                 Ok(None)
             }
             Ok(ObjectLook::Other(reason)) => Ok(Some(reason)),
@@ -112,7 +113,7 @@ impl<'a> DeliveryRun<'a> {
 
     /// A directory that the user moved meanwhile took our change with it; seen by resolving the path anew.
     fn moved_away(&self, names: &StepNames<'_>) -> Option<Reason> {
-        match self.top.resolve(names.path.parent().as_ref()) {
+        match self.top.resolve_folder(names.path.parent().as_ref()) {
             Ok(now) if now.inode == names.folder.inode => None,
             Ok(_) | Err(Barred::Missing | Barred::Error(_)) => Some(Reason::Missing),
             Err(Barred::Link(_)) => Some(Reason::ParentIsLink),
@@ -122,9 +123,9 @@ impl<'a> DeliveryRun<'a> {
 
     /// The last look, when everything is in place: whoever had got hold of an old object before it lost its
     /// name had time to write.
-    pub(super) fn confirm(&mut self, at: usize) -> std::result::Result<(), StepStop> {
-        let Some(before) = &self.step(at).before else { return Ok(()) };
-        let room = self.room(at)?;
+    pub(super) fn confirm_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
+        let Some(before) = &self.planned_step(at).before else { return Ok(()) };
+        let room = self.temporary_room(at)?;
         match self.look_at_held(at, &room, before)? {
             None => Ok(()),
             Some(reason) => Err(StepStop::Conflict(at, reason)),
@@ -134,8 +135,10 @@ impl<'a> DeliveryRun<'a> {
     fn make_folders(&self, path: &RepoPath) -> std::result::Result<(), Halt> {
         for above in path.ancestors().iter().filter(|above| self.plan.folders.contains(above)) {
             let parent =
-                self.top.folder(above.parent().as_ref()).map_err(|barred| barred_by(barred, above))?;
-            parent.make_folder(above.file_name()).map_err(|e| failed("make the directory", above, &e))?;
+                self.top.open_folder(above.parent().as_ref()).map_err(|barred| barred_by(barred, above))?;
+            parent
+                .make_folder(above.file_name())
+                .map_err(|e| operation_failed("make the directory", above, &e))?;
         }
         Ok(())
     }
@@ -143,10 +146,10 @@ impl<'a> DeliveryRun<'a> {
     /// Everything is in place and confirmed: drops what came out, and directories that were emptied.
     pub(super) fn drop_held(&mut self, acts: &[Act]) -> Result<()> {
         for (at, act) in acts.iter().enumerate() {
-            match (act, &self.step(at).before) {
+            match (act, &self.planned_step(at).before) {
                 (Act::Commit | Act::Finish, Some(_)) => {
-                    let room = self.room(at)?;
-                    self.dispose(at, &room, self.temporary(at)?.name.as_bytes(), Stored::AsPreimage)?;
+                    let room = self.temporary_room(at)?;
+                    self.dispose_of(at, &room, self.temporary_spot(at)?.name.as_bytes(), Stored::AsPreimage)?;
                 }
                 (Act::KeepLater, _) => self.keep_later(at)?,
                 (Act::DropStaged, _) => self.drop_staged(at)?,
@@ -161,9 +164,9 @@ impl<'a> DeliveryRun<'a> {
     fn remove_emptied(&self) -> Result<()> {
         for step in self.plan.steps.iter().filter(|s| s.step == Step::Delete) {
             for above in step.change.path.ancestors().iter().rev() {
-                let Ok(parent) = self.top.resolve(above.parent().as_ref()) else { break };
+                let Ok(parent) = self.top.resolve_folder(above.parent().as_ref()) else { break };
                 let removed = parent.remove_empty_folder(above.file_name());
-                if !removed.map_err(|e| failed("remove the empty directory", above, &e))? {
+                if !removed.map_err(|e| operation_failed("remove the empty directory", above, &e))? {
                     break;
                 }
             }
@@ -172,7 +175,7 @@ impl<'a> DeliveryRun<'a> {
     }
 
     /// Waits until the changed names are on disk.
-    pub(super) fn sync(&self) -> Result<()> {
+    pub(super) fn sync_names(&self) -> Result<()> {
         self.sync_folders().map_err(|e| Failure::io("sync", &self.plan.top, &e))
     }
 
@@ -184,7 +187,7 @@ impl<'a> DeliveryRun<'a> {
             .collect();
         let each = parents.len() < MANY;
         for parent in parents {
-            let Ok(folder) = self.top.folder(parent.as_ref()) else { continue };
+            let Ok(folder) = self.top.open_folder(parent.as_ref()) else { continue };
             let known = |i: &Inode| if each { *i == folder.inode } else { i.dev == folder.inode.dev };
             if !done.iter().any(known) {
                 if each {
@@ -206,7 +209,7 @@ enum Halt {
 }
 
 impl Halt {
-    fn at(self, at: usize) -> StepStop {
+    fn at_step(self, at: usize) -> StepStop {
         match self {
             Self::Conflict(reason) => StepStop::Conflict(at, reason),
             Self::Failed(failure) => StepStop::Failed(failure),
@@ -225,6 +228,6 @@ fn barred_by(barred: Barred, path: &RepoPath) -> Halt {
         Barred::Missing => Halt::Conflict(Reason::Missing),
         Barred::Link(_) => Halt::Conflict(Reason::ParentIsLink),
         Barred::NotFolder(_) => Halt::Conflict(Reason::ParentIsFile),
-        Barred::Error(e) => Halt::Failed(failed("enter the directory of", path, &e)),
+        Barred::Error(e) => Halt::Failed(operation_failed("enter the directory of", path, &e)),
     }
 }

@@ -22,13 +22,13 @@ thread_local! {
 pub(crate) const DEATH: &str = "killed here on purpose";
 
 /// From now on the `at`th file operation of this thread goes wrong; `None`: none.
-pub(crate) fn arm(at: Option<(u32, InjectedFault)>) {
+pub(crate) fn arm_fault(at: Option<(u32, InjectedFault)>) {
     SEEN.set(0);
     PLAN.set(at);
 }
 
-/// Number of file operations since [`arm`].
-pub(crate) fn seen() -> u32 {
+/// Number of file operations since [`arm_fault`].
+pub(crate) fn count_operations() -> u32 {
     SEEN.get()
 }
 
@@ -37,12 +37,12 @@ pub(crate) fn plain_file_system(on: bool) {
     PLAIN.set(on);
 }
 
-pub(crate) fn hook(hook: Option<Hook>) {
+pub(crate) fn set_hook(hook: Option<Hook>) {
     HOOK.with(|h| *h.borrow_mut() = hook);
 }
 
 /// A place where nothing can fail, but somebody else may do something.
-pub(crate) fn pass(point: &str) {
+pub(crate) fn pass_point(point: &str) {
     let taken = HOOK.with(|h| h.borrow_mut().take());
     if let Some(mut taken) = taken {
         taken(point);
@@ -50,8 +50,8 @@ pub(crate) fn pass(point: &str) {
     }
 }
 
-pub(crate) fn reach(point: &str) -> std::io::Result<()> {
-    pass(point);
+pub(crate) fn reach_operation(point: &str) -> std::io::Result<()> {
+    pass_point(point);
     SEEN.set(SEEN.get() + 1);
     match PLAN.get() {
         Some((at, what)) if at == SEEN.get() => match what {

@@ -1,6 +1,6 @@
 //! The way from a path to its open directory, component by component.
 
-use super::{FOLDER, Folder, failed};
+use super::{FOLDER, Folder, path_operation_failed};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
@@ -41,18 +41,18 @@ impl From<Folder> for TreeTop {
 
 impl TreeTop {
     /// Opens the top. Links on the way to it are the user's own business.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open_top(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Folder::new(rustix::fs::open(path, flags, Mode::empty())?).map(Self::from)
     }
 
     /// The directory of that name, as found before or newly opened.
-    pub fn folder(&self, path: Option<&RepoPath>) -> std::result::Result<Rc<Folder>, Barred> {
+    pub fn open_folder(&self, path: Option<&RepoPath>) -> std::result::Result<Rc<Folder>, Barred> {
         let Some(path) = path else { return Ok(Rc::clone(&self.root)) };
         if let Some(folder) = self.open.borrow().get(path) {
             return Ok(Rc::clone(folder));
         }
-        let folder = Rc::new(self.resolve(Some(path))?);
+        let folder = Rc::new(self.resolve_folder(Some(path))?);
         let mut open = self.open.borrow_mut();
         if open.len() >= OPEN_FOLDERS {
             open.clear();
@@ -62,24 +62,24 @@ impl TreeTop {
     }
 
     /// The directory of that name, resolved now from the top.
-    pub fn resolve(&self, path: Option<&RepoPath>) -> std::result::Result<Folder, Barred> {
-        let Some(path) = path else { return self.root.again().map_err(Barred::Error) };
+    pub fn resolve_folder(&self, path: Option<&RepoPath>) -> std::result::Result<Folder, Barred> {
+        let Some(path) = path else { return self.root.clone_handle().map_err(Barred::Error) };
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.root.file, path.as_path(), FOLDER, Mode::empty(), beneath) {
             Ok(fd) => Folder::new(fd).map_err(Barred::Error),
-            Err(_) => self.walk(path),
+            Err(_) => self.walk_components(path),
         }
     }
 
     /// Component by component: where `openat2` does not exist, and to find out which component bars the way.
-    fn walk(&self, path: &RepoPath) -> std::result::Result<Folder, Barred> {
-        let mut at = self.root.again().map_err(Barred::Error)?;
+    fn walk_components(&self, path: &RepoPath) -> std::result::Result<Folder, Barred> {
+        let mut at = self.root.clone_handle().map_err(Barred::Error)?;
         for step in path.ancestors().into_iter().chain([path.clone()]) {
-            at = match at.enter(step.file_name()) {
+            at = match at.open_child(step.file_name()) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => return Err(Barred::Missing),
                 Err(Errno::LOOP | Errno::NOTDIR) => {
-                    let link = at.entry(step.file_name()).ok().flatten();
+                    let link = at.look_up(step.file_name()).ok().flatten();
                     let is_link = link.is_some_and(|e| e.kind == FileType::Symlink);
                     return Err(if is_link { Barred::Link(step) } else { Barred::NotFolder(step) });
                 }
@@ -99,32 +99,33 @@ pub struct FolderCursor {
 
 impl FolderCursor {
     pub fn new(root: &Path) -> Result<Self> {
-        Ok(Self { root: Folder::open(root)?, open: Vec::new() })
+        Ok(Self { root: Folder::open_path(root)?, open: Vec::new() })
     }
 
     /// The directory that holds `path`; `None` where it is missing and not to be made, or where something
     /// else is in the way of it.
-    pub fn folder(&mut self, path: &RepoPath) -> Result<Option<&Folder>> {
-        self.go(path, false)
+    pub fn folder_of(&mut self, path: &RepoPath) -> Result<Option<&Folder>> {
+        self.go_to_folder(path, false)
     }
 
     /// The directory that holds `path`, made where it is missing.
     pub fn made_folder(&mut self, path: &RepoPath) -> Result<&Folder> {
-        self.go(path, true)?.ok_or_else(|| Failure::internal("a directory that was just made is missing"))
+        self.go_to_folder(path, true)?
+            .ok_or_else(|| Failure::internal("a directory that was just made is missing"))
     }
 
-    fn go(&mut self, path: &RepoPath, make: bool) -> Result<Option<&Folder>> {
+    fn go_to_folder(&mut self, path: &RepoPath, make: bool) -> Result<Option<&Folder>> {
         let mut names: Vec<&[u8]> = path.components().collect();
         names.pop();
         let common = self.open.iter().zip(&names).take_while(|((have, _), want)| have == *want).count();
         self.open.truncate(common);
         for name in &names[common..] {
             let here = self.open.last().map_or(&self.root, |(_, dir)| dir);
-            let next = if make { here.make_subfolder(name) } else { here.subfolder(name) };
+            let next = if make { here.make_subfolder(name) } else { here.open_subfolder(name) };
             match next {
                 Ok(dir) => self.open.push((name.to_vec(), dir)),
                 Err(e) if !make && is_not_a_folder(&e) => return Ok(None),
-                Err(e) => return Err(failed("open the directory of", path.as_bytes(), e)),
+                Err(e) => return Err(path_operation_failed("open the directory of", path.as_bytes(), e)),
             }
         }
         Ok(Some(self.open.last().map_or(&self.root, |(_, dir)| dir)))
@@ -133,7 +134,7 @@ impl FolderCursor {
     /// Removes the directory that holds `path`, and those above it, as far as they are empty.
     pub fn remove_empty_folders(&mut self, path: &RepoPath) -> Result<()> {
         for folder in path.ancestors().iter().rev() {
-            let Some(above) = self.folder(folder)? else { continue };
+            let Some(above) = self.folder_of(folder)? else { continue };
             if above.remove_folder(folder.file_name()).is_err() {
                 break;
             }

@@ -5,7 +5,7 @@
 //! lies deeper up to the top, and so has no bound.
 
 use super::resolve::is_not_a_folder;
-use super::{Folder, failed, kind};
+use super::{Folder, file_type, path_operation_failed};
 use crate::error::Result;
 use rustix::fs::{FileType, Stat};
 use std::io;
@@ -15,13 +15,13 @@ const DEEPEST: usize = 500;
 /// How many levels a removal has open at once.
 const OPEN_LEVELS: usize = 50;
 
-/// [`walk()`] calls it for each entry with its directory, its path from the top, what it is. True: go in.
+/// [`walk_folder()`] calls it for each entry with its directory, its path from the top, what it is. True: go in.
 pub type VisitEntry<'a> = dyn FnMut(&Folder, &[u8], &Stat) -> Result<bool> + 'a;
 
 /// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether
 /// to go in.
-pub fn walk(root: &Folder, visit: &mut VisitEntry<'_>) -> Result<()> {
-    walk_in(root, &mut Vec::new(), visit, &mut |doing, path, e| Err(failed(doing, path, e)))
+pub fn walk_folder(root: &Folder, visit: &mut VisitEntry<'_>) -> Result<()> {
+    walk_in(root, &mut Vec::new(), visit, &mut |doing, path, e| Err(path_operation_failed(doing, path, e)))
 }
 
 /// Likewise, for whoever only wants to see: what cannot be looked at is left out, and what was replaced
@@ -47,7 +47,7 @@ fn walk_in(
     fault: &mut WalkFault<'_>,
 ) -> Result<()> {
     let length = path.len();
-    let names = match dir.names() {
+    let names = match dir.sorted_names() {
         Ok(names) => names,
         Err(e) => return fault("list", path, e),
     };
@@ -58,8 +58,8 @@ fn walk_in(
         path.extend(&name);
         match dir.stat(&name) {
             Ok(stat) => {
-                if visit(dir, path, &stat)? && kind(&stat) == FileType::Directory {
-                    match enter(dir, &name, path) {
+                if visit(dir, path, &stat)? && file_type(&stat) == FileType::Directory {
+                    match enter_folder(dir, &name, path) {
                         Ok(child) => walk_in(&child, path, visit, fault)?,
                         Err(e) => fault("open the directory", path, e)?,
                     }
@@ -75,11 +75,11 @@ fn walk_in(
 }
 
 /// A directory of the walk, as long as it is not too deep.
-fn enter(dir: &Folder, name: &[u8], path: &[u8]) -> io::Result<Folder> {
+fn enter_folder(dir: &Folder, name: &[u8], path: &[u8]) -> io::Result<Folder> {
     if path.iter().filter(|b| **b == b'/').count() >= DEEPEST {
         return Err(io::Error::other(format!("it lies more than {DEEPEST} directories deep")));
     }
-    dir.subfolder(name)
+    dir.open_subfolder(name)
 }
 
 /// Removes a directory's content: links are unlinked and never followed, another file system stays and is an
@@ -104,28 +104,36 @@ fn remove_in(
     levels: usize,
 ) -> Result<()> {
     let length = path.len();
-    for name in dir.names().map_err(|e| failed("list", path, e))? {
+    for name in dir.sorted_names().map_err(|e| path_operation_failed("list", path, e))? {
         if length > 0 {
             path.push(b'/');
         }
         path.extend(&name);
-        let stat = dir.stat(&name).map_err(|e| failed("look at", path, e))?;
-        if kind(&stat) == FileType::Directory {
+        let stat = dir.stat(&name).map_err(|e| path_operation_failed("look at", path, e))?;
+        if file_type(&stat) == FileType::Directory {
             if stat.st_dev != top.inode.dev {
                 let mounted = rustix::io::Errno::XDEV.into();
-                return Err(failed("remove, because another file system is mounted there,", path, mounted));
+                return Err(path_operation_failed(
+                    "remove, because another file system is mounted there,",
+                    path,
+                    mounted,
+                ));
             }
-            let child = dir.subfolder(&name).map_err(|e| failed("open the directory", path, e))?;
+            let child = dir
+                .open_subfolder(&name)
+                .map_err(|e| path_operation_failed("open the directory", path, e))?;
             // What a worker made unreadable for itself is still ours to remove.
             let _ = child.let_owner_in();
             if levels == 0 {
-                lift(dir, &name, (top, lifted)).map_err(|e| failed("move to the top", path, e))?;
+                lift_folder(dir, &name, (top, lifted))
+                    .map_err(|e| path_operation_failed("move to the top", path, e))?;
             } else {
                 remove_in(&child, (top, lifted), path, levels - 1)?;
-                dir.remove_folder(&name).map_err(|e| failed("remove the directory", path, e))?;
+                dir.remove_folder(&name)
+                    .map_err(|e| path_operation_failed("remove the directory", path, e))?;
             }
         } else {
-            dir.unlink(&name).map_err(|e| failed("remove", path, e))?;
+            dir.unlink(&name).map_err(|e| path_operation_failed("remove", path, e))?;
         }
         path.truncate(length);
     }
@@ -133,7 +141,7 @@ fn remove_in(
 }
 
 /// Moves a directory to the top, under a name that is free there.
-fn lift(dir: &Folder, name: &[u8], (top, lifted): (&Folder, &mut u64)) -> io::Result<()> {
+fn lift_folder(dir: &Folder, name: &[u8], (top, lifted): (&Folder, &mut u64)) -> io::Result<()> {
     loop {
         *lifted += 1;
         match dir.move_to(name, top, format!(".tender-lifted-{lifted}").as_bytes()) {
@@ -160,7 +168,7 @@ mod tests {
         let closed = home.path().join("closed");
         let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(&closed, mode(0o000)).expect("closed");
-        let root = Folder::open(home.path()).expect("opens");
+        let root = Folder::open_path(home.path()).expect("opens");
         let see = || {
             let mut seen = Vec::new();
             let left_out = walk_what_can_be_seen(&root, &mut |_, path, _| {
@@ -174,7 +182,7 @@ mod tests {
             (left_out.expect("walks"), seen)
         };
         let (left_out, seen) = see();
-        let strict = walk(&root, &mut |_, _, _| Ok(true));
+        let strict = walk_folder(&root, &mut |_, _, _| Ok(true));
         // Nothing is closed to root.
         if rustix::process::geteuid().is_root() {
             assert_eq!(
@@ -196,16 +204,16 @@ mod tests {
         std::os::unix::fs::symlink("../real", home.path().join("top/link")).expect("made");
         let mut cursor = FolderCursor::new(&home.path().join("top")).expect("opens");
         let path = RepoPath::new("link/file").expect("a path");
-        assert!(cursor.folder(&path).expect("looks").is_none());
+        assert!(cursor.folder_of(&path).expect("looks").is_none());
         cursor.made_folder(&path).expect_err("a link is in the way");
-        remove_content(&Folder::open(&home.path().join("top")).expect("opens")).expect("removes");
+        remove_content(&Folder::open_path(&home.path().join("top")).expect("opens")).expect("removes");
         assert!(home.path().join("real").is_dir() && !home.path().join("top/link").is_symlink());
     }
 
     /// A directory with `depth` directories in one another, and a file in the innermost one.
-    fn deep(depth: usize) -> tempfile::TempDir {
+    fn deep_folder(depth: usize) -> tempfile::TempDir {
         let home = tempfile::tempdir().expect("a directory");
-        let mut at = Folder::open(home.path()).expect("opens");
+        let mut at = Folder::open_path(home.path()).expect("opens");
         for _ in 0..depth {
             at = at.make_subfolder(b"d").expect("made");
         }
@@ -215,19 +223,19 @@ mod tests {
 
     #[test]
     fn directories_of_any_depth_are_removed() {
-        let home = deep(3000);
-        let mut all = Folder::open(home.path()).expect("opens");
+        let home = deep_folder(3000);
+        let mut all = Folder::open_path(home.path()).expect("opens");
         all.create_file(b".tender-lifted-1", 0o600).expect("a name that is taken");
         remove_content(&all).expect("removes");
-        all = Folder::open(home.path()).expect("opens");
-        assert!(all.names().expect("lists").is_empty());
+        all = Folder::open_path(home.path()).expect("opens");
+        assert!(all.sorted_names().expect("lists").is_empty());
     }
 
     #[test]
     fn a_walk_ends_before_it_is_too_deep() {
-        let home = deep(DEEPEST + 1);
-        let root = Folder::open(home.path()).expect("opens");
-        let failure = walk(&root, &mut |_, _, _| Ok(true)).expect_err("too deep");
+        let home = deep_folder(DEEPEST + 1);
+        let root = Folder::open_path(home.path()).expect("opens");
+        let failure = walk_folder(&root, &mut |_, _, _| Ok(true)).expect_err("too deep");
         assert!(failure.to_string().contains("500 directories deep"), "{failure}");
         let mut entries = 0;
         let mut count = |_: &Folder, _: &[u8], _: &Stat| {

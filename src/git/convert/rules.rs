@@ -25,15 +25,15 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn driven(&self, at: usize, acts: impl Fn(&Driver) -> bool) -> bool {
+    pub(super) fn is_driven(&self, at: usize, acts: impl Fn(&Driver) -> bool) -> bool {
         let (attributes, allowed) = &self.paths[at];
         let driver = attributes.filter.as_ref().and_then(|name| self.drivers.get(name));
         *allowed && driver.is_some_and(acts)
     }
 
-    pub(super) fn inward(&self, at: usize, bytes: &[u8]) -> Way {
+    pub(super) fn inward_way(&self, at: usize, bytes: &[u8]) -> Way {
         let attributes = &self.paths[at].0;
-        if self.driven(at, Driver::cleans) {
+        if self.is_driven(at, Driver::has_clean) {
             Way::Driver
         } else if attributes.encoding.is_some()
             || (attributes.ident && has_ident(bytes))
@@ -45,9 +45,9 @@ impl Rules {
         }
     }
 
-    pub(super) fn outward(&self, at: usize, bytes: &[u8]) -> Way {
+    pub(super) fn outward_way(&self, at: usize, bytes: &[u8]) -> Way {
         let attributes = &self.paths[at].0;
-        if self.driven(at, Driver::smudges) {
+        if self.is_driven(at, Driver::has_smudge) {
             Way::Driver
         } else if attributes.encoding.is_some()
             || (attributes.ident && has_ident(bytes))
@@ -64,10 +64,10 @@ impl Rules {
         crlf && attributes.line_ends(self.autocrlf)
     }
 
-    pub(super) fn kind(&self, at: usize) -> String {
+    pub(super) fn conversion_kind(&self, at: usize) -> String {
         let attributes = &self.paths[at].0;
         let mut parts = Vec::new();
-        if self.driven(at, Driver::smudges)
+        if self.is_driven(at, Driver::has_smudge)
             && let Some((name, driver)) =
                 attributes.filter.as_ref().and_then(|name| self.drivers.get_key_value(name))
         {
@@ -86,7 +86,7 @@ impl Rules {
     }
 
     /// A call in which no driver runs.
-    pub(super) fn silenced(&self, mut git: Git) -> Git {
+    pub(super) fn silence_drivers(&self, mut git: Git) -> Git {
         for name in self.drivers.keys() {
             for key in ["clean", "smudge", "process", "required"] {
                 git = git.empty_setting(&format!("filter.{name}.{key}"));

@@ -6,7 +6,7 @@ use crate::error::{Code, Failure, Result};
 use crate::git::command::{Conversation, GitOutput};
 use std::io::BufRead;
 
-pub(super) fn started(
+pub(super) fn ensure_started(
     slot: &mut Option<Conversation>,
     start: impl FnOnce() -> Result<Conversation>,
 ) -> Result<&mut Conversation> {
@@ -17,28 +17,28 @@ pub(super) fn started(
 }
 
 pub(super) fn hash_staged(git: &mut Conversation, path: &RepoPath) -> Result<ObjectId> {
-    let mut request = quoted(path.as_bytes());
+    let mut request = quote_path(path.as_bytes());
     request.push(b'\n');
-    let sent = git.send(&request);
+    let sent = git.send_request(&request);
     let mut answer = String::new();
     let read = sent.and_then(|()| git.output.read_line(&mut answer));
-    complain(&git.complaints(), path)?;
+    complain_of_driver(&git.take_complaints(), path)?;
     read.map_err(|e| broke_off(path, &e.to_string()))?;
-    answer.trim_end().parse().map_err(|_| broke_off(path, &git.complaints()))
+    answer.trim_end().parse().map_err(|_| broke_off(path, &git.take_complaints()))
 }
 
 /// One blob through `cat-file --batch --filters`. Its header tells the size before conversion only, so the
 /// end is found by the answer to a second question, for a name that no content can hold by chance.
-pub(super) fn filtered(git: &mut Conversation, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>> {
+pub(super) fn read_filtered(git: &mut Conversation, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>> {
     let mark = format!("end-{:032x}", rand_mark());
     let request = [id.as_str().as_bytes(), b" ", path.as_bytes(), b"\0", mark.as_bytes(), b"\0"].concat();
     let end = format!("\n{mark} missing\n");
-    let sent = git.send(&request);
+    let sent = git.send_request(&request);
     let mut header = String::new();
     let read = sent.and_then(|()| git.output.read_line(&mut header));
     let mut bytes = Vec::new();
     let read = read.and_then(|_| read_until(&mut git.output, end.as_bytes(), &mut bytes));
-    complain(&git.complaints(), path)?;
+    complain_of_driver(&git.take_complaints(), path)?;
     read.map_err(|e| broke_off(path, &e.to_string()))?;
     if !header.trim_end().contains(" blob ") {
         return Err(Failure::new(Code::NotFound, format!("the repository has no blob {id} for {path}"))
@@ -69,7 +69,7 @@ pub(super) fn rand_mark() -> u128 {
 
 /// Git goes on with the unconverted bytes where a driver that is not `required` fails; here that is a
 /// failure.
-pub(super) fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
+pub(super) fn complain_of_driver(stderr: &str, path: &RepoPath) -> Result<()> {
     const TELLING: &[&str] = &[
         "external filter",
         "failed to encode",
@@ -93,7 +93,7 @@ pub(super) fn complain(stderr: &str, path: &RepoPath) -> Result<()> {
     }
 }
 
-pub(super) fn failed(output: &GitOutput, path: &RepoPath) -> Failure {
+pub(super) fn conversion_failed(output: &GitOutput, path: &RepoPath) -> Failure {
     broke_off(path, output.stderr.trim())
 }
 
@@ -103,7 +103,7 @@ pub(super) fn broke_off(path: &RepoPath, said: &str) -> Failure {
 }
 
 /// A path as one line that git reads: quoted the way C does, which covers newlines and carriage returns.
-pub fn quoted(path: &[u8]) -> Vec<u8> {
+pub fn quote_path(path: &[u8]) -> Vec<u8> {
     let mut out = vec![b'"'];
     for byte in path {
         match byte {

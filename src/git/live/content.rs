@@ -50,7 +50,7 @@ impl LiveTerms<'_> {
         Conversions { repository: self.repository, quarantine: self.quarantine }
     }
 
-    fn drivers(&self) -> Drivers<'_> {
+    fn selected_drivers(&self) -> Drivers<'_> {
         Drivers::SelectedBy(self.drivers)
     }
 
@@ -63,9 +63,10 @@ impl LiveTerms<'_> {
 
     /// The ids that git would store. A file that cannot be converted is nobody's image; it keeps its plain
     /// id.
-    fn clean(&self, tree: &ObjectId, items: &[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>> {
-        let convert =
-            |items: &[(RepoPath, Vec<u8>)]| self.conversions().clean(tree, &self.drivers(), items, false);
+    fn clean_ids(&self, tree: &ObjectId, items: &[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>> {
+        let convert = |items: &[(RepoPath, Vec<u8>)]| {
+            self.conversions().clean_blobs(tree, &self.selected_drivers(), items, false)
+        };
         match convert(items) {
             Err(e) if e.code() == Code::Io => {}
             other => return other,
@@ -78,9 +79,9 @@ impl LiveTerms<'_> {
         items.iter().map(one).collect()
     }
 
-    fn smudge(&self, tree: &ObjectId, items: &[(RepoPath, ObjectId)]) -> Result<Vec<Vec<u8>>> {
+    fn smudge_bytes(&self, tree: &ObjectId, items: &[(RepoPath, ObjectId)]) -> Result<Vec<Vec<u8>>> {
         let mut out = vec![Vec::new(); items.len()];
-        self.conversions().smudge(tree, &self.drivers(), items, &mut |at, bytes| {
+        self.conversions().smudge_blobs(tree, &self.selected_drivers(), items, &mut |at, bytes| {
             out[at] = bytes;
             Ok(())
         })?;
@@ -88,12 +89,15 @@ impl LiveTerms<'_> {
     }
 }
 
-fn regular(state: Option<&FileState>) -> Option<&FileState> {
+fn regular_only(state: Option<&FileState>) -> Option<&FileState> {
     state.filter(|s| s.mode.is_regular())
 }
 
 /// Compares the content of every live file. `live` is in the order of the changes.
-pub(super) fn matches(terms: &LiveTerms<'_>, live: &[Option<LiveBytes>]) -> Result<Vec<Option<Match>>> {
+pub(super) fn match_contents(
+    terms: &LiveTerms<'_>,
+    live: &[Option<LiveBytes>],
+) -> Result<Vec<Option<Match>>> {
     let mut found: Vec<Option<Match>> = Vec::with_capacity(live.len());
     for (change, live) in terms.changes.iter().zip(live) {
         found.push(live.as_ref().map(|live| by_bytes(terms, change, live)).transpose()?);
@@ -115,8 +119,8 @@ fn by_bytes(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<
     let former = |pick: fn(&FormerFiles, &RepoPath) -> Option<Sha256>| {
         terms.former.is_some_and(|f| pick(f, &change.path) == Some(live.sha256))
     };
-    let is_before = is(regular(change.old.as_ref())) || former(FormerFiles::written);
-    let is_after = is(regular(change.new.as_ref())) || former(FormerFiles::found);
+    let is_before = is(regular_only(change.old.as_ref())) || former(FormerFiles::digest_written);
+    let is_after = is(regular_only(change.new.as_ref())) || former(FormerFiles::digest_found);
     let side = if is_before { change.old.as_ref() } else { change.new.as_ref().filter(|_| is_after) };
     Ok(Match { git_blob: side.map_or(id, |s| s.git_blob.clone()), is_before, is_after })
 }
@@ -142,9 +146,9 @@ fn by_cleaning(
     if items.is_empty() {
         return Ok(());
     }
-    for (at, id) in open.into_iter().zip(terms.clean(tree, &items)?) {
+    for (at, id) in open.into_iter().zip(terms.clean_ids(tree, &items)?) {
         let change = &terms.changes[at];
-        let is = |side: Option<&FileState>| regular(side).is_some_and(|s| s.git_blob == id);
+        let is = |side: Option<&FileState>| regular_only(side).is_some_and(|s| s.git_blob == id);
         if let Some(m) = &mut found[at] {
             m.is_before = ask_before && is(change.old.as_ref());
             m.is_after = ask_after && is(change.new.as_ref());
@@ -167,7 +171,7 @@ fn by_smudging(
     answer: impl Fn(&mut Match) -> &mut bool,
 ) -> Result<()> {
     let mut open = open_questions(found);
-    open.retain(|at| regular(side(&terms.changes[*at])).is_some());
+    open.retain(|at| regular_only(side(&terms.changes[*at])).is_some());
     let items: Vec<(RepoPath, ObjectId)> = open
         .iter()
         .filter_map(|at| {
@@ -178,7 +182,7 @@ fn by_smudging(
     if items.is_empty() {
         return Ok(());
     }
-    for (at, bytes) in open.into_iter().zip(terms.smudge(tree, &items)?) {
+    for (at, bytes) in open.into_iter().zip(terms.smudge_bytes(tree, &items)?) {
         if let (Some(m), Some(live), Some(state)) = (&mut found[at], &live[at], side(&terms.changes[at]))
             && live.bytes == bytes
         {
@@ -191,50 +195,55 @@ fn by_smudging(
 
 /// Would a three-way merge of the file be clean? On what git stores of it, as a rebase merges; a file with
 /// NUL bytes is never merged.
-pub(super) fn mergeable(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
+pub(super) fn would_merge_cleanly(terms: &LiveTerms<'_>, change: &Change, live: &LiveBytes) -> Result<bool> {
     let (Some(old), Some(new), Some(quarantine)) =
-        (regular(change.old.as_ref()), regular(change.new.as_ref()), terms.quarantine)
+        (regular_only(change.old.as_ref()), regular_only(change.new.as_ref()), terms.quarantine)
     else {
         return Ok(false);
     };
-    if terms.conversions().unmergeable(terms.before_tree, std::slice::from_ref(&change.path))? != [false] {
+    if terms.conversions().unmergeable_paths(terms.before_tree, std::slice::from_ref(&change.path))?
+        != [false]
+    {
         return Ok(false);
     }
     let file = [(change.path.clone(), live.bytes.clone())];
-    let Ok((stored, _)) = store(terms, terms.before_tree, &file, &[]) else { return Ok(false) };
-    let objects = terms.repository.objects(terms.quarantine)?;
-    let [base, ours, theirs] =
-        [objects.blob(&old.git_blob)?, objects.blob(&new.git_blob)?, objects.blob(&stored[0])?];
+    let Ok((stored, _)) = store_files(terms, terms.before_tree, &file, &[]) else { return Ok(false) };
+    let objects = terms.repository.object_reader(terms.quarantine)?;
+    let [base, ours, theirs] = [
+        objects.read_blob(&old.git_blob)?,
+        objects.read_blob(&new.git_blob)?,
+        objects.read_blob(&stored[0])?,
+    ];
     let folder = quarantine.objects.parent().unwrap_or(&quarantine.objects);
     let labels = Labels { theirs: "", ours: "" };
-    let merged = merge::lines(terms.repository, folder, [&base, &ours, &theirs], labels)?;
+    let merged = merge::merge_lines(terms.repository, folder, [&base, &ours, &theirs], labels)?;
     Ok(merged.is_some_and(|merged| merged.clean))
 }
 
 /// Stores what lies at these paths as git would, in the quarantine. Links are stored as they are.
-pub(super) fn store(
+pub(super) fn store_files(
     terms: &LiveTerms<'_>,
     attributes: &ObjectId,
     files: &[(RepoPath, Vec<u8>)],
     links: &[Vec<u8>],
 ) -> Result<(Vec<ObjectId>, Vec<ObjectId>)> {
     let conversions = terms.conversions();
-    let files = conversions.clean(attributes, &terms.drivers(), files, true)?;
+    let files = conversions.clean_blobs(attributes, &terms.selected_drivers(), files, true)?;
     Ok((files, write_blobs(&conversions, links)?))
 }
 
 /// The new objects of a plan's items, in their order; `None` where an item has none to write.
-pub(super) fn bodies(
+pub(super) fn make_bodies(
     terms: &LiveTerms<'_>,
     plan: &Plan,
     live: &dyn Fn(&RepoPath) -> Option<LiveBytes>,
 ) -> Result<Vec<Option<Body>>> {
-    let objects = terms.repository.objects(terms.quarantine)?;
+    let objects = terms.repository.object_reader(terms.quarantine)?;
     let mut writer = ContentWriter { terms, objects, checked_out: HashMap::new(), carried: Vec::new() };
     writer.check_out(plan)?;
     let mut bodies = Vec::with_capacity(plan.items().len());
     for (at, item) in plan.items().iter().enumerate() {
-        bodies.push(writer.body(at, item, live)?);
+        bodies.push(writer.make_body(at, item, live)?);
     }
     writer.confirm_carried(plan, &mut bodies)?;
     Ok(bodies)
@@ -255,13 +264,13 @@ impl ContentWriter<'_> {
         let (mut old, mut new) = (Vec::new(), Vec::new());
         for (at, item) in plan.items().iter().enumerate() {
             let path = &item.change.path;
-            let former = self.terms.former.is_some_and(|f| f.bytes(path).is_some());
-            let Some(state) = regular(item.change.new.as_ref()) else { continue };
+            let former = self.terms.former.is_some_and(|f| f.bytes_at(path).is_some());
+            let Some(state) = regular_only(item.change.new.as_ref()) else { continue };
             if former || !matches!(item.step, Step::Create | Step::Replace) {
                 continue;
             }
             new.push((at, (path.clone(), state.git_blob.clone())));
-            if let (LiveKind::File(_), Some(state)) = (&item.kind, regular(item.change.old.as_ref())) {
+            if let (LiveKind::File(_), Some(state)) = (&item.kind, regular_only(item.change.old.as_ref())) {
                 old.push((at, (path.clone(), state.git_blob.clone())));
             }
         }
@@ -270,12 +279,12 @@ impl ContentWriter<'_> {
         };
         let (old_bytes, new_bytes) = if self.terms.same_attributes() {
             let both = [wanted(&old), wanted(&new)].concat();
-            let mut both = self.terms.smudge(self.terms.after_tree, &both)?;
+            let mut both = self.terms.smudge_bytes(self.terms.after_tree, &both)?;
             let new_bytes = both.split_off(old.len());
             (both, new_bytes)
         } else {
-            let old_bytes = self.terms.smudge(self.terms.before_tree, &wanted(&old))?;
-            (old_bytes, self.terms.smudge(self.terms.after_tree, &wanted(&new))?)
+            let old_bytes = self.terms.smudge_bytes(self.terms.before_tree, &wanted(&old))?;
+            (old_bytes, self.terms.smudge_bytes(self.terms.after_tree, &wanted(&new))?)
         };
         let mut old: HashMap<usize, Vec<u8>> = old.into_iter().map(|(at, _)| at).zip(old_bytes).collect();
         for ((at, _), bytes) in new.into_iter().zip(new_bytes) {
@@ -284,7 +293,7 @@ impl ContentWriter<'_> {
         Ok(())
     }
 
-    fn body(
+    fn make_body(
         &mut self,
         at: usize,
         item: &Item,
@@ -293,14 +302,14 @@ impl ContentWriter<'_> {
         let (Some(state), Step::Create | Step::Replace) = (&item.change.new, item.step) else {
             return Ok(None);
         };
-        let blob = self.objects.blob(&state.git_blob)?;
+        let blob = self.objects.read_blob(&state.git_blob)?;
         check_blob(&item.change.path, state, &blob)?;
         if state.mode == Mode::Symlink {
             return Ok(Some(Body::Link { target: blob }));
         }
-        let permissions = self.permissions(item, state.mode == Mode::Executable);
-        if let Some(bytes) = self.terms.former.and_then(|f| f.bytes(&item.change.path)) {
-            let attributes = self.terms.former.and_then(|f| f.attributes(&item.change.path)).cloned();
+        let permissions = self.body_permissions(item, state.mode == Mode::Executable);
+        if let Some(bytes) = self.terms.former.and_then(|f| f.bytes_at(&item.change.path)) {
+            let attributes = self.terms.former.and_then(|f| f.attributes_at(&item.change.path)).cloned();
             return Ok(Some(Body::File { bytes: bytes.to_vec(), permissions, attributes }));
         }
         let (before, after) = self
@@ -312,7 +321,7 @@ impl ContentWriter<'_> {
                 let kept = if old.git_blob == state.git_blob {
                     Some(live.bytes)
                 } else {
-                    endings::carry_over(&self.objects.blob(&old.git_blob)?, &blob, &live.bytes)
+                    endings::carry_over(&self.objects.read_blob(&old.git_blob)?, &blob, &live.bytes)
                 };
                 match kept {
                     Some(kept) => {
@@ -328,7 +337,7 @@ impl ContentWriter<'_> {
     }
 
     /// What the user had, but for the executable bits where the change is about them.
-    fn permissions(&self, item: &Item, executable: bool) -> BodyPermissions {
+    fn body_permissions(&self, item: &Item, executable: bool) -> BodyPermissions {
         match &item.kind {
             LiveKind::File(file) if file.executable == executable => {
                 BodyPermissions::Exactly(file.permissions)
@@ -340,7 +349,7 @@ impl ContentWriter<'_> {
                 BodyPermissions::Exactly(file.permissions | ((file.permissions & 0o444) >> 2))
             }
             LiveKind::File(file) => BodyPermissions::Exactly(file.permissions & !0o111),
-            _ => match self.terms.former.and_then(|f| f.permissions(&item.change.path)) {
+            _ => match self.terms.former.and_then(|f| f.permissions_at(&item.change.path)) {
                 Some(permissions) => BodyPermissions::Exactly(permissions),
                 None => BodyPermissions::New { executable },
             },
@@ -359,7 +368,7 @@ impl ContentWriter<'_> {
         if items.is_empty() {
             return Ok(());
         }
-        let ids = self.terms.clean(self.terms.after_tree, &items)?;
+        let ids = self.terms.clean_ids(self.terms.after_tree, &items)?;
         for ((at, plain), id) in carried.into_iter().zip(ids) {
             let wanted = plan.items()[at].change.new.as_ref().map(|s| &s.git_blob);
             if let (Some(Body::File { bytes, .. }), true) = (&mut bodies[at], wanted != Some(&id)) {

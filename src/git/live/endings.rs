@@ -10,8 +10,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 /// The bytes of `live` with the difference from `before` to `after` (two blobs) carried over. `None` where
 /// `live` is not `before` line by line, but for line ends.
 pub fn carry_over(before: &[u8], after: &[u8], live: &[u8]) -> Option<Vec<u8>> {
-    let (old, new, mine) = (lines(before), lines(after), lines(live));
-    if old.len() != mine.len() || old.iter().zip(&mine).any(|(a, b)| body(a) != body(b)) {
+    let (old, new, mine) = (split_lines(before), split_lines(after), split_lines(live));
+    if old.len() != mine.len() || old.iter().zip(&mine).any(|(a, b)| strip_line_end(a) != strip_line_end(b)) {
         return None;
     }
     let end = usual_end(&mine);
@@ -23,7 +23,7 @@ pub fn carry_over(before: &[u8], after: &[u8], live: &[u8]) -> Option<Vec<u8>> {
             }
             DiffOp::Insert { new_index, new_len, .. } | DiffOp::Replace { new_index, new_len, .. } => {
                 for line in &new[new_index..new_index + new_len] {
-                    out.extend_from_slice(body(line));
+                    out.extend_from_slice(strip_line_end(line));
                     out.extend_from_slice(if line.ends_with(b"\n") { end } else { b"" });
                 }
             }
@@ -33,12 +33,12 @@ pub fn carry_over(before: &[u8], after: &[u8], live: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+fn split_lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
 /// A line without its end.
-fn body(line: &[u8]) -> &[u8] {
+fn strip_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }

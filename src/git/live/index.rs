@@ -37,17 +37,17 @@ pub struct Index {
 
 impl Index {
     /// Reads the entries of the patch's paths.
-    pub fn read(repository: &Repository, top: &Path, changes: &[Change]) -> Result<Self> {
+    pub fn read_entries(repository: &Repository, top: &Path, changes: &[Change]) -> Result<Self> {
         let wanted: HashSet<&[u8]> = changes.iter().map(|c| c.path.as_bytes()).collect();
         let created: HashSet<Vec<u8>> =
-            changes.iter().filter(|c| c.old.is_none()).map(|c| fold(c.path.as_bytes())).collect();
+            changes.iter().filter(|c| c.old.is_none()).map(|c| fold_name(c.path.as_bytes())).collect();
         let mut index = Self::default();
         let mut take = |record: &IndexRecord<'_>| {
             if wanted.contains(record.path) {
-                index.add(record)?;
+                index.add_record(record)?;
             }
             if !created.is_empty() {
-                let folded = fold(record.path);
+                let folded = fold_name(record.path);
                 if created.contains(&folded) {
                     index.folded.entry(folded).or_default().push(record.path.to_vec());
                 }
@@ -58,51 +58,55 @@ impl Index {
             file.entries().try_for_each(|entry| take(&IndexRecord::from(entry)))?;
             return Ok(index);
         }
-        let mut git = repository.git().work_tree(top).args(["ls-files", "--stage", "-z", "--debug", "--"]);
+        let mut git =
+            repository.git_call().work_tree(top).args(["ls-files", "--stage", "-z", "--debug", "--"]);
         if changes.len() <= FEW {
             git = git.args(changes.iter().flat_map(pathspecs));
         }
-        for record in records(&git.ok()?) {
+        for record in index_records(&git.run_for_stdout()?) {
             take(&record.ok_or_else(unknown_answer)?)?;
         }
         Ok(index)
     }
 
-    fn add(&mut self, record: &IndexRecord<'_>) -> Result<()> {
-        let state = record.state()?;
+    fn add_record(&mut self, record: &IndexRecord<'_>) -> Result<()> {
+        let state = record.index_state()?;
         let entry = IndexEntry { state, skip_worktree: record.flags & SKIP_WORKTREE != 0 };
         self.entries.insert(RepoPath::new(record.path)?, entry);
         Ok(())
     }
 
     /// The entry of a path.
-    pub fn entry(&self, path: &RepoPath) -> IndexEntry {
+    pub fn entry_at(&self, path: &RepoPath) -> IndexEntry {
         let absent = IndexEntry { state: IndexState::Absent, skip_worktree: false };
         self.entries.get(path).cloned().unwrap_or(absent)
     }
 
     /// True where a name other than the path, and that the patch does not delete, differs from it in case or
     /// Unicode form only.
-    pub fn collides(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> bool {
+    pub fn has_collision(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> bool {
         let is_deleted = |name: &[u8]| deleted.iter().any(|d| d.as_bytes() == name);
-        let same = self.folded.get(&fold(path.as_bytes()));
+        let same = self.folded.get(&fold_name(path.as_bytes()));
         same.is_some_and(|names| names.iter().any(|n| n != path.as_bytes() && !is_deleted(n)))
     }
 }
 
 /// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that
 /// index.
-pub(in crate::git) fn states(git: Git, paths: &[&RepoPath]) -> Result<HashMap<RepoPath, IndexState>> {
+pub(in crate::git) fn read_index_states(
+    git: Git,
+    paths: &[&RepoPath],
+) -> Result<HashMap<RepoPath, IndexState>> {
     let mut git = git.args(["ls-files", "--stage", "-z", "--debug", "--"]);
     if paths.len() <= FEW {
-        git = git.args(paths.iter().map(|path| literal(path)));
+        git = git.args(paths.iter().map(|path| literal_pathspec(path)));
     }
     let wanted: HashSet<&[u8]> = paths.iter().map(|path| path.as_bytes()).collect();
     let mut states = HashMap::new();
-    for record in records(&git.ok()?) {
+    for record in index_records(&git.run_for_stdout()?) {
         let record = record.ok_or_else(unknown_answer)?;
         if wanted.contains(record.path) {
-            states.insert(RepoPath::new(record.path)?, record.state()?);
+            states.insert(RepoPath::new(record.path)?, record.index_state()?);
         }
     }
     Ok(states)
@@ -112,12 +116,12 @@ fn unknown_answer() -> Failure {
     Failure::new(Code::Io, "git ls-files gave an unknown answer")
 }
 
-fn literal(path: &RepoPath) -> OsString {
+fn literal_pathspec(path: &RepoPath) -> OsString {
     OsStr::from_bytes(&[b":(literal)", path.as_bytes()].concat()).to_owned()
 }
 
 /// The name as a file system would see it that ignores case and Unicode form.
-pub fn fold(name: &[u8]) -> Vec<u8> {
+pub fn fold_name(name: &[u8]) -> Vec<u8> {
     use unicode_normalization::UnicodeNormalization;
     match std::str::from_utf8(name) {
         Ok(text) => text.nfc().flat_map(char::to_lowercase).nfc().collect::<String>().into_bytes(),
@@ -131,7 +135,7 @@ fn pathspecs(change: &Change) -> Vec<OsString> {
     let with = |magic: &str, name: &[u8]| OsStr::from_bytes(&[magic.as_bytes(), name].concat()).to_owned();
     let path = change.path.as_bytes();
     let Some(text) = std::str::from_utf8(path).ok().filter(|_| change.old.is_none()) else {
-        return vec![literal(&change.path)];
+        return vec![literal_pathspec(&change.path)];
     };
     let mut forms: Vec<String> = vec![text.to_owned(), text.nfc().collect(), text.nfd().collect()];
     forms.dedup();
@@ -160,7 +164,7 @@ impl<'a> From<FileEntry<'a>> for IndexRecord<'a> {
 }
 
 impl IndexRecord<'_> {
-    fn state(&self) -> Result<IndexState> {
+    fn index_state(&self) -> Result<IndexState> {
         if !self.is_merged {
             return Ok(IndexState::Unmerged);
         }
@@ -177,7 +181,7 @@ impl IndexRecord<'_> {
 }
 
 /// `mode SP id SP stage TAB path NUL`, then lines of details up to `flags: …`, and the next.
-fn records(mut raw: &[u8]) -> impl Iterator<Item = Option<IndexRecord<'_>>> {
+fn index_records(mut raw: &[u8]) -> impl Iterator<Item = Option<IndexRecord<'_>>> {
     std::iter::from_fn(move || {
         if raw.is_empty() {
             return None;
@@ -210,10 +214,10 @@ mod tests {
 
     #[test]
     fn names_fold_by_case_and_form() {
-        assert_eq!(fold("Ünï".as_bytes()), fold("u\u{308}Ni\u{308}".as_bytes()));
-        assert_eq!(fold(b"README"), fold(b"readme"));
-        assert_ne!(fold(b"a"), fold(b"b"));
-        assert_eq!(fold(b"\xffA"), b"\xffa");
+        assert_eq!(fold_name("Ünï".as_bytes()), fold_name("u\u{308}Ni\u{308}".as_bytes()));
+        assert_eq!(fold_name(b"README"), fold_name(b"readme"));
+        assert_ne!(fold_name(b"a"), fold_name(b"b"));
+        assert_eq!(fold_name(b"\xffA"), b"\xffa");
     }
 
     #[test]
@@ -223,10 +227,10 @@ mod tests {
             &[LISTING],
             &[b"\0", b"\t", b" ", b"flags: ", b"flags: 1ffffffffffffffff\n"],
             |bytes| {
-                let found: Vec<_> = records(bytes).collect();
+                let found: Vec<_> = index_records(bytes).collect();
                 assert!(found.len() <= bytes.len());
                 for record in found.into_iter().flatten() {
-                    let _ = (record.state(), RepoPath::new(record.path), fold(record.path));
+                    let _ = (record.index_state(), RepoPath::new(record.path), fold_name(record.path));
                 }
             },
         );

@@ -32,18 +32,18 @@ pub fn refuse_unfinished(
     if under_way.is_empty() {
         return Ok(());
     }
-    let objects = repository.objects(None)?;
-    let head = repository.resolve("HEAD", "tree")?;
+    let objects = repository.object_reader(None)?;
+    let head = repository.resolve_revision("HEAD", "tree")?;
     for (_, name, origin) in under_way {
         let origin = match origin.and_then(|file| std::fs::read_to_string(git_dir.join(file)).ok()) {
-            Some(revision) => repository.resolve(revision.trim(), "tree")?,
+            Some(revision) => repository.resolve_revision(revision.trim(), "tree")?,
             None => None,
         };
         let mut touched = Vec::new();
         for change in changes {
-            let at_head = entry(&objects, head.as_ref(), &change.path)?;
+            let at_head = tree_entry_state(&objects, head.as_ref(), &change.path)?;
             let moved = match &origin {
-                Some(origin) => entry(&objects, Some(origin), &change.path)? != at_head,
+                Some(origin) => tree_entry_state(&objects, Some(origin), &change.path)? != at_head,
                 None => false,
             };
             if moved || index(&change.path) != at_head {
@@ -51,19 +51,19 @@ pub fn refuse_unfinished(
             }
         }
         if !touched.is_empty() {
-            return Err(unfinished(name, &touched));
+            return Err(operation_unfinished(name, &touched));
         }
     }
     Ok(())
 }
 
-fn entry(objects: &Objects, of: Option<&ObjectId>, path: &RepoPath) -> Result<IndexState> {
-    let found = of.map(|of| tree::entry(objects, of, path)).transpose()?.flatten();
+fn tree_entry_state(objects: &Objects, of: Option<&ObjectId>, path: &RepoPath) -> Result<IndexState> {
+    let found = of.map(|of| tree::find_entry(objects, of, path)).transpose()?.flatten();
     Ok(found
         .map_or(IndexState::Absent, |object| IndexState::Entry { mode: object.mode, git_blob: object.id }))
 }
 
-fn unfinished(name: &str, touched: &[RepoPath]) -> Failure {
+fn operation_unfinished(name: &str, touched: &[RepoPath]) -> Failure {
     let first = touched.first().map(ToString::to_string).unwrap_or_default();
     let message =
         format!("nothing was written: an unfinished {name} touches {first}, which the change touches too");

@@ -2,7 +2,7 @@
 //! no link followed.
 
 use super::LiveBytes;
-use super::index::fold;
+use super::index::fold_name;
 use crate::domain::delivery::ParentProblem;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
@@ -49,11 +49,11 @@ type Names = HashMap<Vec<u8>, Vec<Vec<u8>>>;
 
 impl<'a> LivePlaces<'a> {
     pub(in crate::git) fn new(top: &'a TreeTop, deleted: &'a HashSet<&'a RepoPath>) -> Self {
-        Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::ask() }
+        Self { top, deleted, nested: HashMap::new(), names: HashMap::new(), me: Me::of_process() }
     }
 
     /// What lies at a path now.
-    pub(in crate::git) fn look(&mut self, path: &RepoPath) -> Result<SeenPlace> {
+    pub(in crate::git) fn look_at(&mut self, path: &RepoPath) -> Result<SeenPlace> {
         let mut seen = SeenPlace {
             parent: None,
             nested_repository: false,
@@ -64,7 +64,7 @@ impl<'a> LivePlaces<'a> {
         for above in path.ancestors() {
             seen.nested_repository |= self.is_nested(&above)?;
         }
-        let folder = match self.top.folder(path.parent().as_ref()) {
+        let folder = match self.top.open_folder(path.parent().as_ref()) {
             Ok(folder) => folder,
             Err(Barred::Missing) => return Ok(seen),
             Err(Barred::Link(at)) => {
@@ -75,7 +75,7 @@ impl<'a> LivePlaces<'a> {
                 seen.parent = Some(ParentProblem::File(at));
                 return Ok(seen);
             }
-            Err(Barred::Error(e)) => return Err(failed("open the directory of", path, &e)),
+            Err(Barred::Error(e)) => return Err(live_operation_failed("open the directory of", path, &e)),
         };
         // The user may be saving just now: what was a file is looked at again if it is gone when it is
         // opened.
@@ -84,20 +84,20 @@ impl<'a> LivePlaces<'a> {
                 return Ok(seen);
             }
         }
-        Err(failed("read", path, &std::io::ErrorKind::ResourceBusy.into()))
+        Err(live_operation_failed("read", path, &std::io::ErrorKind::ResourceBusy.into()))
     }
 
     fn look_once(&self, folder: &Rc<Folder>, path: &RepoPath, seen: &mut SeenPlace) -> Result<bool> {
         let name = path.file_name();
-        let entry = folder.entry(name).map_err(|e| failed("look at", path, &e))?;
+        let entry = folder.look_up(name).map_err(|e| live_operation_failed("look at", path, &e))?;
         let Some(entry) = entry else {
             seen.other = OtherKind::Missing;
             return Ok(true);
         };
         seen.other = match entry.kind {
             FileType::RegularFile => {
-                let Some((entry, bytes)) = read(folder, path)? else { return Ok(false) };
-                seen.owner_kept = self.me.keeps(&entry, folder)?;
+                let Some((entry, bytes)) = read_live_file(folder, path)? else { return Ok(false) };
+                seen.owner_kept = self.me.keeps_owner(&entry, folder)?;
                 seen.file = Some((entry, bytes));
                 return Ok(true);
             }
@@ -105,10 +105,10 @@ impl<'a> LivePlaces<'a> {
                 Ok(target) => OtherKind::Link(target),
                 Err(_) => return Ok(false),
             },
-            FileType::Directory => match folder.subfolder(name) {
+            FileType::Directory => match folder.open_subfolder(name) {
                 Ok(inner) => OtherKind::Directory { strangers: self.has_strangers(&inner, path)? },
                 Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-                    return Err(failed("open", path, &e));
+                    return Err(live_operation_failed("open", path, &e));
                 }
                 Err(_) => return Ok(false),
             },
@@ -119,14 +119,15 @@ impl<'a> LivePlaces<'a> {
 
     /// True where a directory holds anything but directories and files that the patch deletes.
     fn has_strangers(&self, folder: &Folder, path: &RepoPath) -> Result<bool> {
-        for name in folder.names().map_err(|e| failed("list", path, &e))? {
+        for name in folder.sorted_names().map_err(|e| live_operation_failed("list", path, &e))? {
             let Ok(inner_path) = RepoPath::new([path.as_bytes(), b"/", &name].concat()) else {
                 return Ok(true);
             };
-            let entry = folder.entry(&name).map_err(|e| failed("look at", &inner_path, &e))?;
+            let entry =
+                folder.look_up(&name).map_err(|e| live_operation_failed("look at", &inner_path, &e))?;
             let stranger = match entry.map(|e| e.kind) {
                 None => false,
-                Some(FileType::Directory) => match folder.subfolder(&name) {
+                Some(FileType::Directory) => match folder.open_subfolder(&name) {
                     Ok(inner) => self.has_strangers(&inner, &inner_path)?,
                     Err(_) => true,
                 },
@@ -144,8 +145,10 @@ impl<'a> LivePlaces<'a> {
         if let Some(known) = self.nested.get(path) {
             return Ok(*known);
         }
-        let nested = match self.top.folder(Some(path)) {
-            Ok(folder) => folder.entry(b".git").map_err(|e| failed("look into", path, &e))?.is_some(),
+        let nested = match self.top.open_folder(Some(path)) {
+            Ok(folder) => {
+                folder.look_up(b".git").map_err(|e| live_operation_failed("look into", path, &e))?.is_some()
+            }
             Err(_) => false,
         };
         self.nested.insert(path.clone(), nested);
@@ -154,21 +157,21 @@ impl<'a> LivePlaces<'a> {
 
     /// True where a name beside the path, or beside the first directory that has to be made for it, differs
     /// in case or Unicode form only, and the patch does not take it away.
-    pub(in crate::git) fn collides(&mut self, path: &RepoPath) -> Result<bool> {
+    pub(in crate::git) fn has_collision(&mut self, path: &RepoPath) -> Result<bool> {
         let mut made: Vec<RepoPath> = path.ancestors();
         made.push(path.clone());
         for at in made {
-            let folder = match self.top.folder(at.parent().as_ref()) {
+            let folder = match self.top.open_folder(at.parent().as_ref()) {
                 Ok(folder) => folder,
                 Err(_) => return Ok(false),
             };
-            let names = self.names(at.parent(), &folder, path)?;
-            let same = names.get(&fold(at.file_name())).map(Vec::as_slice).unwrap_or_default();
+            let names = self.folded_names(at.parent(), &folder, path)?;
+            let same = names.get(&fold_name(at.file_name())).map(Vec::as_slice).unwrap_or_default();
             if same.iter().any(|name| name == at.file_name()) {
                 continue;
             }
             for name in same {
-                if !self.leaves(&folder, &at, name)? {
+                if !self.is_taken_away(&folder, &at, name)? {
                     return Ok(true);
                 }
             }
@@ -177,25 +180,27 @@ impl<'a> LivePlaces<'a> {
     }
 
     /// True where the patch takes the sibling away, with everything in it.
-    fn leaves(&self, folder: &Folder, beside: &RepoPath, name: &[u8]) -> Result<bool> {
+    fn is_taken_away(&self, folder: &Folder, beside: &RepoPath, name: &[u8]) -> Result<bool> {
         let prefix = beside.parent().map(|p| [p.as_bytes(), b"/"].concat()).unwrap_or_default();
         let Ok(path) = RepoPath::new([&prefix, name].concat()) else { return Ok(false) };
         if self.deleted.contains(&path) {
             return Ok(true);
         }
-        match folder.subfolder(name) {
+        match folder.open_subfolder(name) {
             Ok(inner) => Ok(!self.has_strangers(&inner, &path)?),
             Err(_) => Ok(false),
         }
     }
 
-    fn names(&mut self, key: Option<RepoPath>, folder: &Folder, path: &RepoPath) -> Result<Rc<Names>> {
+    fn folded_names(&mut self, key: Option<RepoPath>, folder: &Folder, path: &RepoPath) -> Result<Rc<Names>> {
         if let Some(names) = self.names.get(&key) {
             return Ok(Rc::clone(names));
         }
         let mut names = Names::new();
-        for name in folder.names().map_err(|e| failed("list the directory of", path, &e))? {
-            names.entry(fold(&name)).or_default().push(name);
+        for name in
+            folder.sorted_names().map_err(|e| live_operation_failed("list the directory of", path, &e))?
+        {
+            names.entry(fold_name(&name)).or_default().push(name);
         }
         let names = Rc::new(names);
         self.names.insert(key, Rc::clone(&names));
@@ -204,14 +209,16 @@ impl<'a> LivePlaces<'a> {
 }
 
 /// Reads a regular file; `None` where it was replaced by something else meanwhile.
-fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(FolderEntry, LiveBytes)>> {
+fn read_live_file(folder: &Folder, path: &RepoPath) -> Result<Option<(FolderEntry, LiveBytes)>> {
     let file = match folder.open_file(path.file_name()) {
         Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(failed("read", path, &e)),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(live_operation_failed("read", path, &e));
+        }
         Err(_) => return Ok(None),
     };
-    let stat = rustix::fs::fstat(&file).map_err(|e| failed("look at", path, &e.into()))?;
-    let entry = FolderEntry::of(&stat);
+    let stat = rustix::fs::fstat(&file).map_err(|e| live_operation_failed("look at", path, &e.into()))?;
+    let entry = FolderEntry::from_stat(&stat);
     if entry.kind != FileType::RegularFile {
         return Ok(None);
     }
@@ -225,13 +232,13 @@ fn read(folder: &Folder, path: &RepoPath) -> Result<Option<(FolderEntry, LiveByt
     }
     let expected = usize::try_from(size).unwrap_or(usize::MAX).min(RESERVED_AT_ONCE);
     let mut bytes = Vec::with_capacity(expected);
-    file.take(LARGEST).read_to_end(&mut bytes).map_err(|e| failed("read", path, &e))?;
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(|e| live_operation_failed("read", path, &e))?;
     let sha256 = Sha256::of(&bytes);
     Ok(Some((entry, LiveBytes { bytes, sha256 })))
 }
 
 /// An operation on a path of the live tree failed.
-pub(in crate::git) fn failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
+pub(in crate::git) fn live_operation_failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
     Failure::io(doing, path.as_path(), error)
 }
 
@@ -242,7 +249,7 @@ struct Me {
 }
 
 impl Me {
-    fn ask() -> Self {
+    fn of_process() -> Self {
         let mut groups: Vec<u32> =
             rustix::process::getgroups().unwrap_or_default().iter().map(|g| g.as_raw()).collect();
         groups.push(rustix::process::getegid().as_raw());
@@ -250,9 +257,9 @@ impl Me {
     }
 
     /// True where a new file in that directory can have the owner and group of the old one.
-    fn keeps(&self, entry: &FolderEntry, folder: &Folder) -> Result<bool> {
+    fn keeps_owner(&self, entry: &FolderEntry, folder: &Folder) -> Result<bool> {
         let (user, group) = entry.owner;
-        let inherited = folder.entry(b".").ok().flatten().filter(|f| f.permissions & 0o2000 != 0);
+        let inherited = folder.look_up(b".").ok().flatten().filter(|f| f.permissions & 0o2000 != 0);
         let group_kept = self.groups.contains(&group) || inherited.is_some_and(|f| f.owner.1 == group);
         Ok(self.user == 0 || (self.user == user && group_kept))
     }

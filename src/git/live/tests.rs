@@ -4,15 +4,15 @@
 use crate::domain::delivery::Reason;
 use crate::domain::delivery::receipt::Outcome;
 use crate::error::Code;
-use crate::git::apply::tests::world::{World, reasons};
+use crate::git::apply::tests::world::{World, conflict_reasons};
 
-fn conflict(world: &World, changes: &[crate::domain::change::patch::Change]) -> Reason {
-    let before = world.tree();
+fn only_conflict_reason(world: &World, changes: &[crate::domain::change::patch::Change]) -> Reason {
+    let before = world.live_tree();
     let index = std::fs::read(world.path(".git/index")).expect("an index");
-    let refused = world.deliver(changes).expect_err("a conflict");
-    assert_eq!(world.tree(), before);
+    let refused = world.deliver_changes(changes).expect_err("a conflict");
+    assert_eq!(world.live_tree(), before);
     assert_eq!(std::fs::read(world.path(".git/index")).expect("an index"), index, "the index is left alone");
-    let reasons = reasons(&refused);
+    let reasons = conflict_reasons(&refused);
     assert_eq!(reasons.len(), 1, "{refused:?}");
     reasons[0].1
 }
@@ -21,56 +21,56 @@ fn conflict(world: &World, changes: &[crate::domain::change::patch::Change]) -> 
 fn content_decides_and_not_the_bits_of_the_index_nor_the_stat_cache() {
     for bit in ["--assume-unchanged", "--skip-worktree"] {
         let world = World::new(&[("a", "one\n"), ("b", "b\n")]);
-        let changes = world.candidate(|w| w.write("a", "two\n"));
-        world.git(&["update-index", bit, "a"]);
-        world.write("a", "ONE\n");
-        assert_eq!(conflict(&world, &changes), Reason::Edited);
-        world.write("a", "one\n");
-        world.deliver(&changes).expect("the content is the preimage");
+        let changes = world.edit_candidate(|w| w.write_file("a", "two\n"));
+        world.run_git(&["update-index", bit, "a"]);
+        world.write_file("a", "ONE\n");
+        assert_eq!(only_conflict_reason(&world, &changes), Reason::Edited);
+        world.write_file("a", "one\n");
+        world.deliver_changes(&changes).expect("the content is the preimage");
     }
     let world = World::new(&[("a", "one\n")]);
-    let changes = world.candidate(|w| w.write("a", "two\n"));
-    world.git(&["config", "core.trustctime", "false"]);
-    world.git(&["config", "core.checkStat", "minimal"]);
+    let changes = world.edit_candidate(|w| w.write_file("a", "two\n"));
+    world.run_git(&["config", "core.trustctime", "false"]);
+    world.run_git(&["config", "core.checkStat", "minimal"]);
     let stamp = world.path("a").metadata().expect("there").modified().expect("known");
-    world.write("a", "ONE\n");
+    world.write_file("a", "ONE\n");
     std::fs::File::options()
         .write(true)
         .open(world.path("a"))
         .expect("opens")
         .set_modified(stamp)
         .expect("sets");
-    assert_eq!(conflict(&world, &changes), Reason::Edited);
+    assert_eq!(only_conflict_reason(&world, &changes), Reason::Edited);
 }
 
 #[test]
 fn the_index_is_asked_too() {
     let world = World::new(&[("a", "one\n"), ("b", "b\n")]);
-    let changes = world.candidate(|w| w.write("a", "two\n"));
-    world.write("a", "staged\n");
-    world.git(&["add", "a"]);
-    world.write("a", "one\n");
-    assert_eq!(conflict(&world, &changes), Reason::IndexChanged);
-    world.git(&["add", "a"]);
-    world.deliver(&changes).expect("delivers");
+    let changes = world.edit_candidate(|w| w.write_file("a", "two\n"));
+    world.write_file("a", "staged\n");
+    world.run_git(&["add", "a"]);
+    world.write_file("a", "one\n");
+    assert_eq!(only_conflict_reason(&world, &changes), Reason::IndexChanged);
+    world.run_git(&["add", "a"]);
+    world.deliver_changes(&changes).expect("delivers");
 
-    let created = world.candidate(|w| w.write("n", "n\n"));
-    world.write("n", "");
-    world.git(&["add", "-N", "n"]);
+    let created = world.edit_candidate(|w| w.write_file("n", "n\n"));
+    world.write_file("n", "");
+    world.run_git(&["add", "-N", "n"]);
     std::fs::remove_file(world.path("n")).expect("removes");
-    assert_eq!(conflict(&world, &created), Reason::IntentToAdd);
+    assert_eq!(only_conflict_reason(&world, &created), Reason::IntentToAdd);
 }
 
 #[test]
 fn untracked_and_ignored_files_are_the_users() {
     let world = World::new(&[("a", "a\n"), (".gitignore", ".env\n")]);
-    let changes = world.candidate(|w| w.write(".env", "SECRET=1\n"));
-    world.write(".env", "SECRET=mine\n");
-    let refused = world.deliver(&changes).expect_err("a conflict");
-    assert_eq!(reasons(&refused)[0].1, Reason::Appeared);
+    let changes = world.edit_candidate(|w| w.write_file(".env", "SECRET=1\n"));
+    world.write_file(".env", "SECRET=mine\n");
+    let refused = world.deliver_changes(&changes).expect_err("a conflict");
+    assert_eq!(conflict_reasons(&refused)[0].1, Reason::Appeared);
     assert!(!format!("{refused:?}").contains("mine"), "the content is not printed");
-    world.write(".env", "SECRET=1\n");
-    let receipt = world.deliver(&changes).expect("it is there");
+    world.write_file(".env", "SECRET=1\n");
+    let receipt = world.deliver_changes(&changes).expect("it is there");
     assert_eq!(receipt.paths[0].outcome, Outcome::Already);
 }
 
@@ -86,15 +86,15 @@ fn a_checkout_with_other_line_ends_is_no_conflict_and_keeps_them() {
         for attributes in ["", "* text=auto eol=crlf\n", "*.bat eol=crlf\n"] {
             let world = World::new(&[("a.bat", blob), (".gitattributes", attributes)]);
             if attributes.is_empty() {
-                world.git(&["config", "core.autocrlf", "true"]);
+                world.run_git(&["config", "core.autocrlf", "true"]);
             }
-            let changes = world.candidate(|w| w.write("a.bat", "1\n2\nX\n4\n5\n"));
-            world.write("a.bat", live);
-            world.deliver(&changes).expect("delivers");
-            let now = world.tree()["a.bat"].1.clone();
+            let changes = world.edit_candidate(|w| w.write_file("a.bat", "1\n2\nX\n4\n5\n"));
+            world.write_file("a.bat", live);
+            world.deliver_changes(&changes).expect("delivers");
+            let now = world.live_tree()["a.bat"].1.clone();
             assert_eq!(String::from_utf8_lossy(&now), delivered, "{attributes:?}");
             assert_eq!(
-                world.git(&["hash-object", "a.bat"]).trim(),
+                world.run_git(&["hash-object", "a.bat"]).trim(),
                 changes[0].new.as_ref().expect("new").git_blob.as_str()
             );
         }
@@ -104,17 +104,17 @@ fn a_checkout_with_other_line_ends_is_no_conflict_and_keeps_them() {
 #[test]
 fn an_attribute_file_and_a_file_in_one_patch_follow_the_new_attributes() {
     let world = World::new(&[("a.txt", "1\n2\n"), ("b.txt", "b\n")]);
-    let changes = world.candidate(|w| {
-        w.write(".gitattributes", "*.txt eol=crlf\n");
-        w.write("a.txt", "1\n2\n3\n");
-        w.write("c.txt", "c\n");
+    let changes = world.edit_candidate(|w| {
+        w.write_file(".gitattributes", "*.txt eol=crlf\n");
+        w.write_file("a.txt", "1\n2\n3\n");
+        w.write_file("c.txt", "c\n");
     });
-    world.deliver(&changes).expect("delivers");
-    let tree = world.tree();
+    world.deliver_changes(&changes).expect("delivers");
+    let tree = world.live_tree();
     assert_eq!(tree["a.txt"].1, b"1\r\n2\r\n3\r\n");
     assert_eq!(tree["c.txt"].1, b"c\r\n");
     assert_eq!(tree["b.txt"].1, b"b\n");
-    let again = world.deliver(&changes).expect("again");
+    let again = world.deliver_changes(&changes).expect("again");
     assert!(again.paths.iter().all(|p| p.outcome == Outcome::Already));
 }
 
@@ -129,38 +129,38 @@ fn encodings_idents_and_drivers_are_gits() {
         ("f.up", "low\n"),
         (".gitattributes", "u.txt working-tree-encoding=UTF-16LE-BOM\n*.c ident\n*.up filter=up\n"),
     ]);
-    world.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
-    world.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
-    let changes = world.candidate(|w| {
-        w.write("u.txt", "ö\n");
-        w.write("i.c", "$Id$\ny\n");
-        w.write("f.up", "lower\n");
+    world.run_git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+    world.run_git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
+    let changes = world.edit_candidate(|w| {
+        w.write_file("u.txt", "ö\n");
+        w.write_file("i.c", "$Id$\ny\n");
+        w.write_file("f.up", "lower\n");
     });
     std::fs::remove_file(world.path("u.txt")).expect("removes");
-    world.git(&["checkout", "--", "u.txt"]);
+    world.run_git(&["checkout", "--", "u.txt"]);
     for name in ["i.c", "f.up"] {
         std::fs::remove_file(world.path(name)).expect("removes");
-        world.git(&["checkout", "--", name]);
+        world.run_git(&["checkout", "--", name]);
     }
-    assert_eq!(world.tree()["f.up"].1, b"LOW\n");
-    world.deliver(&changes).expect("no false conflict");
-    let tree = world.tree();
+    assert_eq!(world.live_tree()["f.up"].1, b"LOW\n");
+    world.deliver_changes(&changes).expect("no false conflict");
+    let tree = world.live_tree();
     assert_eq!(tree["u.txt"].1, utf16("ö\n"));
     assert_eq!(tree["f.up"].1, b"LOWER\n");
     assert!(String::from_utf8_lossy(&tree["i.c"].1).starts_with("$Id: "), "{:?}", tree["i.c"]);
-    assert!(world.git(&["diff", "--stat"]).contains("u.txt"));
-    world.write("u.txt", "not that encoding");
-    let further = world.candidate(|w| w.write("u.txt", "ü\n"));
-    assert_eq!(conflict(&world, &further), Reason::Edited);
+    assert!(world.run_git(&["diff", "--stat"]).contains("u.txt"));
+    world.write_file("u.txt", "not that encoding");
+    let further = world.edit_candidate(|w| w.write_file("u.txt", "ü\n"));
+    assert_eq!(only_conflict_reason(&world, &further), Reason::Edited);
 }
 
 #[test]
 fn an_edit_of_another_line_is_mergeable_and_still_refused() {
     let world = World::new(&[("a", "1\n2\n3\n4\n5\n6\n7\n8\n")]);
-    let changes = world.candidate(|w| w.write("a", "1\n2\n3\n4\n5\n6\nX\n8\n"));
+    let changes = world.edit_candidate(|w| w.write_file("a", "1\n2\n3\n4\n5\n6\nX\n8\n"));
     for (live, mergeable) in [("1\nmine\n3\n4\n5\n6\n7\n8\n", true), ("1\n2\n3\n4\n5\n6\nmine\n8\n", false)] {
-        world.write("a", live);
-        let refused = world.deliver(&changes).expect_err("edited");
+        world.write_file("a", live);
+        let refused = world.deliver_changes(&changes).expect_err("edited");
         assert_eq!(refused.details()["conflicts"][0]["mergeable"], mergeable);
     }
 }
@@ -168,60 +168,60 @@ fn an_edit_of_another_line_is_mergeable_and_still_refused() {
 #[test]
 fn nested_repositories_collisions_and_links_on_the_way_are_refused() {
     let world = World::new(&[("sub/a", "a\n"), ("docs/b", "b\n"), ("Straße", "s\n")]);
-    let nested = world.candidate(|w| w.write("sub/x", "x\n"));
+    let nested = world.edit_candidate(|w| w.write_file("sub/x", "x\n"));
     std::fs::create_dir(world.path("sub/.git")).expect("creates");
-    assert_eq!(conflict(&world, &nested), Reason::NestedRepository);
+    assert_eq!(only_conflict_reason(&world, &nested), Reason::NestedRepository);
     std::fs::remove_dir(world.path("sub/.git")).expect("removes");
     for name in ["DOCS/c", "docs/B", "STRAßE"] {
-        let changes = world.candidate(|w| w.write(name, "x\n"));
-        assert_eq!(conflict(&world, &changes), Reason::Collision, "{name}");
+        let changes = world.edit_candidate(|w| w.write_file(name, "x\n"));
+        assert_eq!(only_conflict_reason(&world, &changes), Reason::Collision, "{name}");
     }
-    let renamed = world.candidate(|w| {
-        w.remove("docs");
-        w.write("Docs/b", "b\n");
+    let renamed = world.edit_candidate(|w| {
+        w.remove_path("docs");
+        w.write_file("Docs/b", "b\n");
     });
-    world.deliver(&renamed).expect("a rename in case only is not a collision");
+    world.deliver_changes(&renamed).expect("a rename in case only is not a collision");
     std::fs::rename(world.path("sub"), world.path("real")).expect("moves");
-    world.link("sub", "real");
-    let changes = world.candidate(|w| w.write("sub/a", "A\n"));
-    assert_eq!(conflict(&world, &changes), Reason::ParentIsLink);
+    world.make_link("sub", "real");
+    let changes = world.edit_candidate(|w| w.write_file("sub/a", "A\n"));
+    assert_eq!(only_conflict_reason(&world, &changes), Reason::ParentIsLink);
 }
 
 #[test]
 fn outside_the_sparse_cone_is_refused_but_a_present_file_is_compared() {
     let world = World::new(&[("in/a", "a\n"), ("out/b", "b\n"), ("top", "t\n")]);
-    let changed = world.candidate(|w| w.write("out/b", "B\n"));
-    world.git(&["sparse-checkout", "set", "--cone", "in"]);
+    let changed = world.edit_candidate(|w| w.write_file("out/b", "B\n"));
+    world.run_git(&["sparse-checkout", "set", "--cone", "in"]);
     assert!(!world.path("out").exists());
-    assert_eq!(conflict(&world, &changed), Reason::OutsideSparse);
-    world.write("out/b", "b\n");
-    world.deliver(&changed).expect("it is there, and it is the preimage");
-    let created = world.candidate(|w| w.write("out/new", "n\n"));
-    assert_eq!(conflict(&world, &created), Reason::OutsideSparse);
-    let inside = world.candidate(|w| w.write("in/new", "n\n"));
-    world.deliver(&inside).expect("inside");
+    assert_eq!(only_conflict_reason(&world, &changed), Reason::OutsideSparse);
+    world.write_file("out/b", "b\n");
+    world.deliver_changes(&changed).expect("it is there, and it is the preimage");
+    let created = world.edit_candidate(|w| w.write_file("out/new", "n\n"));
+    assert_eq!(only_conflict_reason(&world, &created), Reason::OutsideSparse);
+    let inside = world.edit_candidate(|w| w.write_file("in/new", "n\n"));
+    world.deliver_changes(&inside).expect("inside");
 }
 
 #[test]
 fn an_unfinished_merge_or_rebase_is_refused_where_it_touches_the_paths() {
     let world = World::new(&[("a", "a\n"), ("b", "b\n"), ("c", "c\n")]);
-    let changes = world.candidate(|w| w.write("a", "A\n"));
-    let branch = world.git(&["symbolic-ref", "--short", "HEAD"]);
-    world.git(&["checkout", "-q", "-b", "other"]);
-    world.write("b", "other\n");
-    world.write("c", "other\n");
-    world.git(&["commit", "-qam", "other"]);
-    world.git(&["checkout", "-q", branch.trim()]);
-    world.write("c", "ours\n");
-    world.git(&["commit", "-qam", "ours"]);
-    world.git(&["config", "merge.ff", "false"]);
+    let changes = world.edit_candidate(|w| w.write_file("a", "A\n"));
+    let branch = world.run_git(&["symbolic-ref", "--short", "HEAD"]);
+    world.run_git(&["checkout", "-q", "-b", "other"]);
+    world.write_file("b", "other\n");
+    world.write_file("c", "other\n");
+    world.run_git(&["commit", "-qam", "other"]);
+    world.run_git(&["checkout", "-q", branch.trim()]);
+    world.write_file("c", "ours\n");
+    world.run_git(&["commit", "-qam", "ours"]);
+    world.run_git(&["config", "merge.ff", "false"]);
     world.try_git(&["merge", "-q", "other"]);
     assert!(world.path(".git/MERGE_HEAD").exists());
-    let touched = world.candidate(|w| w.write("b", "B\n"));
-    let refused = world.deliver(&touched).expect_err("a merge");
+    let touched = world.edit_candidate(|w| w.write_file("b", "B\n"));
+    let refused = world.deliver_changes(&touched).expect_err("a merge");
     assert_eq!(refused.code(), Code::DeliveryConflict);
     assert_eq!(refused.details()["operation"], "merge");
-    world.deliver(&changes).expect("the merge does not touch it");
+    world.deliver_changes(&changes).expect("the merge does not touch it");
 }
 
 #[test]
@@ -229,14 +229,14 @@ fn with_file_mode_off_the_bit_on_disk_says_nothing() {
     for file_mode in ["true", "false"] {
         let world = World::new(&[("a", "a\n"), ("b", "b\n")]);
         // A repository reads its configuration once.
-        world.git(&["config", "core.fileMode", file_mode]);
-        let changes = world.candidate(|w| w.write("a", "A\n"));
-        world.chmod("a", 0o755);
+        world.run_git(&["config", "core.fileMode", file_mode]);
+        let changes = world.edit_candidate(|w| w.write_file("a", "A\n"));
+        world.set_mode("a", 0o755);
         if file_mode == "true" {
-            assert_eq!(conflict(&world, &changes), Reason::ModeChanged);
+            assert_eq!(only_conflict_reason(&world, &changes), Reason::ModeChanged);
         } else {
-            world.deliver(&changes).expect("delivers");
-            assert_eq!(world.mode("a"), 0o755);
+            world.deliver_changes(&changes).expect("delivers");
+            assert_eq!(world.mode_of("a"), 0o755);
         }
     }
 }
@@ -255,11 +255,11 @@ fn strange_names_and_many_paths_work() {
     ]);
     let world = World::new(&files);
     for (name, _) in files.iter().rev().take(8) {
-        let changes = world.candidate(|w| w.write(name, "y\n"));
-        world.deliver(&changes).expect(name);
+        let changes = world.edit_candidate(|w| w.write_file(name, "y\n"));
+        world.deliver_changes(&changes).expect(name);
     }
-    let all = world.candidate(|w| files.iter().for_each(|(name, _)| w.write(name, "y\n")));
-    let receipt = world.deliver(&all).expect("delivers");
+    let all = world.edit_candidate(|w| files.iter().for_each(|(name, _)| w.write_file(name, "y\n")));
+    let receipt = world.deliver_changes(&all).expect("delivers");
     assert_eq!(receipt.paths.len(), files.len());
-    assert!(world.tree().values().all(|(_, bytes)| bytes == b"y\n"));
+    assert!(world.live_tree().values().all(|(_, bytes)| bytes == b"y\n"));
 }

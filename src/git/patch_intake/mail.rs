@@ -36,31 +36,32 @@ const HEADERS: &[&str] = &[
 ];
 
 /// The texts of a patch as it came.
-pub(super) fn parts<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<MailPart<'a>>> {
+pub(super) fn split_mails<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<Vec<MailPart<'a>>> {
     let content = patch.trim_ascii_start();
     let first = content.split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
     if !is_mail(content, first) {
         return Ok(vec![MailPart { mail: None, text: Cow::Borrowed(patch) }]);
     }
-    let folder = folder(index);
+    let folder = mail_folder(index);
     std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make the directory", &folder, &e))?;
     let mut out = std::ffi::OsString::from("-o");
     out.push(&folder);
-    let git = index.git().args(["mailsplit", "-d8"]);
+    let git = index.git_on_index().args(["mailsplit", "-d8"]);
     // Line ends that the whole mailbox has belong to its transport, others to the files.
     let git = if first.ends_with(b"\r\n") { git } else { git.arg("--keep-cr") };
     // Without its first line, git would take the whole mailbox for one mail.
     let envelope: &[u8] = if is_envelope(first) { b"" } else { b"From none Thu Jan  1 00:00:00 1970\n" };
     let split = git.arg(&out).stdin([envelope, content].concat()).run()?;
     if !split.success() {
-        return Err(unreadable(&split.stderr));
+        return Err(mailbox_unreadable(&split.stderr));
     }
-    let count: usize = split.line().trim().parse().map_err(|_| unreadable(&split.line()))?;
-    (1..=count).map(|number| one(index, number)).collect()
+    let count: usize =
+        split.first_text().trim().parse().map_err(|_| mailbox_unreadable(&split.first_text()))?;
+    (1..=count).map(|number| read_mail(index, number)).collect()
 }
 
 /// Where git puts the mails.
-fn folder(index: &PrivateIndex) -> PathBuf {
+fn mail_folder(index: &PrivateIndex) -> PathBuf {
     index.folder().join("mail")
 }
 
@@ -90,22 +91,22 @@ fn is_mail(content: &[u8], first: &[u8]) -> bool {
     HEADERS.iter().any(|header| header.as_bytes() == word) && head.into_iter().any(known)
 }
 
-fn one(index: &PrivateIndex, number: usize) -> Result<MailPart<'static>> {
-    let place = |name: String| folder(index).join(name);
+fn read_mail(index: &PrivateIndex, number: usize) -> Result<MailPart<'static>> {
+    let place = |name: String| mail_folder(index).join(name);
     let failed =
         |e: std::io::Error| Failure::new(Code::Io, format!("cannot read mail {number} of the mailbox: {e}"));
     let mail = std::fs::read(place(format!("{number:08}"))).map_err(failed)?;
     let (message, diff) = (place(format!("{number:08}.message")), place(format!("{number:08}.diff")));
-    let git = index.git().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
+    let git = index.git_on_index().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
     let output = git.arg(message).arg(&diff).stdin(mail).run()?;
     if !output.success() {
-        return Err(unreadable(&output.stderr).detail("mail", number));
+        return Err(mailbox_unreadable(&output.stderr).detail("mail", number));
     }
     let text = std::fs::read(diff).map_err(failed)?;
     Ok(MailPart { mail: Some(number), text: Cow::Owned(text) })
 }
 
-fn unreadable(said: &str) -> Failure {
+fn mailbox_unreadable(said: &str) -> Failure {
     Failure::new(Code::PatchInvalid, format!("the mailbox cannot be read: {}", said.trim()))
         .detail("git", said.trim())
 }

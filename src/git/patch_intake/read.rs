@@ -1,7 +1,7 @@
 //! From the text of a patch to checked paths: which prefix its names have, whether every path may be touched
 //! at all, and how large its binary contents say that they are. Nothing is applied here.
 
-use super::super::limits::{CandidateLimits, refusal};
+use super::super::limits::{CandidateLimits, refuse_by_rule};
 use super::mail::MailPart;
 use super::view::{Found, TreeView};
 use crate::domain::change::patch_text;
@@ -31,12 +31,12 @@ pub(super) struct PatchItem<'t> {
 
 impl PatchItem<'_> {
     /// The path that it changes or removes.
-    pub(super) fn consumed(&self) -> Option<&RepoPath> {
+    pub(super) fn consumed_path(&self) -> Option<&RepoPath> {
         self.old.as_ref().filter(|_| self.section.operation != Operation::Copy)
     }
 
     /// A failure about this section, with its mail.
-    pub(super) fn failure(&self, code: Code, message: impl Into<String>) -> Failure {
+    pub(super) fn section_failure(&self, code: Code, message: impl Into<String>) -> Failure {
         let failure = Failure::new(code, message)
             .subject(display(self.section.path()))
             .detail("line", self.section.line);
@@ -45,7 +45,7 @@ impl PatchItem<'_> {
 }
 
 /// Reads every part. The failure names all paths that may not be touched.
-pub(super) fn items<'t>(
+pub(super) fn read_items<'t>(
     view: &TreeView,
     parts: &'t [MailPart],
     limits: &CandidateLimits,
@@ -53,12 +53,13 @@ pub(super) fn items<'t>(
     let mut made: HashSet<Vec<u8>> = HashSet::new();
     let (mut items, mut failures) = (Vec::new(), Vec::new());
     for part in parts {
-        let (strip, sections) = sections(view, &part.text, &made).map_err(|f| with_mail(f, part.mail))?;
+        let (strip, sections) =
+            read_sections(view, &part.text, &made).map_err(|f| with_mail(f, part.mail))?;
         made.extend(sections.iter().filter_map(|section| section.new.clone()));
         for section in sections {
-            match item(section, part, strip) {
+            match item_from_section(section, part, strip) {
                 Ok(item) => {
-                    failures.extend(refused(&item, limits));
+                    failures.extend(refuse_paths(&item, limits));
                     items.push(item);
                 }
                 Err(failure) => failures.push(with_mail(failure, part.mail)),
@@ -79,7 +80,7 @@ fn with_mail(failure: Failure, mail: Option<usize>) -> Failure {
     }
 }
 
-fn item<'t>(section: Section, part: &'t MailPart, strip: Strip) -> Result<PatchItem<'t>> {
+fn item_from_section<'t>(section: Section, part: &'t MailPart, strip: Strip) -> Result<PatchItem<'t>> {
     let path = |name: &Option<Vec<u8>>| name.clone().map(RepoPath::new).transpose();
     let mode = |text: &Option<String>| match text.as_deref() {
         None => Ok(None),
@@ -100,35 +101,40 @@ fn item<'t>(section: Section, part: &'t MailPart, strip: Strip) -> Result<PatchI
 }
 
 /// Paths out of scope and gitlinks.
-fn refused(item: &PatchItem, limits: &CandidateLimits) -> Vec<Failure> {
-    let mut paths: Vec<&RepoPath> = item.consumed().into_iter().chain(&item.new).collect();
+fn refuse_paths(item: &PatchItem, limits: &CandidateLimits) -> Vec<Failure> {
+    let mut paths: Vec<&RepoPath> = item.consumed_path().into_iter().chain(&item.new).collect();
     paths.dedup();
     if item.modes.0 == Some(Mode::Gitlink) || item.modes.1 == Some(Mode::Gitlink) {
-        return paths.last().map(|path| with_mail(gitlink(path), item.mail)).into_iter().collect();
+        return paths.last().map(|path| with_mail(refuse_gitlink(path), item.mail)).into_iter().collect();
     }
-    paths.into_iter().filter_map(|path| limits.outside(path)).map(|f| with_mail(f, item.mail)).collect()
+    paths
+        .into_iter()
+        .filter_map(|path| limits.refuse_outside(path))
+        .map(|f| with_mail(f, item.mail))
+        .collect()
 }
 
 /// The path is, or becomes, a commit of another repository.
-pub(super) fn gitlink(path: &RepoPath) -> Failure {
-    refusal(&path.to_string(), "a submodule cannot be added, changed or removed by a task")
+pub(super) fn refuse_gitlink(path: &RepoPath) -> Failure {
+    refuse_by_rule(&path.to_string(), "a submodule cannot be added, changed or removed by a task")
 }
 
 /// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes
 /// are taken off, unless only the whole names exist. `made` are the paths that earlier parts create.
-fn sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(Strip, Vec<Section>)> {
+fn read_sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(Strip, Vec<Section>)> {
     let one = patch_text::parse(text, Strip::One);
     if let Ok(sections) = &one
-        && (sections.is_empty() || conventional(sections) && existing(view, sections, made)? != Some(false))
+        && (sections.is_empty()
+            || has_known_prefixes(sections) && all_sources_exist(view, sections, made)? != Some(false))
     {
         return Ok((Strip::One, one?));
     }
     let Ok(whole) = patch_text::parse(text, Strip::None) else { return Ok((Strip::One, one?)) };
-    let whole_exist = existing(view, &whole, made)?;
+    let whole_exist = all_sources_exist(view, &whole, made)?;
     let take_whole = match &one {
         // Only new files: the whole name is the likely one where its folder is there.
-        Ok(sections) if !conventional(sections) => {
-            whole_exist == Some(true) || whole_exist.is_none() && folders(view, &whole)?
+        Ok(sections) if !has_known_prefixes(sections) => {
+            whole_exist == Some(true) || whole_exist.is_none() && has_folders(view, &whole)?
         }
         Ok(_) => whole_exist == Some(true),
         Err(_) => whole_exist != Some(false),
@@ -137,7 +143,7 @@ fn sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(St
 }
 
 /// True where the prefixes are those that git or `diff -r` writes.
-fn conventional(sections: &[Section]) -> bool {
+fn has_known_prefixes(sections: &[Section]) -> bool {
     const KNOWN: [&[u8]; 8] = [b"a", b"b", b"i", b"w", b"c", b"o", b"1", b"2"];
     sections.iter().all(|section| match &section.prefixes {
         Some((old, new)) => old != new || KNOWN.contains(&old.as_slice()) || old.is_empty(),
@@ -146,12 +152,13 @@ fn conventional(sections: &[Section]) -> bool {
 }
 
 /// Whether all files that the sections read are there; `None` where they read none.
-fn existing(view: &TreeView, sections: &[Section], made: &HashSet<Vec<u8>>) -> Result<Option<bool>> {
+fn all_sources_exist(view: &TreeView, sections: &[Section], made: &HashSet<Vec<u8>>) -> Result<Option<bool>> {
     let mut made_here: HashSet<&[u8]> = HashSet::new();
     let mut any = None;
     for section in sections {
         if let Some(old) = section.old.as_deref().filter(|_| !section.may_create()) {
-            let there = made_here.contains(old) || made.contains(old) || view.find(old)? != Found::Nothing;
+            let there =
+                made_here.contains(old) || made.contains(old) || view.find_path(old)? != Found::Nothing;
             any = Some(any.unwrap_or(true) && there);
         }
         made_here.extend(section.new.as_deref());
@@ -159,10 +166,10 @@ fn existing(view: &TreeView, sections: &[Section], made: &HashSet<Vec<u8>>) -> R
     Ok(any)
 }
 
-fn folders(view: &TreeView, sections: &[Section]) -> Result<bool> {
+fn has_folders(view: &TreeView, sections: &[Section]) -> Result<bool> {
     for path in sections.iter().filter_map(|section| section.new.as_deref()) {
         let Some(at) = path.iter().position(|b| *b == b'/') else { continue };
-        if view.find(&path[..at])? != Found::Folder {
+        if view.find_path(&path[..at])? != Found::Folder {
             return Ok(false);
         }
     }
@@ -209,6 +216,6 @@ fn delta_result(item: &PatchItem, hunk: &BinaryHunk) -> Result<u64> {
     };
     number();
     number().ok_or_else(|| {
-        item.failure(Code::PatchInvalid, "the binary patch is damaged: its delta has no sizes")
+        item.section_failure(Code::PatchInvalid, "the binary patch is damaged: its delta has no sizes")
     })
 }

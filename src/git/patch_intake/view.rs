@@ -45,11 +45,11 @@ impl<'a> TreeView<'a> {
     }
 
     /// What stands at a path of `/`-separated components; the empty path is the top.
-    pub(super) fn find(&self, path: &[u8]) -> Result<Found> {
+    pub(super) fn find_path(&self, path: &[u8]) -> Result<Found> {
         let mut at = self.root.clone();
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(name) = components.next() {
-            let folder = self.folder(&at)?;
+            let folder = self.read_folder(&at)?;
             let Some(entry) = folder.get(name) else { return Ok(Found::Nothing) };
             match (entry.mode, components.peek().is_some()) {
                 (None, _) => at = entry.id.clone(),
@@ -60,11 +60,11 @@ impl<'a> TreeView<'a> {
         Ok(Found::Folder)
     }
 
-    fn folder(&self, id: &ObjectId) -> Result<Folder> {
+    fn read_folder(&self, id: &ObjectId) -> Result<Folder> {
         if let Some(folder) = self.folders.borrow().get(id) {
             return Ok(Rc::clone(folder));
         }
-        let entries = self.objects.tree(id)?;
+        let entries = self.objects.read_tree(id)?;
         let folder: Folder = Rc::new(entries.into_iter().map(|entry| (entry.name.clone(), entry)).collect());
         self.folders.borrow_mut().insert(id.clone(), Rc::clone(&folder));
         Ok(folder)

@@ -2,7 +2,7 @@
 //! there judges along. Slots lie where no folder above holds a project; what a run left there is found after
 //! it.
 
-use super::super::beneath::{Folder, Stamp, failed, kind, remove_content};
+use super::super::beneath::{Folder, Stamp, file_type, path_operation_failed, remove_content};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::display;
 use crate::error::Result;
@@ -78,13 +78,13 @@ pub struct ConfigurationAbove(BTreeMap<PathBuf, Option<Stamp>>);
 
 impl ConfigurationAbove {
     /// Looks at every folder above `place`, itself included.
-    pub fn of(place: &Path) -> Self {
+    pub fn above_place(place: &Path) -> Self {
         let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
         let all = place.ancestors().flat_map(|folder| CONFIGURATION.iter().map(|name| folder.join(name)));
         let there = all.filter_map(|path| {
             let stat = rustix::fs::statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             // Whoever installs a package does no harm to a folder of packages that was there before.
-            let stamp = (kind(&stat) != FileType::Directory).then(|| Stamp::of(&stat));
+            let stamp = (file_type(&stat) != FileType::Directory).then(|| Stamp::of_stat(&stat));
             Some((path, stamp))
         });
         Self(there.collect())
@@ -95,7 +95,7 @@ impl ConfigurationAbove {
     }
 
     /// What is new or changed since `before`.
-    pub fn since(&self, before: &Self) -> Vec<&Path> {
+    pub fn changed_since(&self, before: &Self) -> Vec<&Path> {
         let fresh = self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(*stamp));
         fresh.map(|(path, _)| path.as_path()).collect()
     }
@@ -109,7 +109,8 @@ impl ConfigurationAbove {
 /// The first of some folders for slots above which no project lies; where there is none, the first of all,
 /// and what lies above it is in the key.
 pub fn choose_slots_folder(wanted: PathBuf, cache: Option<&Path>, common_dir: &Path) -> PathBuf {
-    let is_clear = |slots: &Path| slots.parent().is_none_or(|above| ConfigurationAbove::of(above).is_empty());
+    let is_clear =
+        |slots: &Path| slots.parent().is_none_or(|above| ConfigurationAbove::above_place(above).is_empty());
     if is_clear(&wanted) {
         return wanted;
     }
@@ -140,15 +141,16 @@ pub(super) fn remove_strangers(slots: &Path, book: &Path, folder: &Path) -> Resu
 /// Removes from a folder of ours what was put there under a name that tools look for.
 pub(super) fn remove_configuration(path: &Path) -> Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    remove_entry(&Folder::open(parent)?, name.as_bytes())
+    remove_entry(&Folder::open_path(parent)?, name.as_bytes())
 }
 
 fn remove_others(folder: &Path, is_ours: &dyn Fn(&[u8]) -> bool) -> Result<Vec<PathBuf>> {
-    let opened = Folder::open(folder)?;
-    let names = opened.names().map_err(|e| failed("list", folder.as_os_str().as_bytes(), e))?;
+    let opened = Folder::open_path(folder)?;
+    let names =
+        opened.sorted_names().map_err(|e| path_operation_failed("list", folder.as_os_str().as_bytes(), e))?;
     let mut strangers = Vec::new();
     for name in names {
-        let is_folder = opened.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
+        let is_folder = opened.stat(&name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
         if !(is_folder && is_ours(&name)) {
             remove_entry(&opened, &name)?;
             strangers.push(folder.join(display(&name)));
@@ -158,7 +160,7 @@ fn remove_others(folder: &Path, is_ours: &dyn Fn(&[u8]) -> bool) -> Result<Vec<P
 }
 
 fn remove_entry(folder: &Folder, name: &[u8]) -> Result<()> {
-    let removed = match folder.subfolder(name) {
+    let removed = match folder.open_subfolder(name) {
         Ok(child) => {
             remove_content(&child)?;
             folder.remove_folder(name)
@@ -166,7 +168,7 @@ fn remove_entry(folder: &Folder, name: &[u8]) -> Result<()> {
         Err(_) => folder.unlink(name),
     };
     match removed {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", name, e)),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(path_operation_failed("remove", name, e)),
         _ => Ok(()),
     }
 }

@@ -5,7 +5,7 @@
 //! by them finds what it built to be newer than the files that it was built from, and older than those that
 //! came later. A copy shares the blocks where the file system can do that.
 
-use super::super::beneath::{Folder, Stamp, failed, kind, remove_content, walk};
+use super::super::beneath::{Folder, Stamp, file_type, path_operation_failed, remove_content, walk_folder};
 use super::super::materialise::{HeldFile, pass_tick};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
@@ -48,22 +48,22 @@ impl KeptScratch {
 
 /// Moves what lies in a slot's tree and is not ours to the folder of kept scratch, in place of what that
 /// holds. `None` where it has times that are still to come: nothing could be later than those.
-pub(super) fn keep<'o>(
+pub(super) fn keep_scratch<'o>(
     tree: &Path,
     kept: &Path,
     setup: Option<Sha256>,
     whose: &dyn Fn(&[u8]) -> Ours<'o>,
 ) -> Result<Option<KeptScratch>> {
-    let target = Folder::open(kept)?;
+    let target = Folder::open_path(kept)?;
     remove_content(&target)?;
-    walk(&Folder::open(tree)?, &mut |parent, path, _| match whose(path) {
+    walk_folder(&Folder::open_path(tree)?, &mut |parent, path, _| match whose(path) {
         // Ours is too the git directory that the slot has.
         _ if path == b".git" => Ok(false),
         Ours::File(_) => Ok(false),
         Ours::Folder => Ok(true),
         Ours::Not => {
             let moved = || -> io::Result<()> {
-                let mut place = Folder::open(kept).map_err(|e| io::Error::other(e.to_string()))?;
+                let mut place = Folder::open_path(kept).map_err(|e| io::Error::other(e.to_string()))?;
                 let mut names: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
                 let name = names.pop().unwrap_or(path);
                 for above in names {
@@ -71,13 +71,13 @@ pub(super) fn keep<'o>(
                 }
                 parent.move_to(name, &place, name)
             };
-            moved().map_err(|e| failed("keep", path, e))?;
+            moved().map_err(|e| path_operation_failed("keep", path, e))?;
             Ok(false)
         }
     })?;
     let mut seen = SeenEntries::default();
-    walk(&target, &mut |_, path, stat| {
-        seen.add(path, stat);
+    walk_folder(&target, &mut |_, path, stat| {
+        seen.add_entry(path, stat);
         Ok(true)
     })?;
     let (stamps, latest) = seen.digest();
@@ -94,10 +94,10 @@ pub(super) enum Ours<'o> {
 
 /// Copies kept scratch into a slot's tree. False where it is not what was kept, is too much, or does not fit
 /// what lies there; the tree then holds a part of it.
-pub(super) fn lay(kept: &Path, tree: &Path, stamps: &Sha256) -> Result<bool> {
+pub(super) fn lay_scratch(kept: &Path, tree: &Path, stamps: &Sha256) -> Result<bool> {
     let mut copy = ScratchCopy::default();
-    let (from, to) = (Folder::open(kept)?, Folder::open(tree)?);
-    Ok(copy.folder(&from, &to, &mut Vec::new()).is_ok() && copy.seen.digest().0 == *stamps)
+    let (from, to) = (Folder::open_path(kept)?, Folder::open_path(tree)?);
+    Ok(copy.copy_folder(&from, &to, &mut Vec::new()).is_ok() && copy.seen.digest().0 == *stamps)
 }
 
 /// The stamps of entries, in the order of a walk.
@@ -108,8 +108,8 @@ struct SeenEntries {
 }
 
 impl SeenEntries {
-    fn add(&mut self, path: &[u8], stat: &Stat) {
-        let stamp = Stamp::of(stat);
+    fn add_entry(&mut self, path: &[u8], stat: &Stat) {
+        let stamp = Stamp::of_stat(stat);
         self.latest = self.latest.max(stamp.mtime);
         self.bytes.extend(path);
         self.bytes.push(0);
@@ -133,23 +133,23 @@ struct ScratchCopy {
 }
 
 impl ScratchCopy {
-    /// The entries are seen in the order in which [`walk`] visits them.
-    fn folder(&mut self, from: &Folder, to: &Folder, path: &mut Vec<u8>) -> io::Result<()> {
+    /// The entries are seen in the order in which [`walk_folder`] visits them.
+    fn copy_folder(&mut self, from: &Folder, to: &Folder, path: &mut Vec<u8>) -> io::Result<()> {
         let length = path.len();
-        for name in from.names()? {
+        for name in from.sorted_names()? {
             if length > 0 {
                 path.push(b'/');
             }
             path.extend(&name);
             let stat = from.stat(&name)?;
-            self.seen.add(path, &stat);
-            match kind(&stat) {
+            self.seen.add_entry(path, &stat);
+            match file_type(&stat) {
                 FileType::Directory => {
-                    let (below, copy) = (from.subfolder(&name)?, to.make_subfolder(&name)?);
-                    self.folder(&below, &copy, path)?;
-                    to.set_times(&name, &times(&stat))?;
+                    let (below, copy) = (from.open_subfolder(&name)?, to.make_subfolder(&name)?);
+                    self.copy_folder(&below, &copy, path)?;
+                    to.set_times(&name, &timestamps_of(&stat))?;
                 }
-                FileType::RegularFile => self.file(from, to, &name, &stat)?,
+                FileType::RegularFile => self.copy_file(from, to, &name, &stat)?,
                 FileType::Symlink => to.create_link(&name, &from.read_link(&name)?)?,
                 _ => {}
             }
@@ -158,17 +158,17 @@ impl ScratchCopy {
         Ok(())
     }
 
-    fn file(&mut self, from: &Folder, to: &Folder, name: &[u8], stat: &Stat) -> io::Result<()> {
+    fn copy_file(&mut self, from: &Folder, to: &Folder, name: &[u8], stat: &Stat) -> io::Result<()> {
         let mut source = from.open_file(name)?;
         let mut target = to.create_file(name, stat.st_mode & 0o777)?;
         if !shares_blocks(&target, &source) {
-            self.copied = self.copied.saturating_add(Stamp::of(stat).size);
+            self.copied = self.copied.saturating_add(Stamp::of_stat(stat).size);
             if self.copied > MOST_COPIED {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             io::copy(&mut source, &mut target)?;
         }
-        to.set_times(name, &times(stat))
+        to.set_times(name, &timestamps_of(stat))
     }
 }
 
@@ -182,7 +182,7 @@ fn shares_blocks(target: &File, source: &File) -> bool {
 
 #[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
 #[allow(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
-fn times(stat: &Stat) -> Timestamps {
+fn timestamps_of(stat: &Stat) -> Timestamps {
     let last_modification = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
     Timestamps { last_access: last_modification, last_modification }
 }

@@ -41,7 +41,7 @@ pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(patch::All
         scope: &effective.write_patterns(),
         artifact_bytes: None,
     };
-    let write = |path: &RepoPath| limits.outside(path).map_or(Ok(()), Err);
+    let write = |path: &RepoPath| limits.refuse_outside(path).map_or(Ok(()), Err);
     let known = |path: &RepoPath| view.known_to(worker, path);
     Ok(work(patch::Allowed { read: &read, write: &write, known: &known }))
 }

@@ -27,8 +27,8 @@ pub type Ready = (ClearedPlan, Materials);
 pub fn plan(session: &Session, rebased: &Rebased) -> Result<Ready> {
     let quarantine = session.quarantine(&rebased.opened.contract.task_id);
     let movement = movement(session, rebased, &quarantine);
-    let changes = movement.changes()?;
-    movement.prepare(&changes)
+    let changes = movement.differing_changes()?;
+    movement.prepare_move(&changes)
 }
 
 /// Moves the worktree under an action that was dispatched, and ends that.
@@ -48,7 +48,7 @@ pub fn carry_out(
             outcome: Outcome::Applied,
             repository: &session.repository,
         };
-        session.with_keeper(|keeper| apply::execute(plan, materials, delivery, &mut journal, keeper))
+        session.with_keeper(|keeper| apply::execute_plan(plan, materials, delivery, &mut journal, keeper))
     });
     if let Err(failure) = moved {
         let open = journal.open;
@@ -74,8 +74,9 @@ pub fn resume(
         Some(unfinished) if is_folder(&unfinished.plan.top)? => {
             let mut journal = Moving { ledger, action, open: true, done: MOVED };
             let environment = session.repository.environment();
-            let recovered = session
-                .with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
+            let recovered = session.with_keeper(|keeper| {
+                apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)
+            })?;
             matches!(recovered, Recovered::Completed { .. })
         }
         _ => false,
@@ -130,7 +131,7 @@ fn settle_in(session: &Session, rebased: &Rebased) -> Result<()> {
     let movement = movement(session, rebased, &quarantine);
     movement.tell_git(&opened.base.commit, &opened.base.tree);
     let Some(mut held) = session.held(id) else { return Ok(()) };
-    for path in movement.paths()? {
+    for path in movement.touched_paths()? {
         // The next capture reads it.
         held.0.remove(&path);
     }

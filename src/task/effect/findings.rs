@@ -56,8 +56,10 @@ pub fn deliver(
     let manifest = task.view.last_candidate()?.value.patch.manifest_sha256;
     let receipt = Receipt::of_changes(&fresh_id("d"), manifest, &[], Outcome::Applied);
     // Whether the live tree has moved on is worth knowing, and nothing hangs on it.
-    let head =
-        task.session.live_repository(task.view.opened()?).and_then(|home| home.resolve("HEAD", "commit"));
+    let head = task
+        .session
+        .live_repository(task.view.opened()?)
+        .and_then(|home| home.resolve_revision("HEAD", "commit"));
     let head = head.ok().flatten();
     let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };
     task.finish(action, &Record::Delivered(Box::new(delivered)))?;

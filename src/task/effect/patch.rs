@@ -77,8 +77,9 @@ pub fn apply(
         repository: &session.repository,
     };
     let mut journal = Moving { ledger, action, open: false, done: WRITTEN };
-    let written = session
-        .with_keeper(|keeper| apply::execute(ready.cleared, ready.materials, delivery, &mut journal, keeper));
+    let written = session.with_keeper(|keeper| {
+        apply::execute_plan(ready.cleared, ready.materials, delivery, &mut journal, keeper)
+    });
     if let Err(failure) = written {
         return Err(if journal.open {
             Unapplied::Unknown(failure)
@@ -87,8 +88,8 @@ pub fn apply(
         });
     }
     // What somebody else did to it meanwhile is no success, and no failure without effect either.
-    let confirmed =
-        Worktree::open(&session.repository, ground.worktree).and_then(|now| now.confirm(&ready.changes));
+    let confirmed = Worktree::open_worktree(&session.repository, ground.worktree)
+        .and_then(|now| now.confirm_written(&ready.changes));
     confirmed.map_err(|failure| Unapplied::Unknown(unconfirmed(&failure)))?;
     Ok(ApplyPatchAnswer { changes: ready.changes })
 }
@@ -141,8 +142,9 @@ pub fn resume(
     }
     let mut journal = Moving { ledger, action, open: true, done: WRITTEN };
     let environment = session.repository.environment();
-    let recovered =
-        session.with_keeper(|keeper| apply::recover::run(environment, unfinished, &mut journal, keeper))?;
+    let recovered = session.with_keeper(|keeper| {
+        apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)
+    })?;
     match recovered {
         Recovered::Completed { later, .. } => {
             action.succeed(ledger, &called(unfinished, worker))?;

@@ -41,9 +41,9 @@ pub fn before_opening(repository: &Repository, contract: &Contract) -> Result<Op
         return Ok(None);
     }
     if contract.delivery.needs_remote() {
-        PushTarget::find(repository, contract.terms.remote.as_deref())?;
+        PushTarget::find_remote(repository, contract.terms.remote.as_deref())?;
     }
-    let known = branch::identity(repository)?;
+    let known = branch::committer_identity(repository)?;
     known.map(Some).ok_or_else(|| {
         let mode = contract.delivery.as_str();
         Failure::new(
@@ -143,7 +143,7 @@ fn plan(
     clearance.covers(candidate.patch.manifest_sha256)?;
     let terms = &opened.contract.terms;
     let mode = opened.contract.delivery;
-    let target = || PushTarget::find(&session.repository, terms.remote.as_deref());
+    let target = || PushTarget::find_remote(&session.repository, terms.remote.as_deref());
     let remote = if mode.needs_remote() { Some(target()?.remote) } else { None };
     let branch = terms.branch.clone().unwrap_or_else(|| default_branch(id));
     let mut publication = Publication { mode, branch, remote, new: None, old: None, notes: Vec::new() };
@@ -154,7 +154,7 @@ fn plan(
     }
     let commit = commit_plan(task, opened, candidate, &evidence)?;
     if write == Write::Yes {
-        publication.new = Some(branch::commit(&session.repository, &session.quarantine(id), &commit)?);
+        publication.new = Some(branch::make_commit(&session.repository, &session.quarantine(id), &commit)?);
     }
     let manifest = candidate.patch.manifest_sha256;
     Ok(Publishing {
@@ -178,7 +178,7 @@ fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()
         return Ok(());
     }
     let there = match &publication.remote {
-        None => branch::at(&task.session.repository, &publication.reference())?,
+        None => branch::resolve_commit(&task.session.repository, &publication.reference())?,
         // Where it cannot be asked the push will find out.
         Some(_) => {
             remote::there(task.session, task.view.opened()?, publication).unwrap_or_else(|_| former.clone())
@@ -256,7 +256,7 @@ fn commit_plan(
         parent: opened.base.commit.clone(),
         author,
         date: now_to_the_second(),
-        message: branch::message(task.session.repository.environment(), &text, &trailers)?,
+        message: branch::message_with_trailers(task.session.repository.environment(), &text, &trailers)?,
     };
     let attempts = task.ledger.entries(Some(id))?;
     let mut attempts = attempts.iter().rev().filter_map(Publishing::of).filter_map(|earlier| earlier.commit);
@@ -271,7 +271,7 @@ fn now_to_the_second() -> String {
 /// A branch of this repository that is somebody's, or that somebody works on, stays.
 fn may_move(repository: &Repository, publication: &Publication, task: &str) -> Result<()> {
     let reference = publication.reference();
-    let there = branch::at(repository, &reference)?;
+    let there = branch::resolve_commit(repository, &reference)?;
     if publication.standing(there.as_ref()) == Standing::Arrived
         && publication.new.is_none()
         && publication.old.is_some()
@@ -281,7 +281,7 @@ fn may_move(repository: &Repository, publication: &Publication, task: &str) -> R
     if there != publication.old {
         return Err(publication.conflict(there.as_ref(), task));
     }
-    let Some(held) = branch::held(repository, &reference)? else { return Ok(()) };
+    let Some(held) = branch::find_hold(repository, &reference)? else { return Ok(()) };
     let (reason, what) = match held {
         branch::BranchHold::In(place) => ("checked_out", format!("is checked out in {}", place.display())),
         branch::BranchHold::Symbolic(target) => ("symbolic", format!("stands for {target}")),
@@ -345,12 +345,18 @@ fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved 
     let (repository, publication) = (&session.repository, &publishing.publication);
     let reference = publication.reference();
     let why = format!("git-tender: {} {task}", if publishing.undoes { "undo" } else { "deliver" });
-    let set = branch::set(repository, &reference, publication.old.as_ref(), publication.new.as_ref(), &why);
+    let set = branch::update_branch(
+        repository,
+        &reference,
+        publication.old.as_ref(),
+        publication.new.as_ref(),
+        &why,
+    );
     let refused = match set {
         Ok(Ok(())) => return Moved::Done(Vec::new()),
         Ok(Err(refused)) | Err(refused) => refused,
     };
-    match branch::at(repository, &reference) {
+    match branch::resolve_commit(repository, &reference) {
         Ok(there) => match publication.standing(there.as_ref()) {
             Standing::Arrived => Moved::Done(Vec::new()),
             Standing::Foreign => Moved::Refused(publication.conflict(there.as_ref(), task)),

@@ -107,20 +107,21 @@ impl Write<'_> {
             after_tree: self.after_tree,
             drivers: &self.candidate.base_tree,
             former: self.former,
-            settings: live::Settings::read(home)?,
+            settings: live::Settings::read_settings(home)?,
         };
-        let survey = live::survey(&terms)?;
+        let survey = live::survey_paths(&terms)?;
         let mut plan = plan(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
             .map_err(|conflicts| refused(&conflicts))?;
         if let Some(staged) = self.staged {
             plan = plan.taking_index_back(staged);
         }
-        let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview(&plan))) };
-        let materials = live::prepare(&terms, survey, &plan)?;
+        let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview_receipt(&plan))) };
+        let materials = live::prepare_materials(&terms, survey, &plan)?;
         let delivery = Delivery { id, top, outcome: self.outcome, repository: home };
         let cleared = plan.clear(clearance)?;
-        let written =
-            self.session.with_keeper(|keeper| apply::execute(cleared, materials, delivery, journal, keeper));
+        let written = self
+            .session
+            .with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper));
         written.map(Written::Receipt)
     }
 }

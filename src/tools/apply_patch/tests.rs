@@ -43,17 +43,17 @@ impl<'a> Call<'a> {
         let ready = self.prepare_edit(&ApplyPatchArguments { patch: patch.to_owned(), expected })?;
         let changes = ready.changes.clone();
         self.world.execute_edit(ready)?;
-        Worktree::open(&self.world.repository, &self.world.path(""))?.confirm(&changes)?;
+        Worktree::open_worktree(&self.world.repository, &self.world.path(""))?.confirm_written(&changes)?;
         Ok(changes)
     }
 
     /// Refused with this code, and nothing is different.
     #[track_caller]
     fn expect_refusal(&self, patch: &str, expected: &[(&str, &str)], code: Code) -> Failure {
-        let before: Tree = self.world.tree();
+        let before: Tree = self.world.live_tree();
         let failure = self.apply_patch(patch, expected).expect_err(patch);
         assert_eq!(failure.code(), code, "{failure}");
-        assert_eq!(self.world.tree(), before);
+        assert_eq!(self.world.live_tree(), before);
         failure
     }
 }
@@ -71,7 +71,7 @@ const CHANGE: &str = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** End
 #[test]
 fn several_files_in_one_call() {
     let world = World::new(&[("a", "1\n"), ("b", "2\n"), ("m/old", "3\n")]);
-    world.chmod("m/old", 0o750);
+    world.set_mode("m/old", 0o750);
     let patch = "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Delete File: b\n*** Add File: n/c\n+new\n*** Update File: m/old\n*** Move to: k/new\n@@\n-3\n+three\n*** End Patch\n";
     let changes = Call::new(&world).apply_patch(patch, &[]).expect("applied");
     let listed: Vec<String> = changes
@@ -82,7 +82,7 @@ fn several_files_in_one_call() {
         listed,
         ["a \"modified\"", "b \"deleted\"", "k/new \"added\"", "m/old \"deleted\"", "n/c \"added\""]
     );
-    let tree = world.tree();
+    let tree = world.live_tree();
     let names: Vec<&str> = tree.keys().map(String::as_str).collect();
     assert_eq!(names, ["a", "k/new", "n/c"]);
     assert_eq!(tree["k/new"], ("750".to_owned(), b"three\n".to_vec()));
@@ -158,21 +158,21 @@ fn what_is_gone_may_be_made_anew() {
     std::fs::remove_file(world.path("a")).expect("removed");
     call.expect_refusal(CHANGE, &[], Code::VersionConflict);
     call.apply_patch(add, &[]).expect("nothing is there");
-    assert_eq!(world.tree()["a"].1, b"new\n");
+    assert_eq!(world.live_tree()["a"].1, b"new\n");
 }
 
 #[test]
 fn a_mode_alone_is_a_change_and_the_same_mode_is_none() {
     let world = World::new(&[("a", "1\n")]);
-    world.chmod("a", 0o644);
+    world.set_mode("a", 0o644);
     let mode = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n";
     Call::new(&world).apply_patch(mode, &[]).expect("applied");
-    assert_eq!(world.mode("a"), 0o755);
+    assert_eq!(world.mode_of("a"), 0o755);
     Call::new(&world).expect_refusal(mode, &[], Code::PatchInvalid);
     let script =
         "diff --git a/s b/s\nnew file mode 100755\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+#!/bin/sh\n";
     Call::new(&world).apply_patch(script, &[]).expect("applied");
-    assert_ne!(world.mode("s") & 0o100, 0);
+    assert_ne!(world.mode_of("s") & 0o100, 0);
 }
 
 #[test]

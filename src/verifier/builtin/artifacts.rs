@@ -36,13 +36,13 @@ fn claim(
     (base_tree, tree): (&ObjectId, &ObjectId),
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
-    let found = tree::entry(objects, tree, path)?;
+    let found = tree::find_entry(objects, tree, path)?;
     let directory = found.is_none() && is_directory(objects, tree, path)?;
     let mut broken = |rule: &str, message: String| findings.push(finding(path, None, rule, message));
     if artifact.must_change
         && !directory
         && let Some(message) =
-            unchanged(objects, found.as_ref(), tree::entry(objects, base_tree, path)?.as_ref())?
+            unchanged(objects, found.as_ref(), tree::find_entry(objects, base_tree, path)?.as_ref())?
     {
         broken("mustChange", message.to_owned());
     }
@@ -64,7 +64,7 @@ fn claim(
     if artifact.max_bytes.is_none() && artifact.must_not_contain.is_empty() {
         return Ok(());
     }
-    let bytes = objects.blob(&id)?;
+    let bytes = objects.read_blob(&id)?;
     if let Some(most) = artifact.max_bytes.filter(|most| bytes.len() as u64 > *most) {
         broken("maxBytes", format!("has {} bytes, where {most} are the most", bytes.len()));
     }
@@ -98,7 +98,7 @@ fn unchanged(
     if now.id == before.id {
         return Ok(Some("has another mode, and the content that it had in the base"));
     }
-    let (now, before) = (objects.blob(&now.id)?, objects.blob(&before.id)?);
+    let (now, before) = (objects.read_blob(&now.id)?, objects.read_blob(&before.id)?);
     let same = now.trim_ascii_end() == before.trim_ascii_end();
     Ok(same.then_some("differs from the base in nothing but white space at its end"))
 }
@@ -114,7 +114,7 @@ fn line_of(bytes: &[u8], text: &str) -> Option<u64> {
 fn is_directory(objects: &Objects, tree: &ObjectId, path: &RepoPath) -> Result<bool> {
     let mut at = tree.clone();
     for name in path.components() {
-        match objects.tree(&at)?.into_iter().find(|entry| entry.name == name) {
+        match objects.read_tree(&at)?.into_iter().find(|entry| entry.name == name) {
             Some(entry) if entry.mode.is_none() => at = entry.id,
             _ => return Ok(false),
         }
@@ -147,25 +147,25 @@ mod tests {
     impl TreesFixture {
         fn new() -> Self {
             let home = TestRepository::new();
-            home.write("same", b"old\n");
-            home.write("other", b"old\n");
-            home.write("gone", b"old\n");
-            home.write("ended", b"old\n");
-            home.write("moded", b"old\n");
-            let base = home.commit("base");
-            home.write("other", b"one\nTODO two\n");
-            home.write("dir/file", b"x");
-            home.remove("gone");
-            home.write("ended", b"old \n\n");
+            home.write_file("same", b"old\n");
+            home.write_file("other", b"old\n");
+            home.write_file("gone", b"old\n");
+            home.write_file("ended", b"old\n");
+            home.write_file("moded", b"old\n");
+            let base = home.commit_all("base");
+            home.write_file("other", b"one\nTODO two\n");
+            home.write_file("dir/file", b"x");
+            home.remove_file("gone");
+            home.write_file("ended", b"old \n\n");
             let moded = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(home.top().join("moded"), moded).expect("a mode");
             symlink("other", home.top().join("link")).expect("a link");
-            let candidate = home.commit("candidate");
+            let candidate = home.commit_all("candidate");
             Self { home, base, candidate }
         }
 
         fn judge(&self, artifact: Artifact) -> BuiltinOutcome {
-            let objects = self.home.repository().objects(None).expect("objects");
+            let objects = self.home.repository().object_reader(None).expect("objects");
             judge(&[artifact], &objects, &self.base, &self.candidate).expect("judged")
         }
 

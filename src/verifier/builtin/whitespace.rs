@@ -36,8 +36,8 @@ pub fn judge(
     base_tree: &ObjectId,
     tree: &ObjectId,
 ) -> Result<BuiltinOutcome> {
-    let objects = repository.objects(quarantine)?;
-    let changed: BTreeMap<RepoPath, TreeDifference> = tree::difference(&objects, base_tree, tree)?
+    let objects = repository.object_reader(quarantine)?;
+    let changed: BTreeMap<RepoPath, TreeDifference> = tree::list_differences(&objects, base_tree, tree)?
         .into_iter()
         .filter(|difference| difference.new.is_some())
         .map(|difference| (difference.path.clone(), difference))
@@ -125,11 +125,11 @@ impl WhitespaceSearch<'_> {
     /// Git on this repository's objects, with nothing around it that could speak along: an attribute or a
     /// setting of the user's, a prefix from the current folder.
     fn git(&self, rules: &str) -> Git {
-        let git = self.repository.git().work_tree(self.repository.git_dir());
-        let git = git.attributes(self.base_tree.as_str()).setting("core.attributesFile=/dev/null");
-        let git = git.setting(&format!("core.whitespace={rules}")).env("GIT_ATTR_NOSYSTEM", "1");
+        let git = self.repository.git_call().work_tree(self.repository.git_dir());
+        let git = git.attributes_from(self.base_tree.as_str()).with_setting("core.attributesFile=/dev/null");
+        let git = git.with_setting(&format!("core.whitespace={rules}")).env("GIT_ATTR_NOSYSTEM", "1");
         match self.quarantine {
-            Some(quarantine) => git.objects(quarantine),
+            Some(quarantine) => git.with_quarantine(quarantine),
             None => git,
         }
     }
@@ -151,7 +151,7 @@ impl WhitespaceSearch<'_> {
             .run()?;
         match output.code {
             Some(0 | 2) => self.read(&output.stdout),
-            _ => Err(output.failure().into()),
+            _ => Err(output.to_failure().into()),
         }
     }
 
@@ -196,7 +196,7 @@ impl WhitespaceSearch<'_> {
     fn returns(&self, path: &RepoPath) -> Result<bool> {
         let Some(difference) = self.changed.get(path) else { return Ok(false) };
         if let Some(TreeObject { id, .. }) = &difference.old {
-            let base = self.objects.blob(id)?;
+            let base = self.objects.read_blob(id)?;
             if base.contains(&b'\n') {
                 return Ok(base.windows(2).any(|pair| pair == b"\r\n"));
             }
@@ -210,7 +210,7 @@ impl WhitespaceSearch<'_> {
     /// The candidate's bytes; none for what is no file.
     fn new_bytes(&self, path: &RepoPath) -> Result<Vec<u8>> {
         match self.changed.get(path).and_then(|difference| difference.new.as_ref()) {
-            Some(TreeObject { mode, id }) if *mode != Mode::Gitlink => self.objects.blob(id),
+            Some(TreeObject { mode, id }) if *mode != Mode::Gitlink => self.objects.read_blob(id),
             _ => Ok(Vec::new()),
         }
     }
@@ -243,7 +243,7 @@ impl WhitespaceSearch<'_> {
                 continue;
             }
             let old = match &difference.old {
-                Some(TreeObject { mode, id }) if mode.is_regular() => self.objects.blob(id)?,
+                Some(TreeObject { mode, id }) if mode.is_regular() => self.objects.read_blob(id)?,
                 _ => Vec::new(),
             };
             for line in added_markers(&old, &bytes, size) {
@@ -261,7 +261,7 @@ impl WhitespaceSearch<'_> {
             .git(DEFAULT_RULES)
             .args(["check-attr", "-z", "--stdin", "diff", "conflict-marker-size"])
             .stdin(asked)
-            .ok()?;
+            .run_for_stdout()?;
         let fields: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
         let mut hidden = Vec::new();
         for answer in fields.chunks_exact(6) {
@@ -325,16 +325,16 @@ mod tests {
     fn found(files: &[(&str, &[u8], &[u8])]) -> Vec<String> {
         let home = TestRepository::new();
         // The user's own rules count for nothing.
-        home.config("core.whitespace", "-blank-at-eol,-blank-at-eof,tab-in-indent");
-        home.config("core.attributesFile", "/nonexistent");
-        home.config("diff.relative", "true");
-        home.config("color.diff", "always");
+        home.set_config("core.whitespace", "-blank-at-eol,-blank-at-eof,tab-in-indent");
+        home.set_config("core.attributesFile", "/nonexistent");
+        home.set_config("diff.relative", "true");
+        home.set_config("color.diff", "always");
         for (path, old, _) in files.iter().filter(|file| !file.1.is_empty()) {
-            home.write(path, old);
+            home.write_file(path, old);
         }
-        let base = home.commit("base");
-        files.iter().for_each(|(path, _, new)| home.write(path, new));
-        let tree = home.commit("candidate");
+        let base = home.commit_all("base");
+        files.iter().for_each(|(path, _, new)| home.write_file(path, new));
+        let tree = home.commit_all("candidate");
         let judged = judged(&home, &base, &tree);
         assert_eq!(judged.outcome == Verdict::Passed, judged.findings.is_empty(), "{judged:?}");
         judged
@@ -432,11 +432,11 @@ mod tests {
     fn a_moved_file_keeps_its_old_blemishes() {
         let home = TestRepository::new();
         let text: Vec<u8> = (0..50).flat_map(|n| format!("line {n} \n").into_bytes()).collect();
-        home.write("old", &text);
-        let base = home.commit("base");
-        home.remove("old");
-        home.write("new", &[text.as_slice(), b"more \n"].concat());
-        let tree = home.commit("candidate");
+        home.write_file("old", &text);
+        let base = home.commit_all("base");
+        home.remove_file("old");
+        home.write_file("new", &[text.as_slice(), b"more \n"].concat());
+        let tree = home.commit_all("candidate");
         let judged = judged(&home, &base, &tree);
         assert_eq!(judged.findings.len(), 1);
         assert_eq!(judged.reason.as_deref(), Some("new:51: trailing whitespace"));

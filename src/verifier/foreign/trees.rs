@@ -184,7 +184,7 @@ impl<'a> OtherTrees<'a> {
                 "--",
             ])
             .arg(pathspec)
-            .ok()?;
+            .run_for_stdout()?;
         let names = listed.split(|b| *b == 0).filter(|name| !name.is_empty());
         let files: Vec<PathBuf> = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
         // The index also has what is gone from the folder.

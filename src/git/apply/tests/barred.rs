@@ -21,31 +21,31 @@ fn as_anybody<T>(run: impl FnOnce() -> T) -> T {
 #[test]
 fn a_file_that_cannot_be_read_any_more_goes_back_and_stops_nothing() {
     let world = World::new(&[("t", "base\n"), ("u", "base\n")]);
-    let before = world.tree();
-    let changes = world.candidate(|w| {
-        w.write("t", "delivered\n");
-        w.write("u", "delivered\n");
+    let before = world.live_tree();
+    let changes = world.edit_candidate(|w| {
+        w.write_file("t", "delivered\n");
+        w.write_file("u", "delivered\n");
     });
     let (mut refused, mut at) = (0, 0);
     loop {
-        world.reset(&before);
-        let ready = world.prepare(&changes).expect("no conflict yet");
+        world.reset_live(&before);
+        let ready = world.prepare_delivery(&changes).expect("no conflict yet");
         let passed = Rc::new(Cell::new(0));
         let (hooked, path) = (Rc::clone(&passed), world.path("t"));
-        fault::hook(Some(Box::new(move |_| {
+        fault::set_hook(Some(Box::new(move |_| {
             if hooked.get() == at {
                 let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000));
             }
             hooked.set(hooked.get() + 1);
         })));
-        let result = as_anybody(|| world.execute(ready));
-        fault::hook(None);
+        let result = as_anybody(|| world.execute_ready(ready));
+        fault::set_hook(None);
         if passed.get() <= at {
             assert!(result.is_ok());
             break;
         }
         let shown = format!("at {at}: {result:#?}");
-        let tree = world.tree();
+        let tree = world.live_tree();
         assert_eq!(tree.len(), 2, "{shown}: {tree:?}");
         if result.is_ok() {
             assert!(tree.values().all(|(_, bytes)| bytes == b"delivered\n"), "{shown}");

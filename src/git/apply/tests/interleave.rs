@@ -2,7 +2,7 @@
 //! in many thousand rounds is met here each time. After each the path holds the last save, whatever came
 //! before it.
 
-use super::crash::{run_with, silence};
+use super::crash::{run_with, silence_panics};
 use super::world::{Tree, World};
 use crate::domain::change::patch::Change;
 use crate::error::Code;
@@ -34,17 +34,17 @@ struct Editor {
 }
 
 impl Editor {
-    fn pass(&mut self) {
+    fn pass_place(&mut self) {
         if let Some(spoil) = self.spoil.take() {
             std::fs::File::create(spoil).and_then(|mut file| file.write_all(b"mine\n")).expect("writes");
         }
         if self.at.contains(&self.passed) {
-            self.save();
+            self.save_file();
         }
         self.passed += 1;
     }
 
-    fn save(&mut self) {
+    fn save_file(&mut self) {
         let text = format!("the user's save at place {}\n", self.passed).into_bytes();
         let odd = self.at.iter().position(|at| *at == self.passed).is_some_and(|n| n % 2 == 1);
         if self.style == Style::Removing && odd {
@@ -65,24 +65,31 @@ impl Editor {
 }
 
 /// One delivery with saves at these places. Returns how many places it passed.
-fn deliver(world: &World, base: &Tree, changes: &[Change], path: &str, style: Style, at: &[usize]) -> usize {
-    world.reset(base);
-    let ready = world.prepare(changes).expect("no conflict yet");
+fn deliver_with_saves(
+    world: &World,
+    base: &Tree,
+    changes: &[Change],
+    path: &str,
+    style: Style,
+    at: &[usize],
+) -> usize {
+    world.reset_live(base);
+    let ready = world.prepare_delivery(changes).expect("no conflict yet");
     let spoil = changes.iter().find(|change| change.path.as_bytes() == b"z").map(|_| world.path("z"));
     let spoiled = spoil.is_some();
     let editor = Editor { path: world.path(path), spoil, style, at: at.to_vec(), passed: 0, last: None };
     let editor = Rc::new(RefCell::new(editor));
     let hook = Rc::clone(&editor);
-    fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
-    let result = world.execute(ready);
-    fault::hook(None);
+    fault::set_hook(Some(Box::new(move |_| hook.borrow_mut().pass_place())));
+    let result = world.execute_ready(ready);
+    fault::set_hook(None);
     let shown = format!("{path} {style:?} {at:?} {result:?}");
     if let Err(failure) = &result {
         assert_eq!(failure.code(), Code::DeliveryConflict, "{shown}");
         assert_eq!(world.journal_ends(), "taken_back", "{shown}");
     }
     assert!(!spoiled || result.is_err(), "{shown}");
-    let mut now = world.tree();
+    let mut now = world.live_tree();
     let editor = editor.borrow();
     if let Some(last) = &editor.last {
         let there = now.get(path).map(|(_, bytes)| String::from_utf8_lossy(bytes));
@@ -115,24 +122,24 @@ fn deliver_and_die(
     at: &[usize],
     death: u32,
 ) -> Ended {
-    world.reset(base);
-    let ready = world.prepare(changes).expect("no conflict yet");
+    world.reset_live(base);
+    let ready = world.prepare_delivery(changes).expect("no conflict yet");
     let spoil = changes.iter().find(|change| change.path.as_bytes() == b"zz").map(|_| world.path("zz"));
     let editor = Editor { path: world.path(path), spoil, style, at: at.to_vec(), passed: 0, last: None };
     let editor = Rc::new(RefCell::new(editor));
     let hook = Rc::clone(&editor);
-    fault::hook(Some(Box::new(move |_| hook.borrow_mut().pass())));
+    fault::set_hook(Some(Box::new(move |_| hook.borrow_mut().pass_place())));
     let ended = run_with(InjectedFault::Die, death, || {
-        let _ = world.execute(ready);
+        let _ = world.execute_ready(ready);
         Ok(())
     });
-    fault::hook(None);
+    fault::set_hook(None);
     let mut shown = format!("{path} {style:?} {at:?}, died at {death}");
-    if let Some(unfinished) = world.unfinished() {
-        let recovered = world.recover(&unfinished).expect("recovers");
+    if let Some(unfinished) = world.unfinished_delivery() {
+        let recovered = world.recover_unfinished(&unfinished).expect("recovers");
         shown.push_str(&format!(", {recovered:?}"));
     }
-    let now = world.tree();
+    let now = world.live_tree();
     if let Some(last) = &editor.borrow().last {
         let there = now.get(path).is_some_and(|(_, bytes)| bytes == last);
         assert!(there || world.is_stored(last), "lost: {shown}: {now:#?}");
@@ -152,21 +159,21 @@ fn deliver_and_die(
 #[test]
 fn no_save_is_lost_where_it_dies_afterwards() {
     type Edit = fn(&super::world::Editor);
-    silence();
+    silence_panics();
     let world = World::new(&[("gone", "base\n"), ("t", "base\n")]);
-    let base = world.tree();
+    let base = world.live_tree();
     let delivered: [(&str, Edit); 3] = [
-        ("t", |w| w.write("t", "delivered\n")),
-        ("new", |w| w.write("new", "delivered\n")),
-        ("gone", |w| w.remove("gone")),
+        ("t", |w| w.write_file("t", "delivered\n")),
+        ("new", |w| w.write_file("new", "delivered\n")),
+        ("gone", |w| w.remove_path("gone")),
     ];
     let mut died = 0;
     for ((path, edit), spoiled) in delivered.into_iter().flat_map(|one| [(one, false), (one, true)]) {
-        let changes = world.candidate(|w| {
+        let changes = world.edit_candidate(|w| {
             edit(w);
             // The last step: what came before it has to be taken back, for somebody else makes it first.
             if spoiled {
-                w.write("zz", "delivered\n");
+                w.write_file("zz", "delivered\n");
             }
         });
         for style in [Style::ByRename, Style::InPlace] {
@@ -192,10 +199,17 @@ fn no_save_is_lost_where_it_dies_afterwards() {
 
 /// All choices of up to `saves` places. A save changes what the delivery does next, so each choice says anew
 /// how many there are.
-fn explore(world: &World, base: &Tree, changes: &[Change], path: &str, style: Style, saves: usize) -> usize {
+fn explore_saves(
+    world: &World,
+    base: &Tree,
+    changes: &[Change],
+    path: &str,
+    style: Style,
+    saves: usize,
+) -> usize {
     let (mut tried, mut open) = (0, vec![Vec::new()]);
     while let Some(at) = open.pop() {
-        let passed = deliver(world, base, changes, path, style, &at);
+        let passed = deliver_with_saves(world, base, changes, path, style, &at);
         tried += 1;
         if at.len() < saves {
             let first = at.last().map_or(0, |last| last + 1);
@@ -212,24 +226,24 @@ fn explore_all(plain: bool, saves: usize) {
     type Edit = fn(&super::world::Editor);
     let chosen = std::option_env!("TENDER_INTERLEAVED_SAVES").and_then(|n| n.parse().ok());
     let world = World::new(&[("gone", "base\n"), ("t", "base\n"), ("z", "base\n")]);
-    let base = world.tree();
+    let base = world.live_tree();
     let delivered: [(&str, Edit); 3] = [
-        ("t", |w| w.write("t", "delivered\n")),
-        ("new", |w| w.write("new", "delivered\n")),
-        ("gone", |w| w.remove("gone")),
+        ("t", |w| w.write_file("t", "delivered\n")),
+        ("new", |w| w.write_file("new", "delivered\n")),
+        ("gone", |w| w.remove_path("gone")),
     ];
     for (path, edit) in delivered {
         for spoiled in [false, true] {
             let saves = chosen.unwrap_or(if spoiled { 1 } else { saves });
-            let changes = world.candidate(|w| {
+            let changes = world.edit_candidate(|w| {
                 edit(w);
                 if spoiled {
-                    w.write("z", "delivered\n");
+                    w.write_file("z", "delivered\n");
                 }
             });
             for style in [Style::ByRename, Style::InPlace, Style::Mixed, Style::Removing] {
                 fault::plain_file_system(plain);
-                let tried = explore(&world, &base, &changes, path, style, saves);
+                let tried = explore_saves(&world, &base, &changes, path, style, saves);
                 fault::plain_file_system(false);
                 assert!(tried > 15, "{path} {style:?}: only {tried} orders");
             }

@@ -27,7 +27,7 @@ struct Score {
     written: Mutex<Vec<Vec<u8>>>,
 }
 
-fn save(path: &Path, style: Style, text: &[u8]) -> std::io::Result<()> {
+fn save_file(path: &Path, style: Style, text: &[u8]) -> std::io::Result<()> {
     match style {
         Style::ByRename => {
             let swap = path.with_extension("editor-swap");
@@ -49,13 +49,13 @@ fn save(path: &Path, style: Style, text: &[u8]) -> std::io::Result<()> {
 }
 
 /// The editor: saves, waits a little, saves again. Every text is another.
-fn edit(path: &Path, style: Style, score: &Score) {
+fn edit_until_stopped(path: &Path, style: Style, score: &Score) {
     let mut number = 0;
     while !score.stop.load(Ordering::SeqCst) {
         number += 1;
         let text = format!("edit {number} of the user\n").into_bytes();
         let before = score.delivering.load(Ordering::SeqCst);
-        save(path, style, &text).expect("saves");
+        save_file(path, style, &text).expect("saves");
         if before || score.delivering.load(Ordering::SeqCst) {
             score.overlaps.fetch_add(1, Ordering::SeqCst);
         }
@@ -66,28 +66,28 @@ fn edit(path: &Path, style: Style, score: &Score) {
 }
 
 /// Rounds: the tree is put to its base between two saves, delivered, and looked at when the editor pauses.
-fn race(style: Style, rounds: usize) {
+fn race_editor(style: Style, rounds: usize) {
     let world = World::new(&[("a", "a\n"), ("t", "base\n"), ("z", "z\n")]);
-    let changes = world.candidate(|w| {
-        w.write("a", "A\n");
-        w.write("t", "delivered\n");
-        w.write("z", "Z\n");
+    let changes = world.edit_candidate(|w| {
+        w.write_file("a", "A\n");
+        w.write_file("t", "delivered\n");
+        w.write_file("z", "Z\n");
     });
-    let base = world.tree();
+    let base = world.live_tree();
     let (mut applied, mut refused, mut saves, mut overlaps) = (0, 0, 0, 0);
     for _ in 0..rounds {
-        world.reset(&base);
-        let ready = world.prepare(&changes).expect("no conflict yet");
+        world.reset_live(&base);
+        let ready = world.prepare_delivery(&changes).expect("no conflict yet");
         let score = Score::default();
         let (path, place) = (world.path("t"), &score);
         let result = std::thread::scope(|scope| {
-            scope.spawn(|| edit(&path, style, place));
+            scope.spawn(|| edit_until_stopped(&path, style, place));
             // Now and then the delivery begins first.
             if applied % 2 == 0 {
                 std::thread::sleep(std::time::Duration::from_micros(500));
             }
             score.delivering.store(true, Ordering::SeqCst);
-            let result = world.execute(ready);
+            let result = world.execute_ready(ready);
             score.delivering.store(false, Ordering::SeqCst);
             score.stop.store(true, Ordering::SeqCst);
             result
@@ -111,36 +111,36 @@ fn race(style: Style, rounds: usize) {
         assert!(
             now == last || untouched,
             "{style:?} {result:?}: {:?} after {} saves",
-            text(&now),
+            lossy_text(&now),
             written.len()
         );
         let strange: HashSet<String> =
-            world.tree().into_keys().filter(|n| !["a", "t", "z"].contains(&n.as_str())).collect();
+            world.live_tree().into_keys().filter(|n| !["a", "t", "z"].contains(&n.as_str())).collect();
         assert!(strange.is_empty(), "{strange:?}");
     }
     assert!(overlaps * 2 >= rounds, "{style:?}: only {overlaps} of {saves} saves overlapped a delivery");
     assert!(refused > 0, "{style:?}: {applied} {refused}");
 }
 
-fn text(bytes: &[u8]) -> String {
+fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn rounds() -> usize {
+fn race_rounds() -> usize {
     std::option_env!("TENDER_RACE_ROUNDS").and_then(|n| n.parse().ok()).unwrap_or(150)
 }
 
 #[test]
 fn an_editor_that_saves_by_rename_loses_nothing() {
-    race(Style::ByRename, rounds());
+    race_editor(Style::ByRename, race_rounds());
 }
 
 #[test]
 fn an_editor_that_saves_in_place_loses_nothing() {
-    race(Style::InPlace, rounds());
+    race_editor(Style::InPlace, race_rounds());
 }
 
 #[test]
 fn an_editor_that_writes_slowly_loses_nothing() {
-    race(Style::Slowly, rounds());
+    race_editor(Style::Slowly, race_rounds());
 }

@@ -7,8 +7,8 @@ use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
-use crate::git::apply::{Delivery, Journal, Keeper, Record, execute, recover};
-use crate::git::live::{FormerFiles, LiveTerms, Materials, Settings, prepare, survey};
+use crate::git::apply::{Delivery, Journal, Keeper, Record, execute_plan, recover};
+use crate::git::live::{FormerFiles, LiveTerms, Materials, Settings, prepare_materials, survey_paths};
 use crate::git::testing::TestRepository;
 use crate::git::{Quarantine, Repository, tree};
 use std::cell::{Cell, RefCell};
@@ -82,12 +82,12 @@ impl World {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let home = TestRepository::new();
         for (path, content) in files {
-            home.write(path, content.as_bytes());
+            home.write_file(path, content.as_bytes());
         }
-        home.run([NO_ATTRIBUTES, "add", "-A"]);
-        home.run(["commit", "--quiet", "--allow-empty", "-m", "base"]);
+        home.run_git([NO_ATTRIBUTES, "add", "-A"]);
+        home.run_git(["commit", "--quiet", "--allow-empty", "-m", "base"]);
         let repository = home.repository();
-        let base = home.tree("HEAD");
+        let base = home.tree_of("HEAD");
         let quarantine = home.quarantine();
         Self {
             home,
@@ -102,13 +102,13 @@ impl World {
     }
 
     /// The live tree as it was at first; other files are removed.
-    pub(crate) fn reset(&self, files: &Tree) {
-        self.restore(files);
+    pub(crate) fn reset_live(&self, files: &Tree) {
+        self.restore_live(files);
         *self.journal.borrow_mut() = Log::default();
     }
 
     /// The tree as it is given, by new files, and nothing else in it: as a reset and a clean leave it.
-    pub(crate) fn restore(&self, files: &Tree) {
+    pub(crate) fn restore_live(&self, files: &Tree) {
         for entry in std::fs::read_dir(self.path("")).expect("lists") {
             let path = entry.expect("an entry").path();
             if path.ends_with(".git") {
@@ -121,8 +121,8 @@ impl World {
             }
         }
         for (name, (mode, bytes)) in files {
-            self.write(name, std::str::from_utf8(bytes).expect("text"));
-            self.chmod(name, u32::from_str_radix(mode, 8).expect("a file's mode"));
+            self.write_file(name, std::str::from_utf8(bytes).expect("text"));
+            self.set_mode(name, u32::from_str_radix(mode, 8).expect("a file's mode"));
         }
     }
 
@@ -132,65 +132,65 @@ impl World {
     }
 
     /// Removes what we have lying around, as `git clean` does.
-    pub(crate) fn clean(&self) {
-        for name in self.tree().into_keys().filter(|name| name.contains(".tender-")) {
+    pub(crate) fn clean_temporaries(&self) {
+        for name in self.live_tree().into_keys().filter(|name| name.contains(".tender-")) {
             std::fs::remove_file(self.path(&name)).expect("removes");
         }
     }
 
-    pub(crate) fn git(&self, args: &[&str]) -> String {
-        let out = self.home.git().cwd(&self.home.top()).args(args).ok().expect("git works");
+    pub(crate) fn run_git(&self, args: &[&str]) -> String {
+        let out = self.home.git_call().cwd(&self.home.top()).args(args).run_for_stdout().expect("git works");
         String::from_utf8(out).expect("text")
     }
 
     /// A call that may end with another exit code than 0.
     pub(crate) fn try_git(&self, args: &[&str]) {
-        self.home.git().cwd(&self.home.top()).args(args).run().expect("git starts");
+        self.home.git_call().cwd(&self.home.top()).args(args).run().expect("git starts");
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.home.top().join(path)
     }
 
-    pub(crate) fn write(&self, path: &str, content: &str) {
-        write(&self.path(path), content);
+    pub(crate) fn write_file(&self, path: &str, content: &str) {
+        write_file(&self.path(path), content);
     }
 
-    pub(crate) fn chmod(&self, path: &str, bits: u32) {
+    pub(crate) fn set_mode(&self, path: &str, bits: u32) {
         std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(bits)).expect("sets");
     }
 
-    pub(crate) fn link(&self, path: &str, target: &str) {
+    pub(crate) fn make_link(&self, path: &str, target: &str) {
         std::os::unix::fs::symlink(target, self.path(path)).expect("links");
     }
 
-    pub(crate) fn mode(&self, path: &str) -> u32 {
+    pub(crate) fn mode_of(&self, path: &str) -> u32 {
         self.path(path).metadata().expect("there").mode() & 0o7777
     }
 
     /// The changes that an edit of the base amounts to; the live tree is not touched.
-    pub(crate) fn candidate(&self, edit: impl FnOnce(&Editor)) -> Vec<Change> {
+    pub(crate) fn edit_candidate(&self, edit: impl FnOnce(&Editor)) -> Vec<Change> {
         let place = self.home.outside().join("candidate");
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir(&place).expect("creates");
         let index = self.home.outside().join("candidate.index");
         let git = || {
-            let git = self.repository.git().work_tree(&place).index(&index).arg(NO_ATTRIBUTES);
-            git.setting("core.autocrlf=false").setting("core.sparseCheckout=false")
+            let git = self.repository.git_call().work_tree(&place).with_index(&index).arg(NO_ATTRIBUTES);
+            git.with_setting("core.autocrlf=false").with_setting("core.sparseCheckout=false")
         };
-        git().args(["read-tree", self.base.as_str()]).ok().expect("reads");
-        git().args(["checkout-index", "-a", "-f"]).ok().expect("fills");
+        git().args(["read-tree", self.base.as_str()]).run_for_stdout().expect("reads");
+        git().args(["checkout-index", "-a", "-f"]).run_for_stdout().expect("fills");
         edit(&Editor(place.clone()));
-        git().args(["add", "-A", "-f"]).ok().expect("adds");
-        let out = git().args(["write-tree"]).ok().expect("writes");
+        git().args(["add", "-A", "-f"]).run_for_stdout().expect("adds");
+        let out = git().args(["write-tree"]).run_for_stdout().expect("writes");
         let id: ObjectId = String::from_utf8(out).expect("text").trim().parse().expect("an id");
-        let objects = self.repository.objects(None).expect("opens");
-        let changes = tree::changes(&objects, &self.base, &id).expect("compares");
+        let objects = self.repository.object_reader(None).expect("opens");
+        let changes = tree::changes_between(&objects, &self.base, &id).expect("compares");
         *self.last.borrow_mut() = Some(id);
         changes
     }
 
-    pub(crate) fn terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> LiveTerms<'a> {
+    pub(crate) fn live_terms<'a>(&'a self, changes: &'a [Change], candidate: &'a ObjectId) -> LiveTerms<'a> {
         LiveTerms {
             repository: &self.repository,
             quarantine: Some(&self.quarantine),
@@ -200,13 +200,13 @@ impl World {
             after_tree: candidate,
             drivers: &self.base,
             former: None,
-            settings: Settings::read(&self.repository).expect("reads"),
+            settings: Settings::read_settings(&self.repository).expect("reads"),
         }
     }
 
-    pub(crate) fn prepare(&self, changes: &[Change]) -> Result<Ready> {
+    pub(crate) fn prepare_delivery(&self, changes: &[Change]) -> Result<Ready> {
         let candidate = self.last.borrow().clone().expect("a candidate");
-        self.prepare_for(&self.terms(changes, &candidate), Outcome::Applied, None)
+        self.prepare_for(&self.live_terms(changes, &candidate), Outcome::Applied, None)
     }
 
     fn prepare_for(
@@ -215,15 +215,15 @@ impl World {
         outcome: Outcome,
         receipt: Option<&Receipt>,
     ) -> Result<Ready> {
-        let seen = survey(terms)?;
-        let objects = self.repository.objects(None)?;
-        let at_base = |path: &RepoPath| match tree::entry(&objects, &self.base, path).expect("reads") {
+        let seen = survey_paths(terms)?;
+        let objects = self.repository.object_reader(None)?;
+        let at_base = |path: &RepoPath| match tree::find_entry(&objects, &self.base, path).expect("reads") {
             Some(object) => IndexState::Entry { mode: object.mode, git_blob: object.id },
             None => IndexState::Absent,
         };
         let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base)
             .map_err(|conflicts| refused(&conflicts))?;
-        let materials = prepare(terms, seen, &plan)?;
+        let materials = prepare_materials(terms, seen, &plan)?;
         let clearance = match receipt {
             Some(receipt) => Clearance::to_undo(receipt),
             None => Clearance::from_rows(manifest_sha256(terms.changes), &[])?,
@@ -231,7 +231,7 @@ impl World {
         Ok(Ready { cleared: plan.clear(&clearance)?, materials, outcome })
     }
 
-    pub(crate) fn execute(&self, ready: Ready) -> Result<Receipt> {
+    pub(crate) fn execute_ready(&self, ready: Ready) -> Result<Receipt> {
         let delivery = Delivery {
             id: "d1",
             top: self.repository.top().expect("top"),
@@ -239,30 +239,32 @@ impl World {
             repository: &self.repository,
         };
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| execute(ready.cleared, ready.materials, delivery, &mut *journal, keeper))
+        self.with_keeper(|keeper| {
+            execute_plan(ready.cleared, ready.materials, delivery, &mut *journal, keeper)
+        })
     }
 
     /// Writes a worker's edit of the live tree, taken for its worktree.
     pub(crate) fn execute_edit(&self, edit: crate::git::edit::PreparedEdit) -> Result<Receipt> {
         let (cleared, materials) = (edit.cleared, edit.materials);
-        self.execute(Ready { cleared, materials, outcome: Outcome::Applied })
+        self.execute_ready(Ready { cleared, materials, outcome: Outcome::Applied })
     }
 
-    pub(crate) fn deliver(&self, changes: &[Change]) -> Result<Receipt> {
-        self.execute(self.prepare(changes)?)
+    pub(crate) fn deliver_changes(&self, changes: &[Change]) -> Result<Receipt> {
+        self.execute_ready(self.prepare_delivery(changes)?)
     }
 
-    pub(crate) fn undo(&self, receipt: &Receipt) -> Result<Receipt> {
+    pub(crate) fn undo_receipt(&self, receipt: &Receipt) -> Result<Receipt> {
         let candidate = self.last.borrow().clone().expect("a candidate");
         let changes = receipt.reversed();
-        let former = self.with_keeper(|keeper| FormerFiles::of(receipt, keeper.get))?;
-        let mut terms = self.terms(&changes, &self.base);
+        let former = self.with_keeper(|keeper| FormerFiles::from_receipt(receipt, keeper.get))?;
+        let mut terms = self.live_terms(&changes, &self.base);
         terms.before_tree = &candidate;
         terms.former = Some(&former);
-        self.execute(self.prepare_for(&terms, Outcome::Reverted, Some(receipt))?)
+        self.execute_ready(self.prepare_for(&terms, Outcome::Reverted, Some(receipt))?)
     }
 
-    pub(crate) fn unfinished(&self) -> Option<UnfinishedDelivery> {
+    pub(crate) fn unfinished_delivery(&self) -> Option<UnfinishedDelivery> {
         let log = self.journal.borrow();
         let plan = log.plan.clone().filter(|_| log.end.is_none())?;
         let staged = log.staged.clone();
@@ -270,9 +272,11 @@ impl World {
         Some(UnfinishedDelivery { plan, staged, reached, outcome: Outcome::Applied })
     }
 
-    pub(crate) fn recover(&self, unfinished: &UnfinishedDelivery) -> Result<Recovered> {
+    pub(crate) fn recover_unfinished(&self, unfinished: &UnfinishedDelivery) -> Result<Recovered> {
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| recover::run(self.home.environment(), unfinished, &mut *journal, keeper))
+        self.with_keeper(|keeper| {
+            recover::recover_delivery(self.home.environment(), unfinished, &mut *journal, keeper)
+        })
     }
 
     fn with_keeper<T>(&self, run: impl FnOnce(Keeper<'_>) -> T) -> T {
@@ -293,21 +297,21 @@ impl World {
     }
 
     /// All files and links of the live tree; `.git` is left out, temporary files are not.
-    pub(crate) fn tree(&self) -> Tree {
+    pub(crate) fn live_tree(&self) -> Tree {
         let mut tree = Tree::new();
-        collect(&self.path(""), "", &mut tree);
+        collect_tree(&self.path(""), "", &mut tree);
         tree
     }
 }
 
-fn collect(dir: &Path, prefix: &str, tree: &mut Tree) {
+fn collect_tree(dir: &Path, prefix: &str, tree: &mut Tree) {
     for entry in std::fs::read_dir(dir).expect("lists") {
         let entry = entry.expect("an entry");
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         let kind = entry.metadata().expect("there");
         if name == ".git" {
         } else if kind.is_dir() {
-            collect(&entry.path(), &format!("{name}/"), tree);
+            collect_tree(&entry.path(), &format!("{name}/"), tree);
         } else if kind.is_symlink() {
             let target = std::fs::read_link(entry.path()).expect("a link");
             tree.insert(name, ("link".into(), target.to_string_lossy().into_owned().into_bytes()));
@@ -321,33 +325,33 @@ fn collect(dir: &Path, prefix: &str, tree: &mut Tree) {
 pub(crate) struct Editor(PathBuf);
 
 impl Editor {
-    pub(crate) fn write(&self, path: &str, content: &str) {
-        write(&self.0.join(path), content);
+    pub(crate) fn write_file(&self, path: &str, content: &str) {
+        write_file(&self.0.join(path), content);
     }
 
-    pub(crate) fn remove(&self, path: &str) {
+    pub(crate) fn remove_path(&self, path: &str) {
         let path = self.0.join(path);
         if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
             .expect("removes");
     }
 
-    pub(crate) fn chmod(&self, path: &str, bits: u32) {
+    pub(crate) fn set_mode(&self, path: &str, bits: u32) {
         std::fs::set_permissions(self.0.join(path), std::fs::Permissions::from_mode(bits)).expect("sets");
     }
 
-    pub(crate) fn link(&self, path: &str, target: &str) {
+    pub(crate) fn make_link(&self, path: &str, target: &str) {
         std::os::unix::fs::symlink(target, self.0.join(path)).expect("links");
     }
 }
 
-fn write(path: &Path, content: &str) {
+fn write_file(path: &Path, content: &str) {
     use std::io::Write;
     std::fs::create_dir_all(path.parent().expect("has one")).expect("creates");
     std::fs::File::create(path).and_then(|mut f| f.write_all(content.as_bytes())).expect("writes");
 }
 
 /// The conflicts of a refusal.
-pub(crate) fn reasons(failure: &Failure) -> Vec<(String, Reason)> {
+pub(crate) fn conflict_reasons(failure: &Failure) -> Vec<(String, Reason)> {
     let conflicts = failure.details().get("conflicts").cloned();
     let conflicts = conflicts.unwrap_or_else(|| panic!("no conflict: {failure:?}"));
     let conflicts: Vec<Conflict> = serde_json::from_value(conflicts).expect("parses");

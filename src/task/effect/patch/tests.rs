@@ -37,8 +37,8 @@ pub(in crate::task) struct Place {
 impl Place {
     pub(in crate::task) fn new() -> Self {
         let home = TestRepository::new();
-        home.write("a", b"0\n");
-        home.commit("base");
+        home.write_file("a", b"0\n");
+        home.commit_all("base");
         let repository = home.repository();
         let layout = Layout::new(repository.common_dir());
         let machine = Machine::new(PathBuf::from("/nowhere"), home.variables().to_vec());
@@ -123,14 +123,14 @@ fn the_ledger_has_every_step_and_the_end() {
 fn meddled(place: &Place, at: &'static str, text: &'static str) -> Failure {
     let file = place.worktree.join("a");
     let mut done = false;
-    fault::hook(Some(Box::new(move |point| {
+    fault::set_hook(Some(Box::new(move |point| {
         if point == at && !done {
             done = true;
             std::fs::write(&file, text).expect("written");
         }
     })));
     let failure = place.apply(&patch("0", "1", "n")).expect_err("not as it was, or not as it was written");
-    fault::hook(None);
+    fault::set_hook(None);
     failure
 }
 
@@ -185,11 +185,11 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
     let (mut now, mut ends) = (0, std::collections::BTreeMap::new());
     for at in 1..400 {
         let new = format!("n{at}");
-        fault::arm(Some((at, InjectedFault::Die)));
+        fault::arm_fault(Some((at, InjectedFault::Die)));
         let text = patch(&now.to_string(), &at.to_string(), &new);
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| place.apply(&text)));
-        let reached = fault::seen() >= at;
-        fault::arm(None);
+        let reached = fault::count_operations() >= at;
+        fault::arm_fault(None);
         if !reached {
             run.expect("alive").expect("applied");
             assert!(ends.len() > 1, "{ends:?}");

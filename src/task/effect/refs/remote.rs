@@ -51,7 +51,7 @@ impl Ran {
         match (self.cut, self.code) {
             (Some(cut), _) => Err(cut),
             (None, Some(0)) => Ok(self.stdout),
-            _ => Err(push::spoken(&String::from_utf8_lossy(&self.stderr)).replace('\n', "; ")),
+            _ => Err(push::remote_words(&String::from_utf8_lossy(&self.stderr)).replace('\n', "; ")),
         }
     }
 }
@@ -85,13 +85,13 @@ fn run(
         ProgramEnd::NotStarted { message, .. } => return Err(Failure::new(Code::GitUnsupported, message)),
     };
     // Only what people read: a password that happens to be a part of an id would make the answer unreadable.
-    let secrets = Secrets::new(&target.secrets());
+    let secrets = Secrets::new(&target.secrets_in_url());
     let stderr = secrets.redact_text(&String::from_utf8_lossy(&finished.stderr.bytes));
     Ok(Ran { code, stdout: finished.stdout.bytes, stderr: stderr.into_bytes(), cut, unwanted })
 }
 
 fn push_limit(session: &Session) -> Result<Duration> {
-    let Some(text) = session.repository.config("tender.pushTimeout")? else {
+    let Some(text) = session.repository.config_value("tender.pushTimeout")? else {
         return Ok(Duration::from_secs(PUSH_SECONDS));
     };
     text.parse().ok().filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(|| {
@@ -108,7 +108,7 @@ fn push_limit(session: &Session) -> Result<Duration> {
 fn target(session: &Session, publication: &Publication) -> Result<PushTarget> {
     let remote = publication.remote.as_ref();
     let remote = remote.ok_or_else(|| Failure::internal("a push without a remote"))?;
-    PushTarget::again(&session.repository, remote)
+    PushTarget::find_recorded(&session.repository, remote)
 }
 
 /// What a ref of the remote names. The failure is `io`: it could not be asked, and nothing was sent.
@@ -119,10 +119,12 @@ pub(super) fn there(
 ) -> Result<Option<ObjectId>> {
     let target = target(session, publication)?;
     let reference = publication.reference();
-    let call = push::ask(&session.repository, &target, &reference);
+    let call = push::ask_call(&session.repository, &target, &reference);
     run(session, opened, &target, call, (ASK, &|| true))?
         .ok()
-        .and_then(|stdout| push::named(&stdout, &reference).map_err(|failure| failure.message().to_owned()))
+        .and_then(|stdout| {
+            push::parse_named_object(&stdout, &reference).map_err(|failure| failure.message().to_owned())
+        })
         .map_err(|why| {
             Failure::new(Code::Io, format!("{} could not be asked for: {why}", publication.place()))
                 .subject(reference)
@@ -140,7 +142,7 @@ pub(super) fn there(
 pub(super) fn ask(session: &Session, opened: &Opened, publishing: &Publishing) -> Asked {
     let publication = &publishing.publication;
     let there = match publication.remote {
-        None => branch::at(&session.repository, &publication.reference()),
+        None => branch::resolve_commit(&session.repository, &publication.reference()),
         Some(_) => there(session, opened, publication),
     };
     let there = match there {
@@ -170,7 +172,8 @@ fn below(
         None => Ok(()),
         Some(_) => {
             target(session, publication).map_err(|failure| failure.message().to_owned()).and_then(|target| {
-                let call = push::fetch(&session.repository, &quarantine, &target, &publication.reference());
+                let call =
+                    push::fetch_call(&session.repository, &quarantine, &target, &publication.reference());
                 let ran = run(session, opened, &target, call, (ASK, &|| true))
                     .map_err(|failure| failure.message().to_owned())?;
                 ran.ok().map(drop)
@@ -198,7 +201,7 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     let publication = &publishing.publication;
     let pushed = target(session, publication).and_then(|target| {
         let limit = push_limit(session)?;
-        let call = push::push(&session.repository, &target, publication, &publishing.push_options);
+        let call = push::push_call(&session.repository, &target, publication, &publishing.push_options);
         run(session, opened, &target, call, (limit, wanted))
     });
     let ran = match pushed {
@@ -208,7 +211,7 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     };
     let said = match ran.cut {
         Some(cut) => PushAnswer::Unclear(cut),
-        None => push::said(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
+        None => push::parse_push_answer(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
     };
     if said == PushAnswer::Accepted {
         return Moved::Done(Vec::new());
