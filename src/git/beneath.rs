@@ -6,7 +6,8 @@
 //! a call out of the tree. Names are changed by `renameat2` with a flag that never overwrites. Where a file
 //! system knows no such flag, linking (which never overwrites either) takes its place.
 //!
-//! [`TreeTop`] and [`FolderCursor`] lead from a path to its folder, [`walk_folder()`] visits all that there is.
+//! [`TreeTop`] and [`FolderCursor`] lead from a path to its folder, [`walk_folder()`] visits all that there
+//! is.
 
 #[cfg(test)]
 pub mod fault;

@@ -42,8 +42,8 @@ pub struct IndexWriter<'a> {
     top: &'a Path,
 }
 
-/// The held lock. It stays until [`Locked::set_entries`] or [`IndexWriter::clear_stale`]: nothing is put in order
-/// behind the ledger's back.
+/// The held lock. It stays until [`Locked::set_entries`] or [`IndexWriter::clear_stale`]: nothing is put in
+/// order behind the ledger's back.
 #[derive(Debug)]
 #[must_use = "the index stays locked"]
 pub struct Locked<'w, 'a> {

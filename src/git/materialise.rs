@@ -106,7 +106,8 @@ pub enum Alteration {
     Added,
 }
 
-/// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see [`find_altered`]).
+/// Brings `dir` from `held` to `wanted`. Files of `held` are taken to be there untouched (see
+/// [`find_altered`]).
 ///
 /// `progress` hears of files written and files to write. A path that is in the way is an error that names it,
 /// and so is a failing driver; the directory then holds a part.

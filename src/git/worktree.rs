@@ -149,8 +149,8 @@ pub struct Opening<'a> {
 /// registry.
 ///
 /// What an interrupted call left is cleared first. Something else at `path` is `state.invalid`. The mark that
-/// it is half made stays until [`mark_made`]: whoever is cut off before the ledger names the worktree finds its
-/// own again.
+/// it is half made stays until [`mark_made`]: whoever is cut off before the ledger names the worktree finds
+/// its own again.
 pub fn create_worktree<G>(
     opening: &Opening,
     lock: impl Fn() -> Result<G>,
@@ -521,19 +521,12 @@ mod tests {
         let tree = capture_live(&made.repository, &made.quarantine).expect("captured");
         assert_eq!(std::fs::read(made.home.top().join(".git/index")).expect("reads"), index);
         let objects = made.repository.object_reader(Some(&made.quarantine)).expect("opens");
-        let content: Vec<String> = tree::list_files(&objects, &tree)
-            .expect("reads")
-            .iter()
-            .map(|f| {
-                format!(
-                    "{}={}",
-                    f.path,
-                    String::from_utf8_lossy(&objects.read_blob(&f.id).expect("reads")).trim()
-                )
-            })
-            .collect();
+        let content = tree::list_files(&objects, &tree).expect("reads").into_iter().map(|file| {
+            let bytes = objects.read_blob(&file.id).expect("reads");
+            format!("{}={}", file.path, String::from_utf8_lossy(&bytes).trim())
+        });
         assert_eq!(
-            content,
+            content.collect::<Vec<_>>(),
             [
                 ".gitignore=ignored/",
                 "assumed=changed",

@@ -84,7 +84,8 @@ impl<'a> DeliveryRun<'a> {
 
     /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
     /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
-    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy_step`] puts the three names in order.
+    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy_step`] puts the three names in
+    /// order.
     pub(super) fn exchange_objects(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
         match names.folder.exchange_names(names.temporary, &names.folder, names.name()) {
             Err(e) if e.kind() == ErrorKind::Unsupported => {}

@@ -15,7 +15,8 @@ const DEEPEST: usize = 500;
 /// How many levels a removal has open at once.
 const OPEN_LEVELS: usize = 50;
 
-/// [`walk_folder()`] calls it for each entry with its directory, its path from the top, what it is. True: go in.
+/// [`walk_folder()`] calls it for each entry with its directory, its path from the top, what it is. True: go
+/// in.
 pub type VisitEntry<'a> = dyn FnMut(&Folder, &[u8], &Stat) -> Result<bool> + 'a;
 
 /// Visits everything beneath a directory, top down, by sorted names. The visitor says of a directory whether
