@@ -34,7 +34,7 @@ pub(super) struct RunnerFile {
 
 use RunnerSettings::{Ini, Json, NpmScripts, Toml, WholeFile};
 
-const MAKE: &[&str] = &["make", "gmake", "bmake"];
+pub(super) const MAKE: &[&str] = &["make", "gmake", "bmake"];
 const NPM: &[&str] =
     &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "corepack", "lerna", "nx", "turbo"];
 /// What starts JavaScript, by itself or through `package.json`.
@@ -42,6 +42,7 @@ const NODE: &[&str] = &[
     "npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "nodejs", "deno", "tsx", "ts-node", "jest",
     "vitest", "mocha", "ava", "tap", "nyc", "c8",
 ];
+const PYTHON: &[&str] = &["python", "python3", "pytest", "py.test", "tox", "nox", "hatch", "coverage"];
 const PYTEST: &[&str] = &["pytest", "py.test", "tox", "nox", "hatch", "coverage"];
 
 const fn file(
@@ -95,6 +96,23 @@ const TABLE: &[RunnerFile] = &[
     file(&["eslint"], &["**/package.json"], Json(&["eslintConfig", "eslintIgnore"])),
     file(&["eslint", "npm", "npx", "pnpm", "yarn", "bun"], &["**/eslint.config.*", "**/.eslint*"], WholeFile),
     file(&["tsc", "vue-tsc", "npm", "npx", "pnpm", "yarn", "bun"], &["**/tsconfig*.json"], WholeFile),
+    file(NODE, &["**/node_modules/**"], WholeFile),
+    // What Python takes for the runner or for a plugin of it, where the tree is on its search path, and bytecode
+    // that it believes without a look at the source.
+    file(
+        PYTHON,
+        &["{,*/}{sitecustomize,usercustomize}{,.*,/__init__}.{py,pyc,so}", "**/__pycache__/**", "**/*.pyc"],
+        WholeFile,
+    ),
+    file(
+        PYTEST,
+        &[
+            "{,*/}{pytest,_pytest,pluggy,iniconfig,packaging}{,.*,/__init__}.{py,pyc,so}",
+            "{,*/}*.{dist-info,egg-info}/**",
+        ],
+        WholeFile,
+    ),
+    file(PYTEST, &["**/conftest.py"], WholeFile),
     file(PYTEST, &["**/{,.}pytest.ini", "**/{,.}pytest.toml", "**/.coveragerc"], WholeFile),
     file(PYTEST, &["**/pyproject.toml"], Toml(&["tool.pytest", "tool.coverage"])),
     file(PYTEST, &["**/{setup.cfg,tox.ini}"], Ini(&["pytest", "tool:pytest", "coverage:*"])),

@@ -538,6 +538,17 @@ fn settings_of_the_runner_that_a_command_starts_are_a_persons_to_confirm() {
         ("python3 -m pytest", "pyproject.toml", toml, &toml.replace("\"a\"", "\"b\""), None),
         ("pytest", "pyproject.toml", toml, &toml.replace("-x", ""), Some("pyproject.toml: tool.pytest")),
         ("pytest", "pytest.ini", "", "[pytest]\n", Some("pytest.ini")),
+        ("pytest", "tests/conftest.py", "", "x", Some("tests/conftest.py")),
+        ("pytest", "x.dist-info/entry_points.txt", "", "x", Some("x.dist-info/entry_points.txt")),
+        ("python3 -m pytest", "_pytest/__init__.py", "", "x", Some("_pytest/__init__.py")),
+        (
+            "python3 t.py",
+            "src/__pycache__/a.cpython-312.pyc",
+            "",
+            "x",
+            Some("src/__pycache__/a.cpython-312.pyc"),
+        ),
+        ("node --test", "node_modules/a/index.js", "", "x", Some("node_modules/a/index.js")),
         ("pytest", "setup.cfg", "", "[tool:pytest]\na = 1\n", Some("setup.cfg: [tool:pytest]")),
         ("pytest", "setup.cfg", "", "[flake8]\na = 1\n", None),
         ("cargo test", ".cargo/config.toml", "", "[build]\n", Some(".cargo/config.toml")),
@@ -563,6 +574,11 @@ fn a_runner_that_another_one_starts_is_told_otherwise_too() {
         asked_to_confirm("sh check.sh", &base, &[("sub/Makefile", "b")]).as_deref(),
         Some("sub/Makefile")
     );
+    let base = [("Makefile", "check: lint\nlint:\n\tfalse\n"), ("src/a", "x")];
+    for (path, wanted) in [("check", Some("check")), ("lint/a", Some("lint")), ("src/lint2", None)] {
+        let wanted = wanted.map(|name| format!("{name}, which make would find up to date"));
+        assert_eq!(asked_to_confirm("make check", &base, &[(path, "x")]), wanted);
+    }
     let base = [("a/config.toml", "x"), ("a/b", "x")];
     assert_eq!(asked_to_confirm("cargo test", &base, &[(".cargo", "-> a")]).as_deref(), Some(".cargo"));
     assert_eq!(asked_to_confirm("cargo test", &base, &[("c", "-> a/b")]), None, "a link to a file");

@@ -6,7 +6,7 @@
 
 use super::command_line::executed_paths;
 use super::load::Verifier;
-use super::runners::{RunnerFile, RunnerSettings, files_read_by, is_read_by_runners, words_of};
+use super::runners::{MAKE, RunnerFile, RunnerSettings, files_read_by, is_read_by_runners, words_of};
 use super::settings::{Settings, read_settings};
 use super::view::is_input;
 use crate::domain::change::patch::Change;
@@ -41,10 +41,15 @@ impl ListedChange<'_> {
     /// Finds what the change tells a verifier otherwise, in the order of the paths.
     pub(super) fn find_changed_judges(&self, verifier: &Verifier) -> Result<Vec<ChangedJudge>> {
         let watch = &verifier.manifest.watch;
+        let is_makefile = |file: &TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
+        let with_make = self.base.iter().any(is_makefile);
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
             is_input(&change.path, verifier)
-                && (is_link || watch.touches(&change.path) || is_read_by_runners(&change.path))
+                && (is_link
+                    || (with_make && change.old.is_none())
+                    || watch.touches(&change.path)
+                    || is_read_by_runners(&change.path))
         };
         let changes: Vec<&Change> = self.changes.iter().filter(concerns).collect();
         if changes.is_empty() {
@@ -58,6 +63,9 @@ impl ListedChange<'_> {
             if watch.touches(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
             }
+            if let Some(target) = self.up_to_date_target(change, &words) {
+                what.insert(format!("{target}, which make would find up to date"));
+            }
             for (file, scope) in files_read_by(&words) {
                 if scope.matches(path) {
                     what.extend(self.changed_settings(change, file, &words)?);
@@ -68,6 +76,22 @@ impl ListedChange<'_> {
             found.extend(what.into_iter().map(|what| ChangedJudge { path: path.clone(), what }));
         }
         Ok(found)
+    }
+
+    /// The new file or folder by which make would take a target for made.
+    fn up_to_date_target(&self, change: &Change, words: &BTreeSet<String>) -> Option<RepoPath> {
+        let is_there = |folder: &RepoPath| {
+            let after = self.base.partition_point(|file| file.path.as_bytes() < folder.as_bytes());
+            self.base[after..]
+                .iter()
+                .take_while(|file| file.path.as_bytes().starts_with(folder.as_bytes()))
+                .any(|file| file.path == *folder || file.path.ancestors().contains(folder))
+        };
+        let mut places = change.path.ancestors();
+        places.push(change.path.clone());
+        let first = places.into_iter().find(|place| !is_there(place)).filter(|_| change.old.is_none())?;
+        let name = std::str::from_utf8(first.file_name()).ok()?;
+        (MAKE.iter().any(|make| words.contains(*make)) && words.contains(name)).then_some(first)
     }
 
     /// True for a new link that is no link to a file, where one of these files may come to lie beneath it.
