@@ -14,6 +14,8 @@ use std::sync::LazyLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunnerSettings {
     WholeFile,
+    /// Code that the runner loads: all of it counts, and no runner is looked for in it.
+    Code,
     /// Values of a JSON document by their dotted places.
     Json(&'static [&'static str]),
     /// Values of a TOML document by their dotted places.
@@ -32,7 +34,7 @@ pub(super) struct RunnerFile {
     pub(super) settings: RunnerSettings,
 }
 
-use RunnerSettings::{Ini, Json, NpmScripts, Toml, WholeFile};
+use RunnerSettings::{Code, Ini, Json, NpmScripts, Toml, WholeFile};
 
 pub(super) const MAKE: &[&str] = &["make", "gmake", "bmake"];
 const NPM: &[&str] =
@@ -96,13 +98,13 @@ const TABLE: &[RunnerFile] = &[
     file(&["eslint"], &["**/package.json"], Json(&["eslintConfig", "eslintIgnore"])),
     file(&["eslint", "npm", "npx", "pnpm", "yarn", "bun"], &["**/eslint.config.*", "**/.eslint*"], WholeFile),
     file(&["tsc", "vue-tsc", "npm", "npx", "pnpm", "yarn", "bun"], &["**/tsconfig*.json"], WholeFile),
-    file(NODE, &["**/node_modules/**"], WholeFile),
-    // What Python takes for the runner or for a plugin of it, where the tree is on its search path, and bytecode
-    // that it believes without a look at the source.
+    file(NODE, &["**/node_modules/**"], Code),
+    // Python takes it for the runner or a plugin of it, where the tree is on its search path, and believes
+    // bytecode without a look at the source.
     file(
         PYTHON,
         &["{,*/}{sitecustomize,usercustomize}{,.*,/__init__}.{py,pyc,so}", "**/__pycache__/**", "**/*.pyc"],
-        WholeFile,
+        Code,
     ),
     file(
         PYTEST,
@@ -110,9 +112,9 @@ const TABLE: &[RunnerFile] = &[
             "{,*/}{pytest,_pytest,pluggy,iniconfig,packaging}{,.*,/__init__}.{py,pyc,so}",
             "{,*/}*.{dist-info,egg-info}/**",
         ],
-        WholeFile,
+        Code,
     ),
-    file(PYTEST, &["**/conftest.py"], WholeFile),
+    file(PYTEST, &["**/conftest.py"], Code),
     file(PYTEST, &["**/{,.}pytest.ini", "**/{,.}pytest.toml", "**/.coveragerc"], WholeFile),
     file(PYTEST, &["**/pyproject.toml"], Toml(&["tool.pytest", "tool.coverage"])),
     file(PYTEST, &["**/{setup.cfg,tox.ini}"], Ini(&["pytest", "tool:pytest", "coverage:*"])),

@@ -18,6 +18,7 @@ pub(super) fn read_settings(
 ) -> Option<Settings> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(match kind {
+        RunnerSettings::Code => Settings::new(),
         RunnerSettings::WholeFile => Settings::from([(String::new(), Value::from(text))]),
         RunnerSettings::Json(places) => values_at(&serde_json::from_str(text).ok()?, places),
         RunnerSettings::Toml(places) => values_at(&toml::from_str(text).ok()?, places),

@@ -92,8 +92,9 @@ mod tests {
                 "{}",
                 shipped.id
             );
-            // A pattern that names nothing is an error, and no file is in every repository.
-            assert!(manifest.closure.patterns().is_empty(), "{}", shipped.id);
+            // No file is in every repository, so the closure only names what may not appear.
+            assert_eq!(manifest.closure.patterns(), manifest.may_be_absent, "{}", shipped.id);
+            assert!(!manifest.watch.is_empty() && !manifest.may_be_absent.is_empty(), "{}", shipped.id);
         }
     }
 

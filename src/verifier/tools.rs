@@ -178,10 +178,12 @@ fn probe(
     })
 }
 
-/// The first line of what a program complained about, for a sentence.
+/// The first line of what a program complained about, for a sentence; Python says it last.
 fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it failed");
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("it failed");
+    let line = if first.starts_with("Traceback") { lines.next_back().unwrap_or(first) } else { first };
     line.chars().filter(|c| !c.is_control()).take(LONGEST_COMPLAINT).collect()
 }
 

@@ -118,7 +118,7 @@ impl ListedChange<'_> {
         let path = &change.path;
         let modes = (change.old.as_ref().map(|old| old.mode), change.new.as_ref().map(|new| new.mode));
         let is_link = [modes.0, modes.1].into_iter().flatten().any(|mode| !mode.is_regular());
-        if is_link || file.settings == RunnerSettings::WholeFile {
+        if is_link || matches!(file.settings, RunnerSettings::WholeFile | RunnerSettings::Code) {
             return Ok(vec![path.to_string()]);
         }
         let read = |state: &Option<FileState>| -> Result<Option<Settings>> {
@@ -148,7 +148,8 @@ impl ListedChange<'_> {
         // One runner starts another one, of which the files tell more.
         loop {
             let mut more = BTreeSet::new();
-            for (file, scope) in files_read_by(&words) {
+            let told = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
+            for (file, scope) in told {
                 let seen = |at: &&TreeFile| scope.matches(&at.path) && verifier.manifest.sees(&at.path);
                 for at in self.base.iter().filter(seen) {
                     let text = self.text_of(at).unwrap_or_default();
