@@ -21,7 +21,7 @@ use crate::domain::worker::finding::Lines;
 use crate::error::{Code, Failure};
 use crate::git::testing::TestRepository;
 use crate::tools::patch_formats;
-use crate::verifier::formats::{Counted, gotest, junit, libtest, tap};
+use crate::verifier::formats::{Counted, gotest, junit, libtest, sarif, tap};
 use crate::verifier::logs;
 use crate::verifier::manifest::Manifest;
 use proptest::prelude::*;
@@ -367,6 +367,14 @@ fn events_of_go_test() {
         b"}",
     ];
     holds(&[WHOLE], words, |bytes| adds_up(gotest::count_cases(bytes)));
+}
+
+#[test]
+fn a_log_of_findings() {
+    const WHOLE: &[u8] = br#"{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"x","rules":[{"id":"a","defaultConfiguration":{"level":"error"}}]}},"invocations":[{"executionSuccessful":true,"toolExecutionNotifications":[{"level":"note","message":{"text":"m"}}]}],"results":[{"ruleId":"a","ruleIndex":0,"message":{"text":"m"},"suppressions":[{"status":"accepted"}],"locations":[{"physicalLocation":{"artifactLocation":{"uri":"file:///a%20b"},"region":{"startLine":1}}}]}]}]}"#;
+    let words: &[&[u8]] =
+        &[b"null", b"[]", b"{}", b"\"level\":\"error\",", b"\"kind\":\"pass\",", b"-1", b"%ff", b"[", b"}"];
+    holds(&[WHOLE], words, |bytes| adds_up(sarif::read_findings(bytes)));
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl<'a> Runner<'a> {
             };
             let (verdict, reason) =
                 self.conclude(&finished, &own, answered.as_ref(), (manifest.min_checks, blame.as_ref()))?;
-            let checks = checks_of(&own);
+            let checks = checks_of(&own).filter(|_| manifest.counts());
             let said = match &foreign {
                 Some(reason) => (Verdict::Error, Some(reason.clone())),
                 None => (verdict, reason.map(|reason| self.bounded(&reason, LONGEST_TEXT))),
@@ -242,7 +242,8 @@ impl<'a> Runner<'a> {
             made.rows.insert(id.clone(), RowOutcome { said, checks, cases, flaky });
         }
         let claimed = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.claimed());
-        made.attempts = vec![self.logged(&finished, made.worst(), checks_of(&counted).or(claimed))?];
+        let checks = checks_of(&counted).filter(|_| manifest.counts()).or(claimed);
+        made.attempts = vec![self.logged(&finished, made.worst(), checks)?];
         Ok(made)
     }
 
@@ -286,9 +287,7 @@ impl<'a> Runner<'a> {
         if manifest.outputs.is_empty() || manifest.pass == Pass::Protocol {
             return None;
         }
-        let nothing = |counted: &Counted| {
-            counted.checks.ran == 0 && counted.checks.skipped == 0 && counted.outside == 0
-        };
+        let nothing = |counted: &Counted| counted.checks == Checks::default() && counted.findings.is_empty();
         let none = counted.as_ref().ok().and_then(Option::as_ref).is_none_or(nothing);
         let blame = none.then(|| Blame::from_logs(finished, &self.shown, root))?;
         match self.on {

@@ -124,7 +124,7 @@ pub struct Manifest {
 impl Manifest {
     /// True where a run counts cases.
     pub fn counts(&self) -> bool {
-        self.kind == VerifierKind::Command && (self.pass == Pass::Protocol || !self.outputs.is_empty())
+        self.min_checks.is_some()
     }
 
     /// True where a run sees the candidate's file of this path, unless the closure has one there.
@@ -219,6 +219,9 @@ cases = true
                 "outputs = [{ path = \"{out}/a.xml\", format = \"junit\", min_checks = \"x\" }]",
                 "outputs[0].min_checks",
             ),
+            ("outputs = [{ format = \"sarif\", min_checks = 1 }]", "outputs[0].min_checks"),
+            ("outputs = [{ format = \"sarif\" }]\nmin_checks = 1", "min_checks"),
+            ("outputs = [{ format = \"sarif\" }]\npass = \"outputs\"", "pass"),
             ("read = [\"src\"]", "read[0]"),
             ("read = [{ path = \"src\", cache = true }]", "read[0]"),
             ("read = [{ cache = true }]", "read[0].path"),
@@ -246,7 +249,6 @@ cases = true
             ("uses = \"pre-commit\"", "uses"),
             ("network = true", "network"),
             ("setup = { command = [\"x\"], inputs = [\"a\"], network = true }", "setup.network"),
-            ("outputs = [{ path = \"{out}/a\", format = \"sarif\" }]", "outputs[0].format"),
         ] {
             let failure = with(text).expect_err(text);
             assert_eq!(

@@ -43,8 +43,11 @@ impl RunOutcome {
     /// Decides with the run on the base whose failure it is.
     pub(super) fn decide_by_base(&mut self, base: &Self) {
         let Some((blame, code)) = self.blame.take() else { return };
-        let base_counts = base.rows.values().any(|row| row.checks.is_some_and(|checks| checks.ran > 0));
-        let decided = blame.decide_by_base(base_counts);
+        let base_works = base
+            .rows
+            .values()
+            .any(|row| row.said.0 == Verdict::Passed || row.checks.is_some_and(|checks| checks.ran > 0));
+        let decided = blame.decide_by_base(base_works);
         let undecided = blame.to_verdict(code);
         let said = decided.to_verdict(code);
         for row in self.rows.values_mut().filter(|row| row.said == undecided) {
@@ -144,28 +147,35 @@ fn meaningless(facts: &AttemptFacts<'_>) -> Option<Said> {
 fn refuted(facts: &AttemptFacts<'_>) -> Option<Said> {
     let counted = facts.counted.as_ref().ok().and_then(Option::as_ref);
     let cases = counted.map_or(0, |counted| counted.checks.failed);
+    let outside = counted.map_or(0, |counted| counted.outside);
     let names = || {
-        let names: Vec<&str> =
-            counted.iter().flat_map(|c| &c.findings).filter_map(|f| f.rule.as_deref()).take(3).collect();
+        let mut names: Vec<&str> = counted
+            .iter()
+            .flat_map(|c| &c.findings)
+            .filter(|f| f.level == "error")
+            .filter_map(|f| f.rule.as_deref())
+            .collect();
+        names.dedup();
+        names.truncate(3);
         if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
     };
-    let outside = counted.is_some_and(|counted| counted.outside > 0);
-    match (facts.end, cases) {
-        (ProgramEnd::Exited(0), 0) if outside => {
-            return failed(format!(
-                "failed outside of the cases{}, although it ended with exit code 0",
-                names()
-            ));
-        }
-        (ProgramEnd::Exited(0), 0) => {}
-        (ProgramEnd::Exited(0), n) => {
-            return failed(format!("{n} failed{}, although it ended with exit code 0", names()));
-        }
-        (ProgramEnd::Exited(code), 0) => match facts.blame {
+    let but_exit = match facts.end {
+        ProgramEnd::Exited(0) => ", although it ended with exit code 0",
+        _ => "",
+    };
+    match (facts.end, cases, outside) {
+        (ProgramEnd::Exited(0), 0, 0) => {}
+        (ProgramEnd::Exited(code), 0, 0) => match facts.blame {
             Some(blame) => return Some(blame.to_verdict(*code)),
             None => return failed(format!("exit code {code}")),
         },
-        (_, n) => return failed(format!("{n} failed{}", names())),
+        (_, 0, n) if facts.min_checks.is_none() => {
+            let found =
+                if n == 1 { "a finding is an error".to_owned() } else { format!("{n} findings are errors") };
+            return failed(format!("{found}{}{but_exit}", names()));
+        }
+        (_, 0, _) => return failed(format!("failed outside of the cases{}{but_exit}", names())),
+        (_, n, _) => return failed(format!("{n} failed{}{but_exit}", names())),
     }
     match facts.answered {
         Some(Ok((verdict @ Verdict::Failed, reason))) => Some((*verdict, reason.clone())),
@@ -222,7 +232,8 @@ mod tests {
 
     fn counted(passed: u64, failed: u64, skipped: u64) -> Counted {
         let checks = Checks { ran: passed + failed, passed, failed, skipped, flaky: 0 };
-        let finding = Finding { rule: Some("a::b".to_owned()), ..Finding::default() };
+        let (level, rule) = ("error".to_owned(), Some("a::b".to_owned()));
+        let finding = Finding { level, rule, ..Finding::default() };
         let findings = if failed > 0 { vec![finding] } else { Vec::new() };
         Counted { checks, findings, ..Counted::default() }
     }
@@ -266,6 +277,12 @@ mod tests {
         assert_eq!(say(|f| (f.end, f.blame) = (&ProgramEnd::Exited(1), Some(&by_base))).0, Verdict::Failed);
         let both = say(|f| (f.counted, f.end) = (&one, &ProgramEnd::Exited(101)));
         assert_eq!(both, (Verdict::Failed, "1 failed: a::b".to_owned()));
+        // findings, where nothing counts
+        let found = Ok(Some(Counted { checks: Checks::default(), outside: 1, ..counted(0, 1, 0) }));
+        let said = say(|f| (f.counted, f.min_checks) = (&found, None));
+        assert!(said.1.starts_with("a finding is an error: a::b, although"), "{said:?}");
+        let said = say(|f| (f.counted, f.end) = (&found, &ProgramEnd::Exited(1)));
+        assert_eq!(said, (Verdict::Failed, "failed outside of the cases: a::b".to_owned()));
         // too little
         let none = Ok(Some(counted(0, 0, 0)));
         assert_eq!(say(|f| f.counted = &none), (Verdict::NotRun, "no checks ran".to_owned()));

@@ -83,7 +83,7 @@ pub(super) fn read_outputs(
             true if finished.stdout.truncated => {
                 Err("standard output was cut at its cap, so its cases cannot be counted".to_owned())
             }
-            true => (output.format.count_cases)(&finished.stdout.bytes).map(Some),
+            true => (output.format.read_results)(&finished.stdout.bytes).map(Some),
             false => count_files(output, folders, &mut produced)?,
         };
         match read {
@@ -131,7 +131,7 @@ fn count_files(
         };
         let (sha256, length) = (Sha256::of(&bytes), bytes.len() as u64);
         produced.push(Produced { path: path.clone(), sha256, bytes: length });
-        match (output.format.count_cases)(&bytes) {
+        match (output.format.read_results)(&bytes) {
             Err(why) => return Ok(Err(format!("the output {path}: {why}"))),
             Ok(counted) => sum.get_or_insert_default().add(counted),
         }
@@ -141,7 +141,11 @@ fn count_files(
 
 /// What an output lacks for a pass: its own `min_checks`, and one case where it is required.
 fn find_lack(output: &DeclaredOutput, manifest: &Manifest, counted: &Counted) -> Option<Lack> {
-    let least = if output.required { manifest.min_checks.map_or(0, |least| least.min(1)) } else { 0 };
+    let least = if output.required && output.format.counts {
+        manifest.min_checks.map_or(0, |least| least.min(1))
+    } else {
+        0
+    };
     let wanted = output.min_checks.unwrap_or(least);
     let name = if output.path.is_empty() { "standard output" } else { &output.path };
     let Checks { ran, skipped, .. } = counted.checks;

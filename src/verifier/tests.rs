@@ -332,6 +332,40 @@ fn each_output_counts_by_itself_and_a_glob_is_one() {
 }
 
 #[test]
+fn findings_fail_a_run_and_count_nothing() {
+    const SARIF: &str = "outputs = [{ path = \"{out}/r.sarif\", format = \"sarif\", required = true }]";
+    let log = |results: &str, more: &str| {
+        let log = format!(
+            r#"{{"version":"2.1.0","runs":[{{"tool":{{"driver":{{"name":"x"}}}},"results":{results}}}]}}"#
+        );
+        format!("echo '{log}' > $TENDER_OUT/r.sarif; {more}")
+    };
+    says(&log("[]", ""), SARIF, Verdict::Passed, "");
+    let warning = r#"[{"level":"warning","ruleId":"w"}]"#;
+    says(&log(warning, ""), SARIF, Verdict::Passed, "");
+    says(&log(warning, "exit 1"), SARIF, Verdict::Failed, "exit code 1");
+    let error = r#"[{"level":"error","ruleId":"e"}]"#;
+    says(&log(error, ""), SARIF, Verdict::Failed, "a finding is an error: e, although");
+    says(&log("null", ""), SARIF, Verdict::Error, "no results");
+    says("true", SARIF, Verdict::Error, "was not made");
+    says("exit 2", SARIF, Verdict::Error, "exit code 2");
+    let bench = Bench::new();
+    bench.unit(&format!("grep -q 3 src/a && exit 2; {}", log("[]", "")), SARIF);
+    bench.write("src/a", "1\n");
+    bench.base();
+    bench.write("src/a", "2\n");
+    let observed = bench.verify();
+    assert_eq!(one(&observed).0, Verdict::Passed);
+    assert!(bench.records.borrow().iter().all(|(_, record)| record.checks.is_none()));
+    bench.write("src/a", "3\n");
+    assert_eq!(
+        one(&bench.verify()).0,
+        Verdict::Failed,
+        "the tool did not come to its end, and on the base it does"
+    );
+}
+
+#[test]
 fn a_time_out_ends_everything_even_where_a_grandchild_holds_the_pipe() {
     let started = Instant::now();
     let (verdict, reason) =

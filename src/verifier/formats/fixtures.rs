@@ -65,15 +65,24 @@ const GOTEST: &[ResultFile] = files! { gotest::count_cases:
     "go/build-failed.json" => Ok((1, 0, 0, 0, 1)),
 };
 
+const SARIF: &[ResultFile] = files! { sarif::read_findings:
+    "eslint/passing.sarif" => Ok((0, 0, 0, 0, 0)),
+    "eslint/warning.sarif" => Ok((0, 0, 0, 0, 0)),
+    "eslint/failing.sarif" => Ok((0, 0, 0, 0, 1)),
+    "eslint/parse-error.sarif" => Err("Parsing error"),
+    "ruff/passing.sarif" => Ok((0, 0, 0, 0, 0)),
+    "ruff/failing.sarif" => Ok((0, 0, 0, 0, 1)),
+};
+
 /// All files of all formats.
 fn all() -> impl Iterator<Item = &'static ResultFile> {
-    JUNIT.iter().chain(TAP).chain(GOTEST)
+    JUNIT.iter().chain(TAP).chain(GOTEST).chain(SARIF)
 }
 
 #[test]
 fn each_tool_is_counted_as_it_means_it() {
-    for (path, bytes, count_cases, expected) in all() {
-        let found = count_cases(bytes);
+    for (path, bytes, read_results, expected) in all() {
+        let found = read_results(bytes);
         let counts = found.as_ref().map(|counted| {
             let Checks { passed, failed, skipped, flaky, ran } = counted.checks;
             assert_eq!(ran, passed + failed, "{path}");
@@ -98,12 +107,15 @@ fn counted_names(found: &Result<Counted, String>) -> Vec<String> {
 /// Each byte of a file that shows a failure taken out or replaced, and the file cut behind it.
 #[test]
 fn a_damaged_file_never_turns_a_failure_into_a_pass() {
-    for (path, bytes, count_cases, expected) in all() {
+    for (path, bytes, read_results, expected) in all() {
         let failing = expected.as_ref().is_ok_and(|expected| expected.1 + expected.4 > 0);
         if !failing {
             continue;
         }
-        let passes = |bytes: &[u8]| count_cases(bytes).is_ok_and(|c| !c.holds_failure() && c.checks.ran > 0);
+        let counts = !path.ends_with(".sarif");
+        let passes = |bytes: &[u8]| {
+            read_results(bytes).is_ok_and(|c| !c.holds_failure() && (!counts || c.checks.ran > 0))
+        };
         for at in 0..bytes.len() {
             let mut damaged = bytes.to_vec();
             let byte = b"x >\"\n#"[at % 6];

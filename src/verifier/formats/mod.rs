@@ -1,5 +1,5 @@
-//! What verifiers write about their cases. Every reader counts the cases itself; a summary is only ever used
-//! to find out that something is missing, never as the count.
+//! What verifiers write about their cases, or of what they found. Every reader counts the cases itself; a
+//! summary is only ever used to find out that something is missing, never as the count.
 //!
 //! A reader gives its reason in words where it cannot read an output: then nothing at all is known of the
 //! run, and it is an error, whatever else the output may hold.
@@ -10,6 +10,7 @@ pub mod gotest;
 pub mod junit;
 pub mod libtest;
 mod runners;
+pub mod sarif;
 pub mod tap;
 
 use crate::domain::proof::cases::{CaseOutcome, CountedCase, MOST_CASES};
@@ -40,24 +41,35 @@ pub struct ResultFormat {
     /// The word for it in a manifest.
     pub name: &'static str,
     pub written_to: WrittenTo,
-    /// Counts the cases of an output, or says why the output cannot be read.
-    pub count_cases: fn(&[u8]) -> Result<Counted, String>,
+    /// It counts cases; findings alone count nothing.
+    pub counts: bool,
+    /// Reads an output, or says why it cannot be read.
+    pub read_results: fn(&[u8]) -> Result<Counted, String>,
 }
 
 /// The formats that a manifest can name.
 pub const ALL: &[ResultFormat] = &[
-    ResultFormat { name: "junit", written_to: WrittenTo::File, count_cases: junit::count_cases },
+    ResultFormat::of_cases("junit", WrittenTo::File, junit::count_cases),
+    ResultFormat::of_cases("libtest", WrittenTo::StandardOutput, libtest::count_cases),
+    ResultFormat::of_cases("tap", WrittenTo::Either, tap::count_cases),
+    ResultFormat::of_cases("gotest", WrittenTo::Either, gotest::count_cases),
     ResultFormat {
-        name: "libtest",
-        written_to: WrittenTo::StandardOutput,
-        count_cases: libtest::count_cases,
+        name: "sarif",
+        written_to: WrittenTo::Either,
+        counts: false,
+        read_results: sarif::read_findings,
     },
-    ResultFormat { name: "tap", written_to: WrittenTo::Either, count_cases: tap::count_cases },
-    ResultFormat { name: "gotest", written_to: WrittenTo::Either, count_cases: gotest::count_cases },
 ];
 
-/// The formats of a later version.
-pub const LATER: &[&str] = &["sarif"];
+impl ResultFormat {
+    const fn of_cases(
+        name: &'static str,
+        written_to: WrittenTo,
+        read_results: fn(&[u8]) -> Result<Counted, String>,
+    ) -> Self {
+        Self { name, written_to, counts: true, read_results }
+    }
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {

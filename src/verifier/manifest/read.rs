@@ -332,12 +332,6 @@ fn output_pattern(problems: &mut Problems, field: &str, path: &str) -> Option<Sc
 }
 
 fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<ResultFormat> {
-    if let Node::Text(word) = node
-        && formats::LATER.contains(&word.as_str())
-    {
-        problems.later(field, &format!("the format `{word}`"));
-        return None;
-    }
     let words: Vec<_> = formats::ALL.iter().map(|format| (format.name, *format)).collect();
     problems.choice(field, node, &words)
 }
@@ -405,7 +399,8 @@ fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
 
 fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: bool) {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
-    if pass == Pass::Outputs && draft.outputs.is_empty() {
+    let counts = draft.outputs.iter().any(|output| output.format.counts);
+    if pass == Pass::Outputs && !counts {
         problems.fault(
             "pass",
             "is outputs, but there is no output that counts",
@@ -413,10 +408,19 @@ fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: boo
             "none",
         );
     }
-    if min_checks && draft.outputs.is_empty() && pass != Pass::Protocol {
+    if min_checks && !counts && pass != Pass::Protocol {
         problems.fault("min_checks", "needs an output that counts", "an entry in `outputs`", "none");
     }
     for (at, output) in draft.outputs.iter().enumerate() {
+        if output.min_checks.is_some() && !output.format.counts {
+            let (field, name) = (format!("outputs[{at}].min_checks"), output.format.name);
+            problems.fault(
+                &field,
+                &format!("has no meaning where {name} counts nothing"),
+                "no such key",
+                name,
+            );
+        }
         let field = format!("outputs[{at}].path");
         let within = |path: &str| RepoPath::new(path.as_bytes()).is_ok();
         let right = "a file in `scratch`, or one that begins with `{out}/`";
@@ -435,7 +439,7 @@ fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: boo
 
 fn fill(draft: ManifestDraft) -> Manifest {
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
-    let counts = pass == Pass::Protocol || !draft.outputs.is_empty();
+    let counts = pass == Pass::Protocol || draft.outputs.iter().any(|output| output.format.counts);
     Manifest {
         id: draft.id.unwrap_or_default(),
         title: draft.title,
