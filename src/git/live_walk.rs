@@ -253,6 +253,7 @@ mod tests {
         home.run_git(["rm", "-q", "--cached", "moved"]);
         let walked = agree(&home, &first);
         assert_eq!((walked.changed.len(), walked.untracked.len()), (5, 5), "{:?}", walked.changed);
+        std::fs::remove_dir_all(home.top().join("sub/other")).expect("removes");
         // As another tree has it: what was edited is as wanted then.
         let second = home.commit_all("second");
         agree(&home, &second);
