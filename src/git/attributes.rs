@@ -1,12 +1,10 @@
 //! Attributes that no tree has: git reads them from the machine and from the git directory, and they decide
 //! how bytes are checked out. Whoever keeps what was made of such bytes has to know when they are other ones.
 
-use super::answers::{answers_of_git, question_to_git};
 use super::repository::Repository;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Where git looks for the machine's attributes where it cannot tell (before 2.42).
 const USUAL_SYSTEM_FILE: &str = "/etc/gitattributes";
@@ -24,16 +22,10 @@ pub fn outside_attributes(repository: &Repository) -> Result<Vec<(&'static str, 
 }
 
 fn system_file(repository: &Repository) -> Result<PathBuf> {
-    let environment = repository.environment();
-    let question = question_to_git(environment, &[b"system attributes", environment.git_stamp().as_bytes()]);
-    let mut answers = answers_of_git(&repository.cache_dir());
-    if let Some(known) = answers.get(&question) {
-        return Ok(known.into());
-    }
-    let asked = SystemTime::now();
-    let told = repository.git_call().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
-    let place = if told.success() { told.first_text() } else { USUAL_SYSTEM_FILE.to_owned() };
-    answers.put(&question, &[], asked, &place);
+    let place = repository.ask_git_once("system attributes", &[], || {
+        let told = repository.git().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
+        Ok(if told.success() { told.line() } else { USUAL_SYSTEM_FILE.to_owned() })
+    })?;
     Ok(place.into())
 }
 

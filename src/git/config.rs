@@ -13,6 +13,9 @@ use std::time::SystemTime;
 /// The sections that are asked for. Nothing else is held or kept: an address or a header may be a secret.
 const SECTIONS: [&str; 4] = ["core.", "filter.", "user.", "tender."];
 
+/// The place of what is set by an argument or a variable.
+const COMMAND_LINE: &[u8] = b"command line:";
+
 /// Whose configuration is read.
 #[derive(Clone, Copy)]
 pub struct ConfigSource<'a> {
@@ -47,10 +50,11 @@ impl GitConfig {
             return Ok(Self::parse_listing(listing.as_bytes()));
         }
         let asked = SystemTime::now();
-        let listing =
-            source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).run_for_stdout()?;
-        let entries = with_origins(&listing);
-        let config = Self::parse_listing(
+        let listing = source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).ok()?;
+        let mut entries = with_origins(&listing);
+        // The user's own is asked for; ours is no hook at all.
+        entries.retain(|(origin, entry)| *origin != COMMAND_LINE || !entry.starts_with(b"core.hookspath\n"));
+        let config = Self::listed(
             &entries.iter().flat_map(|(_, entry)| [entry, &b"\0"[..]].concat()).collect::<Vec<_>>(),
         );
         if let Some(places) = places_of(source, &entries) {
@@ -135,7 +139,7 @@ fn places_of(source: ConfigSource<'_>, entries: &[(&[u8], &[u8])]) -> Option<Vec
     places.extend(system.first_text().lines().map(PathBuf::from));
     for (origin, entry) in entries {
         let Some(file) = origin.strip_prefix(b"file:") else {
-            if *origin == b"command line:" {
+            if *origin == COMMAND_LINE {
                 continue;
             }
             return None;

@@ -111,26 +111,31 @@ fn has_ordinary_head(git_dir: &Path) -> bool {
     read_head(git_dir).is_some()
 }
 
+/// The keys and values of a file of configuration; `None` where it includes others, or cannot be read.
+pub(super) fn config_entries(file: &Path) -> Option<Vec<(String, Option<Vec<u8>>)>> {
+    let config = git2::Config::open(file).ok()?;
+    let mut entries = config.entries(None).ok()?;
+    let mut found = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry.ok()?;
+        let name = entry.name().ok()?.to_owned();
+        if name.starts_with("include.") || name.starts_with("includeif.") {
+            return None;
+        }
+        found.push((name, entry.has_value().then(|| entry.value_bytes().to_vec())));
+    }
+    Some(found)
+}
+
 /// True where nothing in the repository's own file changes what or where the repository is.
 fn has_ordinary_settings(file: &Path) -> bool {
-    let Ok(config) = git2::Config::open(file) else { return false };
-    let Ok(mut entries) = config.entries(None) else { return false };
-    while let Some(entry) = entries.next() {
-        let Ok(entry) = entry else { return false };
-        let Some(name) = entry.name().ok() else { return false };
-        let is_ordinary = match name {
-            "core.bare" => config.get_bool("core.bare").is_ok_and(|bare| !bare),
-            "core.repositoryformatversion" => {
-                config.get_i32(name).is_ok_and(|version| (0..=1).contains(&version))
-            }
-            "core.worktree" => false,
-            _ => !["extensions.", "include.", "includeif."].iter().any(|section| name.starts_with(section)),
-        };
-        if !is_ordinary {
-            return false;
-        }
-    }
-    true
+    let Some(entries) = config_entries(file) else { return false };
+    entries.iter().all(|(name, value)| match name.as_str() {
+        "core.bare" => value.as_deref() == Some(b"false"),
+        "core.repositoryformatversion" => matches!(value.as_deref(), Some(b"0" | b"1")),
+        "core.worktree" => false,
+        name => !name.starts_with("extensions."),
+    })
 }
 
 /// A reader of the refs of an ordinary repository.

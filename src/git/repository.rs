@@ -4,7 +4,8 @@
 //! `.repository` file beside the worktrees, never the worktree's own `.git` file: a worker may have rewritten
 //! that one.
 
-use super::command::{Environment, Git, Quarantine, join_absolute};
+use super::answers::{answers_of_git, question_to_git};
+use super::command::{Environment, Git, Quarantine, absolute};
 use super::config::{ConfigSource, GitConfig};
 use super::index_file::IndexFile;
 use super::objects::Objects;
@@ -16,6 +17,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::SystemTime;
 
 /// Where a call comes from.
 #[derive(Debug, Clone)]
@@ -228,6 +230,28 @@ impl Repository {
     /// Where answers are kept that are dear to get; only the store makes this folder.
     pub fn cache_dir(&self) -> PathBuf {
         self.common_dir.join("tender").join("cache")
+    }
+
+    /// What git says where its answer rests on itself, its variables and these files alone; kept until one of
+    /// them changes.
+    pub fn ask_git_once(
+        &self,
+        words: &str,
+        places: &[PathBuf],
+        ask: impl FnOnce() -> Result<String>,
+    ) -> Result<String> {
+        let program = self.environment.git_stamp();
+        let shown: Vec<u8> =
+            places.iter().flat_map(|place| [place.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        let question = question_to_git(&self.environment, &[words.as_bytes(), program.as_bytes(), &shown]);
+        let mut answers = answers_of_git(&self.cache_dir());
+        if let Some(known) = answers.get(&question) {
+            return Ok(known.to_owned());
+        }
+        let asked = SystemTime::now();
+        let answer = ask()?;
+        answers.put(&question, places, asked, &answer);
+        Ok(answer)
     }
 
     /// A reader of refs in process; `None` where git has to be asked.

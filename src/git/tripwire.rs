@@ -7,6 +7,7 @@
 
 use super::address::redact_address;
 use super::command::Quarantine;
+use super::ordinary::config_entries;
 use super::repository::Repository;
 use super::user_index;
 use crate::domain::delivery::IndexState;
@@ -14,7 +15,6 @@ use crate::domain::proof::tripwire::Sight;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Failure, Result};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -90,29 +90,39 @@ fn config_keys(home: &Repository, files: &BTreeMap<String, Sha256>) -> Result<BT
             Some((file, _)) => (home.git_dir(), file),
             None => (home.common_dir(), name.as_str()),
         };
-        let listed = home.git_call().args(["config", "--list", "-z", "--no-includes", "--file"]);
-        let listed = listed.arg(folder.join(file)).run()?;
-        for entry in listed.stdout.split(|b| *b == 0).filter(|entry| !entry.is_empty()) {
-            let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
-            // An address in a key may hold a password.
-            let key = redact_address(&String::from_utf8_lossy(&entry[..end]));
-            values.entry(key).or_default().extend_from_slice(&entry[end..]);
+        for (key, value) in entries_of_file(home, &folder.join(file))? {
+            values.entry(key).or_default().extend_from_slice(&value);
         }
     }
     Ok(values.into_iter().map(|(key, value)| (key, Sha256::of(&value))).collect())
 }
 
+/// The keys of a file, each with a line end and its value.
+fn entries_of_file(home: &Repository, file: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    if let Some(entries) = config_entries(file) {
+        let line =
+            |value: Option<Vec<u8>>| value.map(|value| [&b"\n"[..], &value].concat()).unwrap_or_default();
+        return Ok(entries.into_iter().map(|(key, value)| (shown(&key), line(value))).collect());
+    }
+    let git = home.git().args(["config", "--list", "-z", "--no-includes", "--file"]);
+    let listed = git.arg(file).run()?.stdout;
+    let entry = |entry: &[u8]| {
+        let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
+        // An address in a key may hold a password.
+        (shown(&String::from_utf8_lossy(&entry[..end])), entry[end..].to_vec())
+    };
+    Ok(listed.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry).collect())
+}
+
 /// The directory that the user's own git takes hooks from. Ours are switched off on the command line, which
 /// does not count here.
 fn hooks_at(home: &Repository) -> Result<PathBuf> {
-    let said = home
-        .git_call()
-        .args(["config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath"])
-        .run()?;
-    let fields: Vec<&[u8]> = said.stdout.split(|b| *b == 0).collect();
-    let mut pairs = fields.chunks_exact(2).filter(|pair| pair[0] != b"command");
-    let Some(named) = pairs.next_back().map(|pair| PathBuf::from(OsStr::from_bytes(pair[1]))) else {
+    let Some(named) = home.configuration()?.get("core.hooksPath") else {
         return Ok(home.common_dir().join("hooks"));
+    };
+    let named = match named.strip_prefix("~/") {
+        Some(below) => home.environment().get("HOME").map(Path::new).unwrap_or(Path::new("~")).join(below),
+        None => PathBuf::from(named),
     };
     Ok(home.top().map_or_else(|_| named.clone(), |top| top.join(&named)))
 }
@@ -205,4 +215,29 @@ fn index_states(place: &WatchedPlace<'_>) -> Result<BTreeMap<String, String>> {
     };
     let found = user_index::index_differences(place.home, place.quarantine, place.base)?;
     Ok(found.into_iter().map(|one| (one.path.to_string(), state(one.state))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+
+    #[test]
+    fn a_file_of_configuration_is_read_as_git_reads_it() {
+        let home = TestRepository::new();
+        home.write(
+            "settings",
+            b"[a]\n\tone = 1\n\tOne = two words # no\n\tflag\n\tempty =\n[b \"Sub.Part\"]\n\tKey = \"q\\\"x\\n\"\n[a]\n\tone = 3\n",
+        );
+        let file = home.top().join("settings");
+        let known = entries_of_file(&home.repository(), &file).expect("reads");
+        assert!(config_entries(&file).is_some(), "in process");
+        home.write("including", b"[include]\n\tpath = settings\n");
+        assert!(config_entries(&home.top().join("including")).is_none());
+        let listed = home.git().args(["config", "--list", "-z", "--no-includes", "--file", "settings"]);
+        let listed = listed.ok().expect("asks git");
+        let lines: Vec<u8> =
+            known.iter().flat_map(|(key, value)| [key.as_bytes(), value, b"\0"].concat()).collect();
+        assert_eq!(String::from_utf8_lossy(&lines), String::from_utf8_lossy(&listed));
+    }
 }

@@ -2,15 +2,53 @@
 
 use super::command::Quarantine;
 use super::repository::Repository;
+use super::{live, tree};
 use crate::domain::delivery::IndexState;
 use crate::domain::ledger::record::IndexDifference;
 use crate::domain::value::digest::{Mode, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
+use std::collections::{BTreeMap, HashMap};
 
 /// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by
 /// path bytes. Entries that are only intended to be added do not count as entries.
 pub fn index_differences(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Result<Vec<IndexDifference>> {
+    if let Some(found) = differences_in_process(repository, quarantine, tree) {
+        return Ok(found);
+    }
+    differences_by_git(repository, quarantine, tree)
+}
+
+/// `None` where git has to be asked.
+fn differences_in_process(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    tree: &ObjectId,
+) -> Option<Vec<IndexDifference>> {
+    let index = repository.index_in_process()?;
+    let files = tree::files(&repository.objects(Some(quarantine)).ok()?, tree).ok()?;
+    let mut wanted: HashMap<RepoPath, IndexState> = files
+        .into_iter()
+        .map(|file| (file.path, IndexState::Entry { mode: file.mode, git_blob: file.id }))
+        .collect();
+    let mut found = BTreeMap::new();
+    for entry in index.entries() {
+        let path = RepoPath::new(entry.path).ok()?;
+        let state = live::state_of(entry).ok()?;
+        if state != IndexState::IntentToAdd && wanted.remove(&path) != Some(state.clone()) {
+            found.insert(path, state);
+        }
+    }
+    let absent = wanted.into_keys().filter(|path| !found.contains_key(path)).collect::<Vec<_>>();
+    found.extend(absent.into_iter().map(|path| (path, IndexState::Absent)));
+    Some(found.into_iter().map(|(path, state)| IndexDifference { path, state }).collect())
+}
+
+fn differences_by_git(
     repository: &Repository,
     quarantine: &Quarantine,
     tree: &ObjectId,
@@ -56,4 +94,43 @@ fn parse_index_state(mode: &str, id: &str, status: &str) -> Result<IndexState> {
         return Ok(IndexState::Absent);
     }
     Ok(IndexState::Entry { mode: mode.parse::<Mode>()?, git_blob })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::testing::TestRepository;
+
+    #[test]
+    fn both_ways_find_the_same_differences() {
+        let home = TestRepository::new();
+        for name in ["a", "b", "run", "sub/c", "sub/d", "gone"] {
+            home.write(name, name.as_bytes());
+        }
+        let first = home.commit("first");
+        home.run(["checkout", "-q", "-b", "other"]);
+        home.write("b", b"theirs");
+        home.commit("theirs");
+        home.run(["checkout", "-q", "main"]);
+        home.write("b", b"ours");
+        let second = home.commit("ours");
+        let merge = home.git().args(["merge", "-q", "other"]).run().expect("git starts");
+        assert!(!merge.success(), "a conflict is wanted");
+        home.write("a", b"staged");
+        home.write("new", b"new");
+        home.write("meant", b"meant");
+        home.run(["add", "a", "new"]);
+        home.run(["add", "-N", "meant"]);
+        home.run(["rm", "-q", "--cached", "gone"]);
+        home.run(["update-index", "--chmod=+x", "run"]);
+        let (repository, quarantine) = (home.repository(), home.quarantine());
+        for tree in [first, second] {
+            let known = differences_in_process(&repository, &quarantine, &tree).expect("in process");
+            let mut asked = differences_by_git(&repository, &quarantine, &tree).expect("asks git");
+            // Some versions of git take what is only intended for an empty file.
+            asked.retain(|one| one.path.as_bytes() != b"meant");
+            assert_eq!(known, asked);
+            assert!(known.len() >= 5, "{known:?}");
+        }
+    }
 }

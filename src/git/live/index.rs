@@ -91,6 +91,11 @@ impl Index {
     }
 }
 
+/// What an index says of one of its own paths.
+pub(in crate::git) fn state_of(entry: FileEntry<'_>) -> Result<IndexState> {
+    IndexRecord::from(entry).state()
+}
+
 /// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that
 /// index.
 pub(in crate::git) fn read_index_states(
