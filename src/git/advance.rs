@@ -5,9 +5,9 @@
 use super::command::Git;
 use super::command::Quarantine;
 use super::live::{self, Materials};
+use super::registration::admin_of;
 use super::repository::Repository;
 use super::tree;
-use super::worktree::admin_of;
 use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::{Clearance, ClearedPlan, IndexRule, IndexState, plan, refused};
 use crate::domain::value::digest::ObjectId;

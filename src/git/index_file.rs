@@ -1,6 +1,7 @@
-//! The entries of the user's index, read without git: versions 2 to 4, in one file. A split or sparse index,
+//! The entries of an index, read without git: versions 2 to 4, in one file. A split or sparse index,
 //! and whatever else is not understood, is git's to read.
 
+use crate::domain::value::digest::ObjectId;
 use std::ops::Range;
 use std::path::Path;
 
@@ -121,6 +122,16 @@ impl IndexFile {
         }
         has_plain_extensions(bytes.get(at..end)?).then_some(Self { bytes, names, entries })
     }
+}
+
+/// Writes the index of a working tree that holds this tree and was not looked at yet. `None` where git has to
+/// write it.
+pub(super) fn write_index_of_tree(git_dir: &Path, tree: &ObjectId) -> Option<()> {
+    let repository = git2::Repository::open(git_dir).ok()?;
+    let tree = repository.find_tree(git2::Oid::from_str(tree.as_str()).ok()?).ok()?;
+    let mut index = repository.index().ok()?;
+    index.read_tree(&tree).ok()?;
+    index.write().ok()
 }
 
 /// How much of the path before an entry is not part of its own (version 4), and the bytes that say it.

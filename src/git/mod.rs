@@ -48,6 +48,7 @@ mod ordinary;
 pub mod patch_intake;
 pub mod private_index;
 pub mod push;
+mod registration;
 pub mod repository;
 pub mod slot;
 #[cfg(test)]

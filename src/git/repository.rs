@@ -254,6 +254,11 @@ impl Repository {
         Ok(answer)
     }
 
+    /// True where what is written by the rules of git's documentation needs no git.
+    pub(super) fn is_ordinary(&self) -> bool {
+        self.is_ordinary
+    }
+
     /// A reader of refs in process; `None` where git has to be asked.
     pub(super) fn refs_in_process(&self) -> Option<OrdinaryRefs<'_>> {
         self.is_ordinary.then_some(OrdinaryRefs { git_dir: &self.git_dir, common_dir: &self.common_dir })

@@ -11,9 +11,10 @@ use super::command::{Git, join_absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{KeptRef, copy_into_repository};
-use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, materialise_files};
+use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
+use super::registration::{admin_of, register_worktree};
 use super::repository::Repository;
-use super::tree;
+use super::{index_file, tree};
 use crate::domain::value::digest::ObjectId;
 use crate::error::presence::{is_present, means_absent};
 use crate::error::{Code, Failure, Result};
@@ -24,9 +25,6 @@ use std::path::{Path, PathBuf};
 
 const NOTE: &str = ".repository";
 const MARKER: &str = "making-worktree";
-
-/// How often a worktree is registered anew that somebody's gc got in the way of.
-const RETRIES: usize = 10;
 
 /// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would
 /// make.
@@ -182,8 +180,10 @@ pub fn create_worktree<G>(
         write_marker(&marker, opening.path)?;
         register_worktree(repository, opening.path, &head)?
     };
-    let git = || Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
-    git().args(["read-tree", opening.tree.as_str()]).run_for_stdout()?;
+    if !repository.is_ordinary() || index_file::write_index_of_tree(&admin, opening.tree).is_none() {
+        let git = Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
+        git.args(["read-tree", opening.tree.as_str()]).ok()?;
+    }
     let drivers = runnable_drivers(repository)?;
     let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };
     let files = tree::list_files(&repository.object_reader(Some(opening.quarantine))?, opening.tree)?;
@@ -241,31 +241,6 @@ fn clear_half_made(repository: &Repository, path: &Path, marker: &Path) -> Resul
     }
 }
 
-fn register_worktree(repository: &Repository, path: &Path, head: &ObjectId) -> Result<PathBuf> {
-    let add = || {
-        let git = repository.git_call().cwd(repository.common_dir());
-        git.with_setting("core.sparseCheckout=false")
-            .with_setting("worktree.guessRemote=false")
-            .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
-            .arg(path)
-            .arg(head.as_str())
-            .run()
-    };
-    let mut output = add()?;
-    // Git's gc removes the folder of its records while it is empty, also from under whoever makes the first
-    // one.
-    for _ in 0..RETRIES {
-        if output.success() || !output.stderr.contains("could not create directory of") {
-            break;
-        }
-        output = add()?;
-    }
-    if !output.success() {
-        return Err(output.to_failure().subject(path.display().to_string()));
-    }
-    admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
-}
-
 /// The commit that a worktree's HEAD is at, by git's own record of it; `None` where there is no record or no
 /// commit.
 pub fn worktree_head(repository: &Repository, path: &Path) -> Result<Option<ObjectId>> {
@@ -273,31 +248,6 @@ pub fn worktree_head(repository: &Repository, path: &Path) -> Result<Option<Obje
     let git = Git::new(repository.environment(), Some(&admin)).work_tree(path);
     let output = git.args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).run()?;
     if output.success() { output.first_text().parse().map(Some) } else { Ok(None) }
-}
-
-/// Git's own record of a worktree: the directory under `worktrees/` whose `gitdir` names it.
-pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>> {
-    let folder = repository.common_dir().join("worktrees");
-    let entries = match std::fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Failure::io("list", &folder, &e)),
-    };
-    let resolved = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
-    let wanted = resolved(path);
-    for entry in entries.flatten() {
-        let file = entry.path().join("gitdir");
-        let link = match std::fs::read(&file) {
-            Ok(link) => link,
-            Err(e) if means_absent(&e) => continue,
-            Err(e) => return Err(Failure::io_of_ours("read", &file, &e)),
-        };
-        let link = join_absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
-        if link.parent().is_some_and(|top| top == path || resolved(top) == wanted) {
-            return Ok(Some(entry.path()));
-        }
-    }
-    Ok(None)
 }
 
 /// Removes a task's worktree and git's record of it. Nothing is followed, another file system stays, and a
