@@ -1,6 +1,7 @@
 //! The entries of an index, read without git: versions 2 to 4, in one file. A split or sparse index,
 //! and whatever else is not understood, is git's to read.
 
+use super::tree::TreeFile;
 use crate::domain::value::digest::ObjectId;
 use std::ops::Range;
 use std::path::Path;
@@ -134,6 +135,30 @@ pub(super) fn write_index_of_tree(git_dir: &Path, tree: &ObjectId) -> Option<()>
     index.write().ok()
 }
 
+/// Writes an index of these files, none of which was looked at yet. `None` where git has to write it.
+pub(super) fn write_index_of_files(file: &Path, files: &[TreeFile]) -> Option<()> {
+    let mut index = git2::Index::open(file).ok()?;
+    let unknown = git2::IndexTime::new(0, 0);
+    for one in files {
+        let entry = git2::IndexEntry {
+            ctime: unknown,
+            mtime: unknown,
+            dev: 0,
+            ino: 0,
+            mode: u32::from_str_radix(&one.mode.to_string(), 8).ok()?,
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id: git2::Oid::from_str(one.id.as_str()).ok()?,
+            flags: 0,
+            flags_extended: 0,
+            path: one.path.as_bytes().to_vec(),
+        };
+        index.add(&entry).ok()?;
+    }
+    index.write().ok()
+}
+
 /// How much of the path before an entry is not part of its own (version 4), and the bytes that say it.
 fn removed_length(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = usize::from(bytes.first()? & 0x7f);
@@ -164,6 +189,7 @@ fn has_plain_extensions(mut rest: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::git::testing::TestRepository;
+    use crate::git::tree;
 
     fn listed(home: &TestRepository) -> Vec<String> {
         home.run_git(["ls-files", "--stage"]).lines().map(str::to_owned).collect()
@@ -206,6 +232,25 @@ mod tests {
         assert!(file.entries().all(|entry| (entry.flags & 1 << 29 != 0) == (entry.path == b"new")));
         std::fs::remove_file(home.top().join(".git/index")).expect("removes");
         assert_eq!(read(&home), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_written_is_what_git_would_have_written() {
+        let home = repository_with_files();
+        home.run(["update-index", "--chmod=+x", "a"]);
+        std::os::unix::fs::symlink("a", home.top().join("link")).expect("a link");
+        let tree = home.commit("second");
+        let files = tree::files(&home.repository().objects(None).expect("objects"), &tree).expect("reads");
+        let listed = listed(&home);
+        let index = home.top().join(".git/index");
+        let by_files = || write_index_of_files(&index, &files);
+        let by_tree = || write_index_of_tree(&home.top().join(".git"), &tree);
+        for write in [&by_files as &dyn Fn() -> Option<()>, &by_tree] {
+            std::fs::remove_file(&index).expect("removes");
+            write().expect("is written");
+            assert_eq!(self::listed(&home), listed);
+            assert_eq!(home.run(["status", "--porcelain"]), "");
+        }
     }
 
     #[test]

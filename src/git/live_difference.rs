@@ -1,6 +1,6 @@
 //! Where a live tree is not as a tree of ours: its index's stamps decide, content only where they do not fit.
 
-use super::live_walk::{WalkedTree, walk_live_tree};
+use super::live_walk::{WalkedPart, WalkedTree, walk_live_tree};
 use super::{Quarantine, Repository, live_base};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
@@ -22,15 +22,29 @@ pub fn compare_live_tree(
     quarantine: &Quarantine,
     tree: &ObjectId,
 ) -> Result<LiveDifference> {
-    let WalkedTree { changed, untracked } = match walk_live_tree(home, quarantine, tree) {
-        Some(walked) => walked,
-        None => compare_by_git(home, quarantine, tree)?,
-    };
+    let WalkedTree { changed, untracked } =
+        match walk_live_tree(WalkedPart { home, quarantine: Some(quarantine), tree, folder: None }) {
+            Some(walked) => walked,
+            None => compare_by_git(home, quarantine, tree)?,
+        };
     let unknown = &changed & &untracked;
     Ok(LiveDifference { differs: &(&changed | &untracked) - &unknown, unknown })
 }
 
-/// The same by git itself.
+/// How many files beneath a folder are not as HEAD has them, untracked ones included.
+pub fn count_uncommitted_beneath(home: &Repository, folder: &RepoPath) -> Result<usize> {
+    let head = home.resolve("HEAD", "tree")?;
+    let part = head.as_ref().map(|tree| WalkedPart { home, quarantine: None, tree, folder: Some(folder) });
+    if let Some(walked) = part.and_then(walk_live_tree) {
+        return Ok((&walked.changed | &walked.untracked).len());
+    }
+    let options = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
+    let status = home.git_in_top()?.args(options).args(["--ignore-submodules=all", "--"]);
+    let raw = status.arg(format!(":(top,literal){folder}")).ok()?;
+    Ok(raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count())
+}
+
+/// A whole tree by git itself.
 pub(super) fn compare_by_git(
     home: &Repository,
     quarantine: &Quarantine,

@@ -27,33 +27,46 @@ pub(super) struct WalkedTree {
     pub untracked: BTreeSet<RepoPath>,
 }
 
+/// Which part of a live tree is compared with what.
+#[derive(Clone, Copy)]
+pub(super) struct WalkedPart<'a> {
+    pub home: &'a Repository,
+    /// Where objects of the tree may lie, too.
+    pub quarantine: Option<&'a Quarantine>,
+    pub tree: &'a ObjectId,
+    /// The folder beneath which it is compared; `None` for all of it.
+    pub folder: Option<&'a RepoPath>,
+}
+
+impl WalkedPart<'_> {
+    fn has(&self, path: &[u8]) -> bool {
+        self.folder.is_none_or(|folder| {
+            path.strip_prefix(folder.as_bytes()).is_some_and(|below| below.starts_with(b"/"))
+        })
+    }
+}
+
 /// `None` where git has to be asked.
-pub(super) fn walk_live_tree(
-    home: &Repository,
-    quarantine: &Quarantine,
-    of: &ObjectId,
-) -> Option<WalkedTree> {
+pub(super) fn walk_live_tree(part: WalkedPart<'_>) -> Option<WalkedTree> {
+    let home = part.home;
     let index = home.index_in_process()?;
-    let entries: Vec<FileEntry<'_>> = index.entries().collect();
+    let entries: Vec<FileEntry<'_>> = index.entries().filter(|entry| part.has(entry.path)).collect();
     // What a submodule has is another repository's matter.
     if entries.iter().any(|entry| entry.mode == GITLINK) {
         return None;
     }
     let names: HashSet<&[u8]> = entries.iter().map(|entry| entry.path).collect();
-    let found = list_live_files(home, &names)?;
-    let objects = home.object_reader(Some(quarantine)).ok()?;
-    let wanted: BTreeMap<RepoPath, TreeObject> = tree::list_files(&objects, of)
-        .ok()?
-        .into_iter()
-        .map(|file| (file.path, TreeObject { mode: file.mode, id: file.id }))
-        .collect();
-    let compared = Comparison {
-        home,
-        quarantine,
-        of,
-        settings: Settings::read_settings(home).ok()?,
-        index_written: index_time(home),
-    };
+    let found = list_live_files(part, &names)?;
+    let objects = home.objects(part.quarantine).ok()?;
+    let wanted: BTreeMap<RepoPath, TreeObject> = match part.folder {
+        Some(folder) => tree::files_beneath(&objects, part.tree, folder),
+        None => tree::files(&objects, part.tree),
+    }
+    .ok()?
+    .into_iter()
+    .map(|file| (file.path, TreeObject { mode: file.mode, id: file.id }))
+    .collect();
+    let compared = Comparison { part, settings: Settings::read(home).ok()?, index_written: index_time(home) };
     let mut changed = BTreeSet::new();
     let mut seen = HashSet::new();
     for entry in &entries {
@@ -76,12 +89,14 @@ struct LiveFiles {
 
 /// Every tracked file that is there, and every other that is not ignored. No link is followed; another
 /// repository counts as one untracked path, as with git.
-fn list_live_files(home: &Repository, names: &HashSet<&[u8]>) -> Option<LiveFiles> {
-    let top = home.top().ok()?;
-    let rules = git2::Repository::open(home.git_dir()).ok()?;
+fn list_live_files(part: WalkedPart<'_>, names: &HashSet<&[u8]>) -> Option<LiveFiles> {
+    let top = part.home.top().ok()?;
+    let rules = git2::Repository::open(part.home.git_dir()).ok()?;
     let folders: HashSet<&[u8]> = names.iter().flat_map(|name| folders_above(name)).collect();
     let mut files = LiveFiles { tracked: HashMap::new(), untracked: BTreeSet::new() };
-    let mut waiting = vec![Vec::new()];
+    let start = part.folder.map(|folder| folder.as_bytes().to_vec()).unwrap_or_default();
+    let is_there = top.join(as_path(&start)).symlink_metadata().is_ok_and(|found| found.is_dir());
+    let mut waiting = if is_there { vec![start] } else { Vec::new() };
     while let Some(folder) = waiting.pop() {
         for entry in std::fs::read_dir(top.join(as_path(&folder))).ok()? {
             let entry = entry.ok()?;
@@ -132,9 +147,7 @@ fn time(seconds: i64, nanoseconds: i64) -> (u32, u32) {
 }
 
 struct Comparison<'a> {
-    home: &'a Repository,
-    quarantine: &'a Quarantine,
-    of: &'a ObjectId,
+    part: WalkedPart<'a>,
     settings: Settings,
     index_written: Option<(u32, u32)>,
 }
@@ -199,15 +212,15 @@ impl Comparison<'_> {
 
     /// The blob that git would make of a live file.
     fn id_of(&self, path: &RepoPath, live: &Metadata) -> Option<ObjectId> {
-        let place: PathBuf = self.home.top().ok()?.join(path.as_path());
+        let place: PathBuf = self.part.home.top().ok()?.join(path.as_path());
         if live.is_symlink() {
             let target = std::fs::read_link(place).ok()?;
-            return self.home.format().blob_id(target.as_os_str().as_bytes()).ok();
+            return self.part.home.format().blob_id(target.as_os_str().as_bytes()).ok();
         }
         let bytes = std::fs::read(place).ok()?;
-        let conversions = Conversions { repository: self.home, quarantine: Some(self.quarantine) };
-        let made =
-            conversions.clean_blobs(self.of, &Drivers::SelectedBy(self.of), &[(path.clone(), bytes)], false);
+        let WalkedPart { home, quarantine, tree, .. } = self.part;
+        let conversions = Conversions { repository: home, quarantine };
+        let made = conversions.clean(tree, &Drivers::SelectedBy(tree), &[(path.clone(), bytes)], false);
         made.ok()?.pop()
     }
 }
@@ -222,7 +235,8 @@ mod tests {
     #[track_caller]
     fn agree(home: &TestRepository, of: &ObjectId) -> WalkedTree {
         let (repository, quarantine) = (home.repository(), home.quarantine());
-        let walked = walk_live_tree(&repository, &quarantine, of).expect("in process");
+        let part = WalkedPart { home: &repository, quarantine: Some(&quarantine), tree: of, folder: None };
+        let walked = walk_live_tree(part).expect("in process");
         let asked = compare_by_git(&repository, &quarantine, of).expect("asks git");
         assert_eq!(walked.changed, asked.changed);
         assert_eq!(walked.untracked, asked.untracked);
@@ -246,11 +260,16 @@ mod tests {
         for name in ["x.log", "keep.log", "out/y", "sub/cache/z", "sub/new", "new/er/w"] {
             home.write_file(name, b"1\n");
         }
-        home.init_at(&home.top().join("sub/other"), &[]);
-        home.write_file("sub/other/inside", b"1\n");
-        home.write_file("meant", b"1\n");
-        home.run_git(["add", "-N", "meant"]);
-        home.run_git(["rm", "-q", "--cached", "moved"]);
+        home.init(&home.top().join("sub/other"), &[]);
+        home.write("sub/other/inside", b"1\n");
+        home.write("meant", b"1\n");
+        home.run(["add", "-N", "meant"]);
+        home.run(["rm", "-q", "--cached", "moved"]);
+        let sub = RepoPath::new("sub").expect("a path");
+        let repository = home.repository();
+        let part = WalkedPart { home: &repository, quarantine: None, tree: &first, folder: Some(&sub) };
+        let beneath = walk_live_tree(part).expect("in process");
+        assert_eq!((beneath.changed.len(), beneath.untracked.len()), (0, 2), "a new file and a repository");
         let walked = agree(&home, &first);
         assert_eq!((walked.changed.len(), walked.untracked.len()), (5, 5), "{:?}", walked.changed);
         std::fs::remove_dir_all(home.top().join("sub/other")).expect("removes");

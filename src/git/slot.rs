@@ -15,6 +15,7 @@ mod scratch;
 use super::beneath::{Folder, file_type, remove_content, walk_folder};
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
+use super::index_file::write_index_of_files;
 use super::materialise::{
     Alteration, AttributeTrees, FillPermissions, HeldFile, HeldFiles, find_altered, is_unchanged,
     materialise_files,
@@ -375,6 +376,9 @@ impl Slot {
         let index = self.git_dir.join("index");
         if index.exists() {
             std::fs::remove_file(&index).map_err(|e| Failure::io("remove", &index, &e))?;
+        }
+        if self.format == ObjectFormat::Sha1 && write_index_of_files(&index, files).is_some() {
+            return Ok(());
         }
         let mut input = Vec::new();
         for file in files {

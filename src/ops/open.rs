@@ -9,6 +9,7 @@ use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::anchor::anchor_of_task;
+use crate::git::live_difference::count_uncommitted_beneath;
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
@@ -247,21 +248,8 @@ pub(super) fn base_of(session: &Session, contract: &Contract) -> Result<BaseStat
 
 /// Files under `.tender/` that are not committed count for nothing; whoever made them should hear it.
 fn uncommitted_configuration(session: &Session) -> Result<Vec<String>> {
-    let raw = session
-        .repository
-        .git_in_top()?
-        .args([
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--ignore-submodules=all",
-            "--",
-            ":(top,literal).tender",
-        ])
-        .run_for_stdout()?;
-    let count = raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count();
+    session.repository.top()?;
+    let count = count_uncommitted_beneath(&session.repository, &RepoPath::new(".tender")?)?;
     let note = || {
         format!(
             "{count} files under .tender/ are not committed as they are: only what the base commit holds counts"
