@@ -23,8 +23,8 @@ pub fn outside_attributes(repository: &Repository) -> Result<Vec<(&'static str, 
 
 fn system_file(repository: &Repository) -> Result<PathBuf> {
     let place = repository.ask_git_once("system attributes", &[], || {
-        let told = repository.git().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
-        Ok(if told.success() { told.line() } else { USUAL_SYSTEM_FILE.to_owned() })
+        let told = repository.git_call().args(["var", "GIT_ATTR_SYSTEM"]).run()?;
+        Ok(if told.success() { told.first_text() } else { USUAL_SYSTEM_FILE.to_owned() })
     })?;
     Ok(place.into())
 }

@@ -50,11 +50,12 @@ impl GitConfig {
             return Ok(Self::parse_listing(listing.as_bytes()));
         }
         let asked = SystemTime::now();
-        let listing = source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).ok()?;
+        let listing =
+            source.git().args(["config", "--list", "-z", "--includes", "--show-origin"]).run_for_stdout()?;
         let mut entries = with_origins(&listing);
         // The user's own is asked for; ours is no hook at all.
         entries.retain(|(origin, entry)| *origin != COMMAND_LINE || !entry.starts_with(b"core.hookspath\n"));
-        let config = Self::listed(
+        let config = Self::parse_listing(
             &entries.iter().flat_map(|(_, entry)| [entry, &b"\0"[..]].concat()).collect::<Vec<_>>(),
         );
         if let Some(places) = places_of(source, &entries) {

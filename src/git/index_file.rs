@@ -237,10 +237,11 @@ mod tests {
     #[test]
     fn what_is_written_is_what_git_would_have_written() {
         let home = repository_with_files();
-        home.run(["update-index", "--chmod=+x", "a"]);
+        home.run_git(["update-index", "--chmod=+x", "a"]);
         std::os::unix::fs::symlink("a", home.top().join("link")).expect("a link");
-        let tree = home.commit("second");
-        let files = tree::files(&home.repository().objects(None).expect("objects"), &tree).expect("reads");
+        let tree = home.commit_all("second");
+        let files =
+            tree::list_files(&home.repository().object_reader(None).expect("objects"), &tree).expect("reads");
         let listed = listed(&home);
         let index = home.top().join(".git/index");
         let by_files = || write_index_of_files(&index, &files);
@@ -249,7 +250,7 @@ mod tests {
             std::fs::remove_file(&index).expect("removes");
             write().expect("is written");
             assert_eq!(self::listed(&home), listed);
-            assert_eq!(home.run(["status", "--porcelain"]), "");
+            assert_eq!(home.run_git(["status", "--porcelain"]), "");
         }
     }
 

@@ -12,7 +12,7 @@ mod operations;
 pub(in crate::git) mod places;
 
 pub use content::{Body, BodyPermissions};
-pub(super) use index::{state_of, states};
+pub(super) use index::{read_index_states, state_of};
 
 use crate::domain::change::patch::{Change, clashes};
 use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};

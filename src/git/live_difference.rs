@@ -33,14 +33,14 @@ pub fn compare_live_tree(
 
 /// How many files beneath a folder are not as HEAD has them, untracked ones included.
 pub fn count_uncommitted_beneath(home: &Repository, folder: &RepoPath) -> Result<usize> {
-    let head = home.resolve("HEAD", "tree")?;
+    let head = home.resolve_revision("HEAD", "tree")?;
     let part = head.as_ref().map(|tree| WalkedPart { home, quarantine: None, tree, folder: Some(folder) });
     if let Some(walked) = part.and_then(walk_live_tree) {
         return Ok((&walked.changed | &walked.untracked).len());
     }
     let options = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
     let status = home.git_in_top()?.args(options).args(["--ignore-submodules=all", "--"]);
-    let raw = status.arg(format!(":(top,literal){folder}")).ok()?;
+    let raw = status.arg(format!(":(top,literal){folder}")).run_for_stdout()?;
     Ok(raw.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count())
 }
 

@@ -57,16 +57,17 @@ pub(super) fn walk_live_tree(part: WalkedPart<'_>) -> Option<WalkedTree> {
     }
     let names: HashSet<&[u8]> = entries.iter().map(|entry| entry.path).collect();
     let found = list_live_files(part, &names)?;
-    let objects = home.objects(part.quarantine).ok()?;
+    let objects = home.object_reader(part.quarantine).ok()?;
     let wanted: BTreeMap<RepoPath, TreeObject> = match part.folder {
         Some(folder) => tree::files_beneath(&objects, part.tree, folder),
-        None => tree::files(&objects, part.tree),
+        None => tree::list_files(&objects, part.tree),
     }
     .ok()?
     .into_iter()
     .map(|file| (file.path, TreeObject { mode: file.mode, id: file.id }))
     .collect();
-    let compared = Comparison { part, settings: Settings::read(home).ok()?, index_written: index_time(home) };
+    let compared =
+        Comparison { part, settings: Settings::read_settings(home).ok()?, index_written: index_time(home) };
     let mut changed = BTreeSet::new();
     let mut seen = HashSet::new();
     for entry in &entries {
@@ -220,7 +221,7 @@ impl Comparison<'_> {
         let bytes = std::fs::read(place).ok()?;
         let WalkedPart { home, quarantine, tree, .. } = self.part;
         let conversions = Conversions { repository: home, quarantine };
-        let made = conversions.clean(tree, &Drivers::SelectedBy(tree), &[(path.clone(), bytes)], false);
+        let made = conversions.clean_blobs(tree, &Drivers::SelectedBy(tree), &[(path.clone(), bytes)], false);
         made.ok()?.pop()
     }
 }
@@ -260,11 +261,11 @@ mod tests {
         for name in ["x.log", "keep.log", "out/y", "sub/cache/z", "sub/new", "new/er/w"] {
             home.write_file(name, b"1\n");
         }
-        home.init(&home.top().join("sub/other"), &[]);
-        home.write("sub/other/inside", b"1\n");
-        home.write("meant", b"1\n");
-        home.run(["add", "-N", "meant"]);
-        home.run(["rm", "-q", "--cached", "moved"]);
+        home.init_at(&home.top().join("sub/other"), &[]);
+        home.write_file("sub/other/inside", b"1\n");
+        home.write_file("meant", b"1\n");
+        home.run_git(["add", "-N", "meant"]);
+        home.run_git(["rm", "-q", "--cached", "moved"]);
         let sub = RepoPath::new("sub").expect("a path");
         let repository = home.repository();
         let part = WalkedPart { home: &repository, quarantine: None, tree: &first, folder: Some(&sub) };

@@ -1,7 +1,7 @@
 //! Git's registry of worktrees, written by ourselves in an ordinary repository as git itself writes it; in
 //! any other one git is asked.
 
-use super::command::absolute;
+use super::command::join_absolute;
 use super::repository::Repository;
 use crate::domain::value::digest::ObjectId;
 use crate::error::presence::means_absent;
@@ -24,9 +24,9 @@ pub(super) fn register_worktree(repository: &Repository, path: &Path, head: &Obj
             .map_err(|e| Failure::io("register the worktree", path, &e));
     }
     let add = || {
-        let git = repository.git().cwd(repository.common_dir());
-        git.setting("core.sparseCheckout=false")
-            .setting("worktree.guessRemote=false")
+        let git = repository.git_call().cwd(repository.common_dir());
+        git.with_setting("core.sparseCheckout=false")
+            .with_setting("worktree.guessRemote=false")
             .args(["worktree", "add", "--no-checkout", "--detach", "-q"])
             .arg(path)
             .arg(head.as_str())
@@ -42,7 +42,7 @@ pub(super) fn register_worktree(repository: &Repository, path: &Path, head: &Obj
         output = add()?;
     }
     if !output.success() {
-        return Err(output.failure().subject(path.display().to_string()));
+        return Err(output.to_failure().subject(path.display().to_string()));
     }
     admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
 }
@@ -64,7 +64,7 @@ pub fn admin_of(repository: &Repository, path: &Path) -> Result<Option<PathBuf>>
             Err(e) if means_absent(&e) => continue,
             Err(e) => return Err(Failure::io_of_ours("read", &file, &e)),
         };
-        let link = absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
+        let link = join_absolute(&entry.path(), Path::new(OsStr::from_bytes(link.trim_ascii_end())));
         if link.parent().is_some_and(|top| top == path || resolved(top) == wanted) {
             return Ok(Some(entry.path()));
         }
@@ -81,7 +81,7 @@ fn is_ours_to_write(repository: &Repository, path: &Path) -> Result<bool> {
         && has_plain_name
         && is_one_line
         && path.is_absolute()
-        && repository.config("core.sharedRepository")?.is_none())
+        && repository.config_value("core.sharedRepository")?.is_none())
 }
 
 fn write_record(repository: &Repository, path: &Path, head: &ObjectId) -> std::io::Result<PathBuf> {

@@ -5,7 +5,7 @@
 //! that one.
 
 use super::answers::{answers_of_git, question_to_git};
-use super::command::{Environment, Git, Quarantine, absolute};
+use super::command::{Environment, Git, Quarantine, join_absolute};
 use super::config::{ConfigSource, GitConfig};
 use super::index_file::IndexFile;
 use super::objects::Objects;

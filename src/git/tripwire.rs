@@ -102,14 +102,14 @@ fn entries_of_file(home: &Repository, file: &Path) -> Result<Vec<(String, Vec<u8
     if let Some(entries) = config_entries(file) {
         let line =
             |value: Option<Vec<u8>>| value.map(|value| [&b"\n"[..], &value].concat()).unwrap_or_default();
-        return Ok(entries.into_iter().map(|(key, value)| (shown(&key), line(value))).collect());
+        return Ok(entries.into_iter().map(|(key, value)| (redact_address(&key), line(value))).collect());
     }
-    let git = home.git().args(["config", "--list", "-z", "--no-includes", "--file"]);
+    let git = home.git_call().args(["config", "--list", "-z", "--no-includes", "--file"]);
     let listed = git.arg(file).run()?.stdout;
     let entry = |entry: &[u8]| {
         let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
         // An address in a key may hold a password.
-        (shown(&String::from_utf8_lossy(&entry[..end])), entry[end..].to_vec())
+        (redact_address(&String::from_utf8_lossy(&entry[..end])), entry[end..].to_vec())
     };
     Ok(listed.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(entry).collect())
 }
@@ -225,17 +225,17 @@ mod tests {
     #[test]
     fn a_file_of_configuration_is_read_as_git_reads_it() {
         let home = TestRepository::new();
-        home.write(
+        home.write_file(
             "settings",
             b"[a]\n\tone = 1\n\tOne = two words # no\n\tflag\n\tempty =\n[b \"Sub.Part\"]\n\tKey = \"q\\\"x\\n\"\n[a]\n\tone = 3\n",
         );
         let file = home.top().join("settings");
         let known = entries_of_file(&home.repository(), &file).expect("reads");
         assert!(config_entries(&file).is_some(), "in process");
-        home.write("including", b"[include]\n\tpath = settings\n");
+        home.write_file("including", b"[include]\n\tpath = settings\n");
         assert!(config_entries(&home.top().join("including")).is_none());
-        let listed = home.git().args(["config", "--list", "-z", "--no-includes", "--file", "settings"]);
-        let listed = listed.ok().expect("asks git");
+        let listed = home.git_call().args(["config", "--list", "-z", "--no-includes", "--file", "settings"]);
+        let listed = listed.run_for_stdout().expect("asks git");
         let lines: Vec<u8> =
             known.iter().flat_map(|(key, value)| [key.as_bytes(), value, b"\0"].concat()).collect();
         assert_eq!(String::from_utf8_lossy(&lines), String::from_utf8_lossy(&listed));

@@ -30,7 +30,7 @@ fn differences_in_process(
     tree: &ObjectId,
 ) -> Option<Vec<IndexDifference>> {
     let index = repository.index_in_process()?;
-    let files = tree::files(&repository.objects(Some(quarantine)).ok()?, tree).ok()?;
+    let files = tree::list_files(&repository.object_reader(Some(quarantine)).ok()?, tree).ok()?;
     let mut wanted: HashMap<RepoPath, IndexState> = files
         .into_iter()
         .map(|file| (file.path, IndexState::Entry { mode: file.mode, git_blob: file.id }))
@@ -105,24 +105,24 @@ mod tests {
     fn both_ways_find_the_same_differences() {
         let home = TestRepository::new();
         for name in ["a", "b", "run", "sub/c", "sub/d", "gone"] {
-            home.write(name, name.as_bytes());
+            home.write_file(name, name.as_bytes());
         }
-        let first = home.commit("first");
-        home.run(["checkout", "-q", "-b", "other"]);
-        home.write("b", b"theirs");
-        home.commit("theirs");
-        home.run(["checkout", "-q", "main"]);
-        home.write("b", b"ours");
-        let second = home.commit("ours");
-        let merge = home.git().args(["merge", "-q", "other"]).run().expect("git starts");
+        let first = home.commit_all("first");
+        home.run_git(["checkout", "-q", "-b", "other"]);
+        home.write_file("b", b"theirs");
+        home.commit_all("theirs");
+        home.run_git(["checkout", "-q", "main"]);
+        home.write_file("b", b"ours");
+        let second = home.commit_all("ours");
+        let merge = home.git_call().args(["merge", "-q", "other"]).run().expect("git starts");
         assert!(!merge.success(), "a conflict is wanted");
-        home.write("a", b"staged");
-        home.write("new", b"new");
-        home.write("meant", b"meant");
-        home.run(["add", "a", "new"]);
-        home.run(["add", "-N", "meant"]);
-        home.run(["rm", "-q", "--cached", "gone"]);
-        home.run(["update-index", "--chmod=+x", "run"]);
+        home.write_file("a", b"staged");
+        home.write_file("new", b"new");
+        home.write_file("meant", b"meant");
+        home.run_git(["add", "a", "new"]);
+        home.run_git(["add", "-N", "meant"]);
+        home.run_git(["rm", "-q", "--cached", "gone"]);
+        home.run_git(["update-index", "--chmod=+x", "run"]);
         let (repository, quarantine) = (home.repository(), home.quarantine());
         for tree in [first, second] {
             let known = differences_in_process(&repository, &quarantine, &tree).expect("in process");

@@ -11,7 +11,7 @@ use super::command::{Git, join_absolute};
 use super::convert::{Conversions, Drivers};
 use super::drivers::runnable_drivers;
 use super::keep::{KeptRef, copy_into_repository};
-use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, bring};
+use super::materialise::{AttributeTrees, FillPermissions, HeldFiles, materialise_files};
 use super::registration::{admin_of, register_worktree};
 use super::repository::Repository;
 use super::{index_file, tree};
@@ -182,7 +182,7 @@ pub fn create_worktree<G>(
     };
     if !repository.is_ordinary() || index_file::write_index_of_tree(&admin, opening.tree).is_none() {
         let git = Git::new(repository.environment(), Some(&admin)).work_tree(opening.path);
-        git.args(["read-tree", opening.tree.as_str()]).ok()?;
+        git.args(["read-tree", opening.tree.as_str()]).run_for_stdout()?;
     }
     let drivers = runnable_drivers(repository)?;
     let conversions = Conversions { repository, quarantine: Some(opening.quarantine) };

@@ -56,8 +56,8 @@ fn version(said: &str) -> Option<(u32, u32)> {
 
 /// Refuses a git that is too old. Asked where a task is opened, because everything later rests on it.
 pub fn require_git(repository: &Repository) -> Result<()> {
-    let said =
-        repository.ask_git_once("version", &[], || Ok(repository.git().arg("version").run()?.line()))?;
+    let said = repository
+        .ask_git_once("version", &[], || Ok(repository.git_call().arg("version").run()?.first_text()))?;
     if version(&said).is_some_and(|found| found >= OLDEST_GIT) {
         return Ok(());
     }

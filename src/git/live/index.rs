@@ -93,7 +93,7 @@ impl Index {
 
 /// What an index says of one of its own paths.
 pub(in crate::git) fn state_of(entry: FileEntry<'_>) -> Result<IndexState> {
-    IndexRecord::from(entry).state()
+    IndexRecord::from(entry).index_state()
 }
 
 /// What an index says of these paths; one that has no entry is not in the answer. `git` is a call on that
