@@ -264,6 +264,9 @@ pub struct DeliverArgs {
     /// Where your own edits are in the way and can be merged: rebase onto them, verify that, deliver that.
     #[arg(long)]
     pub merge: bool,
+    /// Show it on the live tree first: run the verifiers that would see other files there than they saw.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub prove: bool,
 }
 
 /// Arguments of `ship`.
@@ -277,6 +280,9 @@ pub struct ShipArgs {
     /// Run without confinement, where the contract lets it through.
     #[arg(long)]
     pub no_sandbox: bool,
+    /// Show it on the live tree first: run the verifiers that would see other files there than they saw.
+    #[arg(long)]
+    pub prove: bool,
 }
 
 /// Arguments of `report`.

@@ -225,15 +225,12 @@ impl Invocation<'_> {
 
     fn deliver(&self, args: &DeliverArgs) -> Result<u8> {
         let session = self.session()?;
-        let options = ops::deliver::Options { write: (!args.dry_run).into(), place: args.here.into() };
+        let (write, place, proof) = ((!args.dry_run).into(), args.here.into(), args.prove.into());
+        let options = ops::deliver::Options { write, place, proof };
         let progress = self.start_progress("writing files");
         let task = args.task.as_deref();
-        let object = match args.merge {
-            true => {
-                ops::deliver::merge(&session, task, &options, &|done, total| progress.advance(done, total))?
-            }
-            false => ops::deliver::deliver(&session, task, &options)?,
-        };
+        let deliver = if args.merge { ops::deliver::merge } else { ops::deliver::deliver };
+        let object = deliver(&session, task, &options, &|done, total| progress.advance(done, total))?;
         drop(progress);
         self.show(&object, || render::delivery_text(&object))
     }
@@ -250,8 +247,8 @@ impl Invocation<'_> {
             None => ops::ship::Subject::Task(args.task.as_deref()),
         };
         let progress = self.start_progress("shipping");
-        let sandbox = args.no_sandbox.into();
-        let shipped = ops::ship::ship(&session, subject, patch.as_deref(), sandbox, &|done, total| {
+        let how = (args.no_sandbox.into(), args.prove.into());
+        let shipped = ops::ship::ship(&session, subject, patch.as_deref(), how, &|done, total| {
             progress.advance(done, total)
         })?;
         drop(progress);

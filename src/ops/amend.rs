@@ -16,6 +16,7 @@ use crate::git::limits::{CandidateLimits, find_violations};
 use crate::task::effect::refs;
 use crate::task::family::{attach, children};
 use crate::task::held::TaskWrite;
+use crate::task::observation::Judged;
 use crate::task::session::redacted;
 use crate::task::terms::read_terms;
 use crate::task::view::load;
@@ -157,6 +158,6 @@ fn carry_over(
         contract_version: version,
         ..candidate
     };
-    let observation = observation::take_observation(task, &candidate)?;
+    let observation = observation::take_observation(task, Judged { opened, candidate: &candidate })?;
     Ok((candidate, observation))
 }

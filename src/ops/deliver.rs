@@ -1,23 +1,28 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
+mod prove;
+
 use super::{Session, verify};
+use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::delivery::receipt::Outcome;
-use crate::domain::ledger::record::Record;
+use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
-use crate::task::effect::tree::{Written, explained};
+use crate::task::effect::tree::explained;
 use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
 use crate::task::journal::{Facts, LedgerJournal};
 use crate::task::on_live::look_after_delivery;
+use crate::task::session::Progress;
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
 
@@ -25,6 +30,22 @@ use serde_json::json;
 pub struct Options {
     pub write: Write,
     pub place: Place,
+    pub proof: LiveProof,
+}
+
+/// Whether the change is shown on the live tree before it is written there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LiveProof {
+    /// Where the policy wants it.
+    #[default]
+    ByPolicy,
+    Asked,
+}
+
+impl From<bool> for LiveProof {
+    fn from(prove: bool) -> Self {
+        if prove { Self::Asked } else { Self::ByPolicy }
+    }
 }
 
 /// Which branch may be checked out.
@@ -49,9 +70,9 @@ pub fn merge(
     session: &Session,
     named: Option<&str>,
     options: &Options,
-    progress: crate::task::session::Progress<'_>,
+    progress: Progress<'_>,
 ) -> Result<DeliveryObject> {
-    let refused = match deliver(session, named, options) {
+    let refused = match deliver(session, named, options, progress) {
         Err(failure) if failure.code() == Code::DeliveryConflict && is_mergeable(&failure) => failure,
         other => return other,
     };
@@ -67,7 +88,7 @@ pub fn merge(
         sandbox: verify::Sandbox::AsContracted,
     };
     verify::verify(session, task, &how, progress)?;
-    deliver(session, task, options)
+    deliver(session, task, options, progress)
 }
 
 /// True where the failure lists conflicts and each can be merged.
@@ -77,11 +98,17 @@ fn is_mergeable(failure: &Failure) -> bool {
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
-pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Result<DeliveryObject> {
+pub fn deliver(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<DeliveryObject> {
     // To put in order what was cut off would be to write.
     if options.write == Write::DryRun {
         recover::refuse_unfinished(session)?;
     }
+    prove::run_on_live_tree(session, named, options, progress)?;
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
         let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);
@@ -107,22 +134,34 @@ pub fn deliver(session: &Session, named: Option<&str>, options: &Options) -> Res
             return Err(runs::told(failure, &session.blobs(), &evidence, &rows));
         }
     };
+    let proof = match prove::require_proof(&mut task, options) {
+        Ok(proof) => proof,
+        Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
+    };
     action.dispatch(&mut task.ledger)?;
-    let evidence = rows.iter().filter_map(|row| row.evidence.clone()).collect();
+    // What only HEAD's rules ask for is shown among the others.
+    let own = |row: &&Row| !rows.iter().any(|known| known.id == row.id);
+    let proven = proof.iter().flat_map(|proof| &proof.rows);
+    let shown: Vec<Row> = rows.iter().chain(proven.clone().filter(own)).cloned().collect();
+    let mut evidence: Vec<String> =
+        rows.iter().chain(proven).filter_map(|row| row.evidence.clone()).collect();
+    evidence.sort_unstable();
+    evidence.dedup();
     if findings::is_meant(&task) {
         return findings::deliver(&mut task, action, &clearance, evidence, options.write);
     }
     let publishes = task.view.publishes();
     let mut delivered = match publishes {
         true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
-        false => write(&mut task, action, &clearance, evidence, options),
+        false if options.write == Write::DryRun => preview(&mut task, action),
+        false => write(&mut task, action, &clearance, evidence),
     }?;
     let completed = delivered.state == TaskState::Completed;
     let seen = match completed {
-        true => look_after_delivery(&mut task, &rows),
+        true => look_after_delivery(&mut task, &shown, proof.as_ref().map(|proof| &proof.ground)),
         false => SeenAfterDelivery::default(),
     };
-    delivered.requirements = add_live_inputs(&rows, &seen.rows);
+    delivered.requirements = add_live_inputs(&shown, &seen.rows);
     delivered.notes.extend(seen.risks());
     delivered.risks = Some(seen_after_delivery(&task.view));
     if completed {
@@ -211,42 +250,61 @@ fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
     }
 }
 
-fn write(
-    task: &mut TaskWrite<'_>,
-    mut action: RunningAction,
-    clearance: &Clearance,
-    evidence: Vec<String>,
-    options: &Options,
-) -> Result<DeliveryObject> {
-    let opened = task.view.opened()?.clone();
-    let candidate = task.view.last_candidate()?.value.clone();
-    let write = tree::Write {
-        session: task.session,
-        opened: &opened,
-        candidate: &candidate,
+/// Compares with the live tree alone; refused where something is in the way.
+fn compare_only(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
+    let (opened, candidate) = (task.view.opened()?, &task.view.last_candidate()?.value);
+    let home = task.session.live_repository(opened)?;
+    let compared = write_of(task.session, opened, candidate).preview(&home);
+    compared.map_err(|failure| explained(&task.view.id, failure, next_step(opened)))
+}
+
+fn preview(task: &mut TaskWrite<'_>, mut action: RunningAction) -> Result<DeliveryObject> {
+    let paths = match compare_only(task) {
+        Ok(paths) => paths,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    let text = "compared with the live tree; nothing was written".to_owned();
+    action.succeed(&mut task.ledger, &Record::Done { text })?;
+    Ok(DeliveryObject::preview(&task.view.id, task.view.opened()?.effective.delivery, paths))
+}
+
+fn next_step(opened: &Opened) -> tree::Next {
+    if opened.effective.delivery.index_follows() { tree::Next::Stage } else { tree::Next::Rebase }
+}
+
+fn write_of<'a>(session: &'a Session, opened: &'a Opened, candidate: &'a Candidate) -> tree::Write<'a> {
+    tree::Write {
+        session,
+        opened,
+        candidate,
         changes: &candidate.changes,
         before_tree: &candidate.base_tree,
         after_tree: &candidate.tree,
         former: None,
         staged: None,
         outcome: Outcome::Applied,
-    };
+    }
+}
+
+fn write(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    clearance: &Clearance,
+    evidence: Vec<String>,
+) -> Result<DeliveryObject> {
+    let opened = task.view.opened()?.clone();
+    let candidate = task.view.last_candidate()?.value.clone();
+    let write = write_of(task.session, &opened, &candidate);
     let facts = Facts { head: None, evidence, undoes: false };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
     let written = task.session.live_repository(&opened).and_then(|home| {
         journal.facts.head = home.resolve_revision("HEAD", "commit")?;
-        write.run(&home, (options.write == Write::Yes).then_some(clearance), &mut journal)
+        write.run(&home, clearance, &mut journal)
     });
     let (id, mode) = (&task.view.id, opened.effective.delivery);
-    let next = if mode.index_follows() { tree::Next::Stage } else { tree::Next::Rebase };
     match written {
-        Ok(Written::Receipt(receipt)) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
-        Ok(Written::Preview(paths)) => {
-            let text = "compared with the live tree; nothing was written".to_owned();
-            action.succeed(&mut task.ledger, &Record::Done { text })?;
-            Ok(DeliveryObject::preview(id, mode, paths))
-        }
-        Err(failure) => Err(journal.failed(explained(id, failure, next))),
+        Ok(receipt) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
+        Err(failure) => Err(journal.failed(explained(id, failure, next_step(&opened)))),
     }
 }

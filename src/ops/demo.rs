@@ -156,13 +156,13 @@ impl Walk<'_> {
     }
 
     fn deliver(&mut self, task: &str) -> Result<()> {
-        let object = deliver::deliver(&self.session, Some(task), &deliver::Options::default())?;
+        let object = deliver::deliver(&self.session, Some(task), &deliver::Options::default(), &|_, _| {})?;
         self.step(&format!("git tender deliver {task}"), delivery_text(&object));
         Ok(())
     }
 
     fn refusal(&mut self, task: &str) -> Result<()> {
-        match deliver::deliver(&self.session, Some(task), &deliver::Options::default()) {
+        match deliver::deliver(&self.session, Some(task), &deliver::Options::default(), &|_, _| {}) {
             Err(failure) if failure.code() == Code::DeliveryConflict => {
                 self.step(&format!("git tender deliver {task}"), failure_text(&failure));
                 Ok(())

@@ -24,6 +24,7 @@ use crate::task::candidate::SET_ASIDE;
 use crate::task::effect::advance;
 use crate::task::effect::tree::{IndexAtBase, index_rule};
 use crate::task::held::TaskWrite;
+use crate::task::observation::Judged;
 use crate::task::terms::read_terms;
 use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::json;
@@ -259,7 +260,7 @@ fn capture(
     if let Some(known) = &mut task.view.opened {
         known.value = opened.clone();
     }
-    let observation = observation::take_observation(task, &candidate)?;
+    let observation = observation::take_observation(task, Judged { opened, candidate: &candidate })?;
     Ok((candidate, observation))
 }
 

@@ -27,7 +27,7 @@ pub fn ship(
     session: &Session,
     subject: Subject<'_>,
     patch: Option<&[u8]>,
-    sandbox: verify::Sandbox,
+    (sandbox, proof): (verify::Sandbox, deliver::LiveProof),
     progress: Progress<'_>,
 ) -> Result<Shipped> {
     let task = match subject {
@@ -56,7 +56,7 @@ pub fn ship(
             return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
         }
     }
-    let options = deliver::Options { write: Write::Yes, place: deliver::Place::AsOpened };
-    deliver::deliver(session, Some(&task), &options)?;
+    let options = deliver::Options { write: Write::Yes, place: deliver::Place::AsOpened, proof };
+    deliver::deliver(session, Some(&task), &options, progress)?;
     Ok(Shipped { report: report::report(session, Some(&task))?, refused: None })
 }

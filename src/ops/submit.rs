@@ -14,6 +14,7 @@ use crate::git::limits::CandidateLimits;
 use crate::git::{Quarantine, patch_intake};
 use crate::task::candidate::{SET_ASIDE, bind, keep_last};
 use crate::task::held::TaskWrite;
+use crate::task::observation::Judged;
 use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -33,7 +34,8 @@ pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candid
     tripwire::look(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = take(task, patch)?;
-        let observation = observation::take_observation(task, &candidate)?;
+        let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+        let observation = observation::take_observation(task, judged)?;
         task.require_wanted()?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };

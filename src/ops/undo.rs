@@ -8,7 +8,7 @@ use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::error::{Code, Failure, Result};
 use crate::git;
-use crate::task::effect::tree::{Written, explained};
+use crate::task::effect::tree::explained;
 use crate::task::effect::{findings, tree};
 use crate::task::held::TaskWrite;
 use crate::task::hooks;
@@ -48,14 +48,13 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
             staged: Some(&receipt.index),
             outcome: Outcome::Reverted,
         };
-        write.run(&home, Some(&Clearance::to_undo(&receipt)), &mut journal)
+        write.run(&home, &Clearance::to_undo(&receipt), &mut journal)
     });
     match written {
-        Ok(Written::Receipt(reverted)) => {
+        Ok(reverted) => {
             hooks::after_task(session, &id);
             Ok(DeliveryObject::new(&id, TaskState::Undone, opened.effective.delivery, &reverted))
         }
-        Ok(Written::Preview(_)) => Err(Failure::internal("a cleared undo ended as a preview")),
         Err(failure) => Err(journal.failed(explained(&id, failure, tree::Next::Look))),
     }
 }

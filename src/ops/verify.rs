@@ -18,7 +18,7 @@ use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
 use crate::task::held::TaskWrite;
 use crate::task::meter::Bound;
-use crate::task::observation::{take_observation, with_subject};
+use crate::task::observation::{Judged, take_observation, with_subject};
 use crate::task::session::Progress;
 use crate::task::{budget, evidence, meter, runs, tripwire};
 use crate::verifier;
@@ -98,7 +98,8 @@ fn produce(
     let candidate = task.view.last_candidate()?.value.clone();
     allow(task, options)?;
     tripwire::look(task)?;
-    let observation = take_observation(task, &candidate)?;
+    let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+    let observation = take_observation(task, judged)?;
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
     task.act("verify", &params, |_| Ok((record::Record::Observed(Box::new(observation.clone())), ())))?;
@@ -131,16 +132,18 @@ fn complete(
     progress: Progress<'_>,
 ) -> Result<VerificationObject> {
     let session = task.session;
-    let mut made = run_missing(task, candidate, observation, options, progress, |_, _| true)?;
+    let opened = task.view.opened()?.clone();
+    let judged = Judged { opened: &opened, candidate };
+    let mut made = run_missing(task, judged, observation, options, progress, |_, _| true)?;
     if observation.kind == Kind::Repair {
         // Where a case lies is asked only after it was seen to be mended.
         let tells_place = |job: &Job, _: &[Record]| job.on == On::BaseWithoutCase;
-        made.extend(run_missing(task, candidate, observation, options, progress, tells_place)?);
+        made.extend(run_missing(task, judged, observation, options, progress, tells_place)?);
     }
     if options.flaky == FlakyRows::Clear {
         let clears = |job: &Job, records: &[Record]| judge::has_to_clear(observation, job, records);
         for _ in 1..judge::CLEARING_RUNS {
-            made.extend(run_missing(task, candidate, observation, options, progress, clears)?);
+            made.extend(run_missing(task, judged, observation, options, progress, clears)?);
         }
     }
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
@@ -157,15 +160,15 @@ fn complete(
 
 /// Runs every job that is missing, is of these verifiers and that `asked` lets through. Gives the digests of
 /// the records; fewer where the budget leaves nothing for the rest.
-fn run_missing(
+pub fn run_missing(
     task: &mut TaskWrite<'_>,
-    candidate: &Candidate,
+    judged: Judged<'_>,
     observation: &Observation,
     options: &Options<'_>,
     progress: Progress<'_>,
     asked: impl Fn(&Job, &[Record]) -> bool,
 ) -> Result<Vec<Sha256>> {
-    let before = evidence::in_order(&evidence::counting_for(&task.ledger, &task.view)?);
+    let before = evidence::in_order(&evidence::counting_under(&task.ledger, &task.view, observation)?);
     let blobs = task.session.blobs();
     let mut jobs = evidence::with_stored_lists(&blobs, |stored| judge::missing(observation, &before, stored));
     jobs.retain(|job| wanted(observation, job, options.only) && asked(job, &before));
@@ -174,7 +177,7 @@ fn run_missing(
     let mut made = Vec::new();
     for (done, job) in (0u64..).zip(&jobs) {
         progress(done, total);
-        match run(task, candidate, observation, job, (bound, options.flaky))? {
+        match run(task, judged, observation, job, (bound, options.flaky))? {
             Some(records) => made.extend(records),
             None => break,
         }
@@ -277,7 +280,7 @@ fn wanted(observation: &Observation, job: &Job, only: &[String]) -> bool {
 /// `None` where the budget leaves nothing for it.
 fn run(
     task: &mut TaskWrite<'_>,
-    candidate: &Candidate,
+    judged: Judged<'_>,
     observation: &Observation,
     job: &Job,
     (bound, flaky): (Bound, FlakyRows),
@@ -294,7 +297,7 @@ fn run(
     };
     let Some(meter) = meter::begin(task, &mut action, bound)? else { return Ok(None) };
     let watch = |printed| meter.watch(printed);
-    let ran = with_subject(task, candidate, (&watch, meter.most()), |subject, verifiers, host| {
+    let ran = with_subject(task, judged, (&watch, meter.most()), |subject, verifiers, host| {
         verifier::run(subject, verifiers, host, observation, job, &ticket)
     });
     let cost = meter.cost();

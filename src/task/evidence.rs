@@ -17,9 +17,20 @@ use crate::store::{Blobs, Ledger};
 
 /// The evidence that may count for a task: its own, and what other tasks made under the same keys.
 pub fn counting_for(ledger: &Ledger, view: &TaskView) -> Result<Vec<Recorded<Evidence>>> {
+    match &view.observation {
+        Some(observation) => counting_under(ledger, view, &observation.value),
+        None => Ok(view.evidence.clone()),
+    }
+}
+
+/// Likewise for other keys than the task's last ones.
+pub fn counting_under(
+    ledger: &Ledger,
+    view: &TaskView,
+    observation: &Observation,
+) -> Result<Vec<Recorded<Evidence>>> {
     let mut found = view.evidence.clone();
-    let Some(observation) = &view.observation else { return Ok(found) };
-    for key in observation.value.rows.iter().flat_map(Observed::keys_to_look_up) {
+    for key in observation.rows.iter().flat_map(Observed::keys_to_look_up) {
         for entry in ledger.entries_with_key(&key.digest())? {
             // By its place in the ledger: one action has a record for each row that its run shows.
             let known =

@@ -24,7 +24,7 @@ pub struct TaskWrite<'s> {
     // Fields drop in this order: the task's lock was taken last.
     claim: Claim,
     stop: Option<Stop<'s>>,
-    _delivery: Option<LockGuard>,
+    delivery: Option<LockGuard>,
 }
 
 impl<'s> TaskWrite<'s> {
@@ -32,7 +32,7 @@ impl<'s> TaskWrite<'s> {
     pub(super) fn read(session: &'s Session, found: TaskView, claim: Claim) -> Result<Self> {
         let mut ledger = Ledger::create(&session.layout)?;
         ledger.keep_head_at(anchor_of_task(&session.repository, &found.id)?);
-        let mut task = Self { session, ledger, view: found, claim, stop: None, _delivery: None };
+        let mut task = Self { session, ledger, view: found, claim, stop: None, delivery: None };
         task.refresh()?;
         Ok(task)
     }
@@ -44,8 +44,14 @@ impl<'s> TaskWrite<'s> {
 
     /// The same for a write to the live tree, with the lock on that.
     pub(super) fn keeping(self, delivery: LockGuard) -> Self {
-        Self { _delivery: Some(delivery), ..self }
+        Self { delivery: Some(delivery), ..self }
     }
+
+    /// Lets others write to the live tree: from here on this only works on the task.
+    pub fn release_live_tree(&mut self) {
+        self.delivery = None;
+    }
+
     /// Refuses unless the task can still be worked on.
     pub fn require_active(&self) -> Result<()> {
         self.view.require_active()

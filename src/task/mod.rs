@@ -11,6 +11,7 @@ pub mod family;
 pub mod held;
 pub mod hooks;
 pub mod journal;
+pub mod live_ground;
 pub mod meter;
 mod newer_rules;
 pub mod observation;

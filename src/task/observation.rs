@@ -2,7 +2,7 @@
 
 use super::held::TaskWrite;
 use crate::domain::change::patch::Candidate;
-use crate::domain::ledger::record::Record;
+use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::evidence::Observation;
 use crate::error::Result;
 use crate::git::slot::choose_slots_folder;
@@ -10,12 +10,19 @@ use crate::git::worktree;
 use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
 
+/// A candidate with the terms that it is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    pub opened: &'a Opened,
+    pub candidate: &'a Candidate,
+}
+
 /// Takes the digests of tree and tools anew and records them.
 pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
     let candidate = task.view.last_candidate()?.value.clone();
     let params = json!({ "candidate": candidate.candidate });
     let known = task.view.observation.as_ref().map(|known| known.value.clone());
-    let fresh = take_observation(task, &candidate)?;
+    let fresh = take_observation(task, Judged { opened: task.view.opened()?, candidate: &candidate })?;
     if known.as_ref() != Some(&fresh) {
         task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
     }
@@ -23,20 +30,20 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
 }
 
 /// Takes the digests of tree and tools.
-pub fn take_observation(task: &TaskWrite<'_>, candidate: &Candidate) -> Result<Observation> {
+pub fn take_observation(task: &TaskWrite<'_>, judged: Judged<'_>) -> Result<Observation> {
     let watch = |_| task.require_wanted().err().map(verifier::RunHalt::Unwanted);
-    with_subject(task, candidate, (&watch, None), verifier::observe)
+    with_subject(task, judged, (&watch, None), verifier::observe)
 }
 
 /// Lends a candidate, the verifiers of its base and where they run.
 pub fn with_subject<T>(
     task: &TaskWrite<'_>,
-    candidate: &Candidate,
+    judged: Judged<'_>,
     (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
     work: impl FnOnce(&VerificationSubject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
 ) -> Result<T> {
     let session = task.session;
-    let opened = task.view.opened()?;
+    let Judged { opened, candidate } = judged;
     let quarantine = session.quarantine(&task.view.id);
     let verifiers = Verifiers::load(
         &session.repository,

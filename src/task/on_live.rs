@@ -3,8 +3,9 @@
 //! can look: the delivery has taken place.
 
 use super::held::TaskWrite;
+use super::live_ground::LiveGround;
 use super::newer_rules::compare_rules_of_head;
-use super::observation::with_subject;
+use super::observation::{Judged, with_subject};
 use super::{budget, candidate};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::policy::LiveRule;
@@ -24,18 +25,29 @@ const FIRST: usize = 10;
 
 /// Looks at the live tree and at what was left behind, and records what there is to tell, so that the report
 /// says it too.
-pub fn look_after_delivery(task: &mut TaskWrite<'_>, rows: &[Row]) -> SeenAfterDelivery {
-    let mut seen = SeenAfterDelivery::default();
+///
+/// `ground` is the live tree that the rows were shown on before, where they had to be.
+pub fn look_after_delivery(
+    task: &mut TaskWrite<'_>,
+    rows: &[Row],
+    ground: Option<&LiveGround>,
+) -> SeenAfterDelivery {
+    let mut seen = SeenAfterDelivery { proven: ground.is_some(), ..SeenAfterDelivery::default() };
     let Ok(opened) = task.view.opened() else { return seen };
     // A branch is not what lies in the live tree.
     if !task.view.publishes() {
-        if opened.effective.live != LiveRule::Off {
-            seen.rows = compare_live_inputs(task, rows).unwrap_or_default();
+        seen.rows = match ground {
+            Some(ground) => compare_with_ground(task, rows, ground).unwrap_or_default(),
+            None if opened.effective.live == LiveRule::Off => Vec::new(),
+            None => compare_live_inputs(task, rows).unwrap_or_default(),
+        };
+        // Who judged by the rules of HEAD has nothing newer to tell of.
+        if ground.is_none() {
+            seen.told = compare_rules_of_head(task, rows).unwrap_or_default();
         }
-        seen.told = compare_rules_of_head(task, rows).unwrap_or_default();
     }
     seen.told.extend(find_uncaptured_work(task));
-    if !seen.risks().is_empty() {
+    if seen.proven || !seen.risks().is_empty() {
         let record = Record::SeenOnLive(seen.clone());
         task.act("live-inputs", &json!({}), |_| Ok((record, ()))).ok();
     }
@@ -75,23 +87,50 @@ fn compare_live_inputs(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<LiveInp
     let written: HashSet<_> = candidate.changes.iter().map(|change| &change.path).collect();
     difference.differs.retain(|path| !written.contains(path));
     difference.unknown.retain(|path| !written.contains(path));
+    let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+    inputs_of_rows(task, judged, rows, &|row, depends| inputs_of(row, &difference, depends, OnLive::Same))
+}
+
+/// The live tree has the delivery by now; whatever else is not as it was when the rows were shown on it came
+/// later.
+fn compare_with_ground(task: &TaskWrite<'_>, rows: &[Row], ground: &LiveGround) -> Result<Vec<LiveInputs>> {
+    let home = task.session.live_repository(&ground.opened)?;
+    let quarantine = task.session.quarantine(&task.view.id);
+    let mut difference = compare_live_tree(&home, &quarantine, &ground.candidate.tree)?;
+    // The content of what git does not track was looked at just now.
+    difference.unknown.clear();
+    let by_itself = task.view.observation.as_ref().map(|known| &known.value);
+    inputs_of_rows(task, ground.judged(), rows, &|row, depends| {
+        let apart = by_itself.is_some_and(|own| ground.is_apart(&row.id, own));
+        inputs_of(row, &difference, depends, if apart { OnLive::Proven } else { OnLive::Same })
+    })
+}
+
+fn inputs_of_rows(
+    task: &TaskWrite<'_>,
+    judged: Judged<'_>,
+    rows: &[Row],
+    inputs: &dyn Fn(&Row, &dyn Fn(&RepoPath) -> bool) -> LiveInputs,
+) -> Result<Vec<LiveInputs>> {
     let watch = |_| None;
-    with_subject(task, &candidate, (&watch, None), |_, verifiers, _| {
-        let one = |row: &Row| {
-            let depends = depends_on(verifiers, &row.verifier)?;
-            Some(inputs_of(row, &difference, &*depends))
-        };
+    with_subject(task, judged, (&watch, None), |_, verifiers, _| {
+        let one = |row: &Row| Some(inputs(row, &*depends_on(verifiers, &row.verifier)?));
         Ok(rows.iter().filter_map(one).collect())
     })
 }
 
-fn inputs_of(row: &Row, difference: &LiveDifference, depends: &dyn Fn(&RepoPath) -> bool) -> LiveInputs {
+fn inputs_of(
+    row: &Row,
+    difference: &LiveDifference,
+    depends: &dyn Fn(&RepoPath) -> bool,
+    shown: OnLive,
+) -> LiveInputs {
     let differs: Vec<_> =
         difference.differs.iter().filter(|path| depends(path)).take(FIRST).cloned().collect();
     let on_live = match differs.is_empty() {
         false => Some(OnLive::Differs),
         true if difference.unknown.iter().any(depends) => None,
-        true => Some(OnLive::Same),
+        true => Some(shown),
     };
     LiveInputs { id: row.id.clone(), verifier: row.verifier.clone(), on_live, differs }
 }

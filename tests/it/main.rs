@@ -41,6 +41,7 @@ mod on_live;
 mod open;
 mod patches;
 mod policy;
+mod prove;
 mod push;
 mod push_outcomes;
 mod race;

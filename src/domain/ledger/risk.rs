@@ -149,7 +149,7 @@ fn uncompared_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
 }
 
 fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(opened) = &known.view.opened else { return };
+    let Some(opened) = known.view.opened.as_ref().filter(|_| !is_proven(known)) else { return };
     let dirty = &opened.value.lacks.dirty;
     if !opened.value.base.live && !dirty.is_empty() {
         let text = format!("the live tree had uncommitted work in {} that no evidence saw", named(dirty));
@@ -157,8 +157,13 @@ fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
 }
 
+/// True where all that was asked was shown on the live tree as it was.
+fn is_proven(known: Known<'_>) -> bool {
+    known.view.seen_after.as_ref().is_some_and(|seen| seen.value.proven)
+}
+
 fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(delivered) = &known.view.delivered else { return };
+    let Some(delivered) = known.view.delivered.as_ref().filter(|_| !is_proven(known)) else { return };
     let base = &known.opened.base;
     if let Some(head) = delivered.value.head.as_ref().filter(|head| **head != base.commit) {
         let text = format!(

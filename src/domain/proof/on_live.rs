@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum OnLive {
     Same,
     Differs,
+    /// It differs, and the verifier passed there before anything was written.
+    Proven,
 }
 
 /// A requirement's inputs in the live tree.
@@ -46,6 +48,9 @@ pub struct SeenAfterDelivery {
     /// Newer rules at HEAD, and work that is in no candidate: sentences for a reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<String>,
+    /// Every required row was shown on the live tree before anything was written, by the rules of HEAD.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proven: bool,
 }
 
 impl SeenAfterDelivery {

@@ -4,13 +4,13 @@
 use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, Reason, plan, refused};
+use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, Plan, Reason, plan, refused};
 use crate::domain::ledger::record::{IndexDifference, Opened};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery};
-use crate::git::{Repository, live};
+use crate::git::{Quarantine, Repository, live};
 use crate::store::Blobs;
 use crate::task::Session;
 use crate::task::journal::LedgerJournal;
@@ -78,30 +78,42 @@ pub struct Write<'a> {
     pub outcome: Outcome,
 }
 
-#[derive(Debug)]
-pub enum Written {
-    /// Nothing was written; this is what would be.
-    Preview(Vec<(RepoPath, Outcome)>),
-    Receipt(Receipt),
+/// The live tree as it was looked at, and the plan that fits it.
+struct Compared<'a> {
+    terms: live::LiveTerms<'a>,
+    survey: live::LiveSurvey,
+    plan: Plan,
 }
 
 impl Write<'_> {
-    /// Compares with the live tree, and writes where that is cleared. All conflicts are in the failure.
+    /// Compares with the live tree and gives what would be written. All conflicts are in the failure.
+    pub fn preview(&self, home: &Repository) -> Result<Vec<(RepoPath, Outcome)>> {
+        let quarantine = self.session.quarantine(&self.opened.contract.task_id);
+        Ok(apply::preview_receipt(&self.compare(home, &quarantine)?.plan))
+    }
+
+    /// Compares with the live tree and writes. All conflicts are in the failure.
     pub fn run(
         &self,
         home: &Repository,
-        clearance: Option<&Clearance>,
+        clearance: &Clearance,
         journal: &mut LedgerJournal<'_>,
-    ) -> Result<Written> {
+    ) -> Result<Receipt> {
         let id = &self.opened.contract.task_id;
-        let blobs = self.session.blobs();
         let quarantine = self.session.quarantine(id);
-        let index = IndexAtBase::read(&blobs, self.opened, &self.candidate.changes)?;
-        let top = Path::new(&self.opened.home.top);
+        let Compared { terms, survey, plan } = self.compare(home, &quarantine)?;
+        let materials = live::prepare_materials(&terms, survey, &plan)?;
+        let delivery = Delivery { id, top: terms.top, outcome: self.outcome, repository: home };
+        let cleared = plan.clear(clearance)?;
+        self.session.with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper))
+    }
+
+    fn compare<'w>(&'w self, home: &'w Repository, quarantine: &'w Quarantine) -> Result<Compared<'w>> {
+        let index = IndexAtBase::read(&self.session.blobs(), self.opened, &self.candidate.changes)?;
         let terms = live::LiveTerms {
             repository: home,
-            quarantine: Some(&quarantine),
-            top,
+            quarantine: Some(quarantine),
+            top: Path::new(&self.opened.home.top),
             changes: self.changes,
             before_tree: self.before_tree,
             after_tree: self.after_tree,
@@ -115,14 +127,7 @@ impl Write<'_> {
         if let Some(staged) = self.staged {
             plan = plan.taking_index_back(staged);
         }
-        let Some(clearance) = clearance else { return Ok(Written::Preview(apply::preview_receipt(&plan))) };
-        let materials = live::prepare_materials(&terms, survey, &plan)?;
-        let delivery = Delivery { id, top, outcome: self.outcome, repository: home };
-        let cleared = plan.clear(clearance)?;
-        let written = self
-            .session
-            .with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper));
-        written.map(Written::Receipt)
+        Ok(Compared { terms, survey, plan })
     }
 }
 
