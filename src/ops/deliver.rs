@@ -3,6 +3,7 @@
 
 mod prove;
 
+use self::prove::ProofOnLive;
 use super::{Session, verify};
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::Clearance;
@@ -139,14 +140,7 @@ pub fn deliver(
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
     action.dispatch(&mut task.ledger)?;
-    // What only HEAD's rules ask for is shown among the others.
-    let own = |row: &&Row| !rows.iter().any(|known| known.id == row.id);
-    let proven = proof.iter().flat_map(|proof| &proof.rows);
-    let shown: Vec<Row> = rows.iter().chain(proven.clone().filter(own)).cloned().collect();
-    let mut evidence: Vec<String> =
-        rows.iter().chain(proven).filter_map(|row| row.evidence.clone()).collect();
-    evidence.sort_unstable();
-    evidence.dedup();
+    let evidence = ProofOnLive::evidence(proof.as_ref(), &rows);
     if findings::is_meant(&task) {
         return findings::deliver(&mut task, action, &clearance, evidence, options.write);
     }
@@ -156,18 +150,28 @@ pub fn deliver(
         false if options.write == Write::DryRun => preview(&mut task, action),
         false => write(&mut task, action, &clearance, evidence),
     }?;
-    let completed = delivered.state == TaskState::Completed;
-    let seen = match completed {
-        true => look_after_delivery(&mut task, &shown, proof.as_ref().map(|proof| &proof.ground)),
-        false => SeenAfterDelivery::default(),
-    };
-    delivered.requirements = add_live_inputs(&shown, &seen.rows);
-    delivered.notes.extend(seen.risks());
-    delivered.risks = Some(seen_after_delivery(&task.view));
-    if completed {
+    tell_what_is_seen(&mut task, &mut delivered, &rows, proof.as_ref());
+    if delivered.state == TaskState::Completed {
         hooks::after_task(session, &task.view.id);
     }
     Ok(delivered)
+}
+
+/// Adds to a delivery its rows, and what there is to tell of the live tree and of what was left behind.
+fn tell_what_is_seen(
+    task: &mut TaskWrite<'_>,
+    delivered: &mut DeliveryObject,
+    rows: &[Row],
+    proof: Option<&ProofOnLive>,
+) {
+    let rows = ProofOnLive::add_to(proof, rows);
+    let seen = match delivered.state == TaskState::Completed {
+        true => look_after_delivery(task, &rows, proof.map(|proof| &proof.ground)),
+        false => SeenAfterDelivery::default(),
+    };
+    delivered.requirements = add_live_inputs(&rows, &seen.rows);
+    delivered.notes.extend(seen.risks());
+    delivered.risks = Some(seen_after_delivery(&task.view));
 }
 
 /// Of two things that have to hold, both are told where neither does.

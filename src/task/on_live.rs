@@ -88,7 +88,7 @@ fn compare_live_inputs(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<LiveInp
     difference.differs.retain(|path| !written.contains(path));
     difference.unknown.retain(|path| !written.contains(path));
     let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
-    inputs_of_rows(task, judged, rows, &|row, depends| inputs_of(row, &difference, depends, OnLive::Same))
+    inputs_of_rows(task, judged, rows, &difference, &|_| OnLive::Same)
 }
 
 /// The live tree has the delivery by now; whatever else is not as it was when the rows were shown on it came
@@ -100,21 +100,26 @@ fn compare_with_ground(task: &TaskWrite<'_>, rows: &[Row], ground: &LiveGround) 
     // The content of what git does not track was looked at just now.
     difference.unknown.clear();
     let by_itself = task.view.observation.as_ref().map(|known| &known.value);
-    inputs_of_rows(task, ground.judged(), rows, &|row, depends| {
-        let apart = by_itself.is_some_and(|own| ground.is_apart(&row.id, own));
-        inputs_of(row, &difference, depends, if apart { OnLive::Proven } else { OnLive::Same })
-    })
+    let shown = |row: &Row| match by_itself.is_some_and(|own| ground.is_apart(&row.id, own)) {
+        true => OnLive::Proven,
+        false => OnLive::Same,
+    };
+    inputs_of_rows(task, ground.judged(), rows, &difference, &shown)
 }
 
 fn inputs_of_rows(
     task: &TaskWrite<'_>,
     judged: Judged<'_>,
     rows: &[Row],
-    inputs: &dyn Fn(&Row, &dyn Fn(&RepoPath) -> bool) -> LiveInputs,
+    difference: &LiveDifference,
+    shown: &dyn Fn(&Row) -> OnLive,
 ) -> Result<Vec<LiveInputs>> {
     let watch = |_| None;
     with_subject(task, judged, (&watch, None), |_, verifiers, _| {
-        let one = |row: &Row| Some(inputs(row, &*depends_on(verifiers, &row.verifier)?));
+        let one = |row: &Row| {
+            let depends = depends_on(verifiers, &row.verifier)?;
+            Some(inputs_of(row, difference, &*depends, shown(row)))
+        };
         Ok(rows.iter().filter_map(one).collect())
     })
 }

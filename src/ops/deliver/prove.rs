@@ -16,6 +16,7 @@ use crate::task::held::TaskWrite;
 use crate::task::live_ground::{LiveGround, lay_on_live_tree};
 use crate::task::session::Progress;
 use crate::task::{Session, evidence, observation, runs};
+use std::collections::BTreeSet;
 
 /// What a delivery rests on beside the candidate's own rows.
 #[derive(Debug)]
@@ -23,6 +24,21 @@ pub(super) struct ProofOnLive {
     pub ground: LiveGround,
     /// All passed, as far as they are required.
     pub rows: Vec<Row>,
+}
+
+impl ProofOnLive {
+    /// The rows of the candidate and those that only HEAD's rules ask for.
+    pub fn add_to(proof: Option<&Self>, own: &[Row]) -> Vec<Row> {
+        let rows = proof.iter().flat_map(|proof| &proof.rows);
+        own.iter().chain(rows.filter(|row| !own.iter().any(|known| known.id == row.id))).cloned().collect()
+    }
+
+    /// The evidence of all rows, each once.
+    pub fn evidence(proof: Option<&Self>, own: &[Row]) -> Vec<String> {
+        let rows = own.iter().chain(proof.iter().flat_map(|proof| &proof.rows));
+        let all: BTreeSet<String> = rows.filter_map(|row| row.evidence.clone()).collect();
+        all.into_iter().collect()
+    }
 }
 
 /// True where the delivery has to be shown on the live tree.
