@@ -6,6 +6,7 @@
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::Contract;
 use crate::domain::contract::policy::{Config, effective};
+use crate::domain::proof::cases::CaseList;
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::judge::{self, Job};
 use crate::domain::proof::listing::{InputFile, Listing};
@@ -680,6 +681,26 @@ fn flaky_runs_are_failures_unless_the_policy_only_warns() {
     assert!(verdict == Verdict::Passed && reason.starts_with("flaky"), "{verdict:?} {reason}");
     bench.verify();
     assert_eq!(bench.runs.get(), 1, "a flaky pass is never reused");
+}
+
+#[test]
+fn cases_are_stored_by_name_without_secrets_and_without_the_slots_path() {
+    let bench = Bench::new();
+    let cases = "<testcase name='b of $API_TOKEN in $PWD/src/a'/><testcase name='a'/>";
+    bench.unit(
+        &format!("echo \"<testsuite>{cases}</testsuite>\" > $TENDER_OUT/r.xml"),
+        &format!("env = [\"API_TOKEN\"]\n{JUNIT}"),
+    );
+    bench.base();
+    bench.write("src/a", "1\n");
+    bench.verify();
+    let blobs = Blobs::new(&Layout::new(&bench.top().join(".git")));
+    let stored = blobs.get(&bench.last().cases.expect("stored")).expect("is there");
+    let stored = String::from_utf8(stored).expect("text");
+    assert!(!stored.contains("hunter2") && !stored.contains("slots"), "{stored}");
+    let list: CaseList = serde_json::from_str(&stored).expect("a list");
+    assert_eq!((list.cases[0].name.as_str(), list.unnamed), ("a", 0), "sorted");
+    assert!(list.cases[1].name.ends_with(" in src/a"), "{stored}");
 }
 
 #[test]

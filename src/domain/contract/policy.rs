@@ -436,6 +436,8 @@ network = "disabled"
 delivery = ["local_files", "bundle"]
 commit = false
 flaky = "warn"
+goneCases = "warn"
+base = "always"
 live = "off"
 [policy.budget.repair]
 artifactBytes = 1000
@@ -452,6 +454,7 @@ artifactBytes = 1000
         assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles, DeliveryMode::Bundle]));
         assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
         assert_eq!(policy.live, Some(LiveRule::Off));
+        assert_eq!((policy.gone_cases, policy.base), (Some(GoneCases::Warn), Some(BaseRuns::Always)));
         assert_eq!(policy.budget["repair"].get(&Key::ArtifactBytes), Some(&1000));
     }
 
@@ -477,6 +480,8 @@ artifactBytes = 1000
             ("[policy]\nwrite = \"docs/\"", "policy.write", "a list"),
             ("[policy]\nwrite = [\"../\"]", "policy.write[0]", ".."),
             ("[policy]\nflaky = \"maybe\"", "policy.flaky", "fail, warn"),
+            ("[policy]\ngoneCases = \"maybe\"", "policy.goneCases", "person, warn"),
+            ("[policy]\nbase = \"never\"", "policy.base", "reuse, always"),
             ("[policy]\nlive = \"on\"", "policy.live", "off, warn, prove"),
             ("[policy]\ncommit = \"no\"", "policy.commit", "true or false"),
             ("[policy]\nnetwork = \"open\"", "policy.network", "disabled"),
@@ -537,13 +542,30 @@ artifactBytes = 1000
         assert_eq!(committed.differing_keys(&committed), Vec::<String>::new());
         assert_eq!(
             committed.differing_keys(&private),
-            ["budget", "commit", "delivery", "flaky", "live", "protected", "require", "write"]
+            [
+                "base",
+                "budget",
+                "commit",
+                "delivery",
+                "flaky",
+                "goneCases",
+                "live",
+                "protected",
+                "require",
+                "write"
+            ]
         );
         assert_eq!(committed.intersect(&Policy::default()), committed, "who says nothing changes nothing");
         let lenient = Policy { flaky: Some(Flaky::Warn), ..Policy::default() };
         assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));
         let strict = Policy { flaky: Some(Flaky::Fail), ..Policy::default() };
         assert_eq!(strict.intersect(&lenient).flaky, Some(Flaky::Fail), "the stricter of the two");
+        let said = |text: &str| config(&format!("[policy]\n{text}")).policy;
+        let (lenient, strict) =
+            (said("goneCases = \"warn\""), said("goneCases = \"person\"\nbase = \"always\""));
+        let both = lenient.intersect(&strict);
+        assert_eq!((both.gone_cases, both.base), (Some(GoneCases::Person), Some(BaseRuns::Always)));
+        assert_eq!(strict.intersect(&lenient), both);
         let rule = |live| Policy { live, ..Policy::default() };
         for (one, other, holds) in [
             (Some(LiveRule::Off), Some(LiveRule::Warn), Some(LiveRule::Warn)),

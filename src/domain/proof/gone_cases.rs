@@ -34,16 +34,17 @@ pub fn tell_gone_cases(rows: &[Row]) -> Option<String> {
 }
 
 /// Has a person confirm the cases that are gone, where the policy wants that: by the row for protected paths,
-/// which is added where it is missing. Gives its position.
-pub(super) fn require_confirmation(observation: &mut Observation, rows: &[Row]) -> Option<usize> {
+/// which is added where it is missing. Gives what is observed then, and the row's position in it.
+pub(super) fn require_confirmation(observation: &Observation, rows: &[Row]) -> Option<(Observation, usize)> {
     let sentence = tell_gone_cases(rows).filter(|_| observation.gone_cases == GoneCases::Person)?;
+    let mut observation = observation.clone();
     let protects = |row: &Observed| matches!(row.source, Source::Protected { .. });
     let at = match observation.rows.iter().position(protects) {
         Some(at) => at,
         None => {
             let optional = |row: &Observed| matches!(row.clause.origin, Origin::Allowed | Origin::Forbidden);
             let at = observation.rows.iter().position(optional).unwrap_or(observation.rows.len());
-            let row = confirmation_row(observation)?;
+            let row = confirmation_row(&observation)?;
             observation.rows.insert(at, row);
             at
         }
@@ -55,7 +56,7 @@ pub(super) fn require_confirmation(observation: &mut Observation, rows: &[Row]) 
     let gone = collect_gone_cases(rows);
     let confirmed = json!({"manifestSha256": observation.manifest_sha256, "gone": gone});
     row.key.as_mut()?.inputs = Sha256::of_json(&confirmed);
-    Some(at)
+    Some((observation, at))
 }
 
 /// A row for a person, of the same program as the others.

@@ -14,6 +14,7 @@ use crate::domain::proof::evidence::{Evidence, EvidenceKind, Observation, Observ
 use crate::domain::proof::listing::listing_differences;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The reason of a row whose verifier the contract forbids.
@@ -46,22 +47,22 @@ pub fn rows(observation: &Observation, records: &[Record], stored: StoredLists<'
 
 /// What was observed, with the row that a person has to confirm where cases of the base are gone; and the
 /// rows.
-pub fn with_confirmation(
-    observation: &Observation,
+pub fn with_confirmation<'a>(
+    observation: &'a Observation,
     records: &[Record],
     stored: StoredLists<'_>,
-) -> (Observation, Vec<Row>) {
+) -> (Cow<'a, Observation>, Vec<Row>) {
     let judge = |observed: &Observed| judge_row(observation, observed, records, stored);
     let mut rows: Vec<Row> = observation.rows.iter().map(judge).collect();
-    let mut asked = observation.clone();
-    if let Some(at) = require_confirmation(&mut asked, &rows) {
-        let row = judge(&asked.rows[at]);
-        match asked.rows.len() == rows.len() {
-            true => rows[at] = row,
-            false => rows.insert(at, row),
-        }
+    let Some((asked, at)) = require_confirmation(observation, &rows) else {
+        return (Cow::Borrowed(observation), rows);
+    };
+    let row = judge(&asked.rows[at]);
+    match asked.rows.len() == rows.len() {
+        true => rows[at] = row,
+        false => rows.insert(at, row),
     }
-    (asked, rows)
+    (Cow::Owned(asked), rows)
 }
 
 fn judge_row(

@@ -127,3 +127,23 @@ fn a_damaged_file_never_turns_a_failure_into_a_pass() {
         }
     }
 }
+
+#[test]
+fn a_failure_in_the_body_of_a_case_is_told_from_one_around_it() {
+    let around = |(path, bytes, count_cases, _): &ResultFile| {
+        let cases = count_cases(bytes).map(|counted| counted.cases).unwrap_or_default();
+        let around = cases.into_iter().filter(|case| case.outcome == CaseOutcome::FailedByError);
+        around.map(|case| format!("{path}: {}", case.name)).collect::<Vec<_>>()
+    };
+    let expected = [
+        "pytest/failing.xml: test_setup",
+        "pytest/failing.xml: test_teardown",
+        "pytest/failing.xml: test_both",
+        "unittest/failing.xml: test_u", // a success that was not expected
+        "phpunit/failing.xml: testErr",
+        "phpunit/failing.xml: testRisky",
+        "surefire/failing.xml: throws", // its trace is cut
+        "go/timed-out.json: TestA",
+    ];
+    assert_eq!(all().flat_map(around).collect::<Vec<_>>(), expected);
+}
