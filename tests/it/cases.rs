@@ -174,3 +174,55 @@ fn a_case_of_another_file_repairs_nothing() {
     assert_eq!(answer.row("unit")["cases"]["fixed"], named(&["c::two"]));
     repo.json(&["deliver", "t1"]).fails("verification.failed");
 }
+
+/// As pytest writes it: a class is the module's path, and a file that cannot be loaded is an error of no case.
+const MODULES: &str = r#"
+for file in tests/*.py old/*.py; do
+  [ -e "$file" ] || continue
+  class=$(echo "${file%.py}" | tr / .)
+  need=$(sed -n 's/^import //p' "$file")
+  if [ -n "$need" ] && [ ! -e "src/$need" ]; then
+    bad=$((bad+1)); cases="$cases<testcase classname='' name='$class'><error message='collection failure'>no $need</error></testcase>"
+    continue
+  fi
+  while read -r word name want; do
+    [ "$word" = def ] || continue
+    if grep -q "$want" src/app; then ok=$((ok+1)); cases="$cases<testcase classname='$class' name='$name'/>"
+    else bad=$((bad+1)); cases="$cases<testcase classname='$class' name='$name'><failure message='assert'/></testcase>"; fi
+  done < "$file"
+done
+finish
+"#;
+
+/// Verifies a repair whose case is `tests/`, on a base with a failing case in `old/`.
+#[track_caller]
+fn repaired(lab: &Lab, name: &str, files: &[(&str, &str)]) -> Answer {
+    let repo = lab.repo(name);
+    repo.write("src/app", "alpha\n");
+    repo.write("old/test_old.py", "def test_old beta\n");
+    let verifier = Verifier::new("unit").script(MODULES).inputs(&["src/**", "tests/**", "old/**"]);
+    verifier.counts(Counts::Junit).commit(&repo);
+    let contract = Contract::new("t1").allowed(&["unit"]).set("kind", json!("repair"));
+    repo.submitted(&contract.set("case", json!(["tests/"])), |task| {
+        files.iter().for_each(|(path, text)| task.write(path, text));
+    });
+    repo.json(&["verify", "t1"])
+}
+
+#[test]
+fn a_repair_is_shown_by_a_case_that_lies_in_it_and_failed_in_its_own_body() {
+    let lab = Lab::new();
+    let silenced = ("old/test_old.py", "def test_old alpha\n");
+    let mended = ("src/app", "alpha beta gamma\n");
+    let right = repaired(&lab, "right", &[("tests/test_new.py", "def test_new gamma\n"), mended]).ok();
+    assert_eq!(right.row("unit")["strength"], "fixed");
+    let fixed = json!({ "count": 2, "first": ["old.test_old::test_old", "tests.test_new::test_new"] });
+    assert_eq!(right.row("unit")["cases"]["fixed"], fixed);
+    let elsewhere = repaired(&lab, "elsewhere", &[("tests/test_new.py", "def test_new alpha\n"), silenced]);
+    let reason = elsewhere.result(1).reason("unit").to_owned();
+    assert_eq!(reason, "not reproduced: the case passes on the base already");
+    let unloaded =
+        [("tests/test_new.py", "import helper\ndef test_new alpha\n"), ("src/helper", "x\n"), silenced];
+    let reason = repaired(&lab, "unloaded", &unloaded).result(1).reason("unit").to_owned();
+    assert_eq!(reason, "not reproduced: on the base no counted case failed; a build error proves nothing");
+}
