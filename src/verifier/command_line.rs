@@ -193,6 +193,25 @@ pub(super) fn executed_paths(argv: &[String]) -> Vec<RepoPath> {
     found
 }
 
+/// The places of the tree that a text for a shell (`sh -c`) executes, as far as plain words tell.
+pub(super) fn paths_in_shell_text(argv: &[String]) -> Vec<RepoPath> {
+    const BEFORE_COMMANDS: &[&str] = &["exec", "command", "!", "if", "then", "else", "do", "while", "until"];
+    let Some(started) = unwrapped(argv).filter(|started| SHELLS.contains(&base_name(&started.program)))
+    else {
+        return Vec::new();
+    };
+    let is_option = |word: &&String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    let mut words = started.arguments.iter().skip_while(|word| !is_option(word)).skip(1);
+    let text = words.find(|word| !word.starts_with('-')).map(String::as_str).unwrap_or_default();
+    let mut found = Vec::new();
+    for command in text.split([';', '&', '|', '(', ')', '`', '{', '}', '\n']) {
+        let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$']));
+        let words = words.skip_while(|word| BEFORE_COMMANDS.contains(word) || word.contains('='));
+        found.extend(executed_paths(&words.map(str::to_owned).collect::<Vec<_>>()));
+    }
+    found
+}
+
 /// A relative path without the dots that a shell's user writes.
 fn place_in_tree(word: &str) -> Option<RepoPath> {
     let parts: Vec<&str> = word.split('/').filter(|part| *part != "." && !part.is_empty()).collect();
@@ -331,5 +350,27 @@ mod tests {
             let found: Vec<String> = executed_paths(&argv(line)).iter().map(ToString::to_string).collect();
             assert_eq!(found.join(" "), wanted, "{line}");
         }
+    }
+
+    #[test]
+    fn scripts_in_a_shells_text_are_seen() {
+        for (text, wanted) in [
+            ("python tests/run.py", "tests/run.py"),
+            ("set -e; cd a && ./check.sh --all | tee log", "check.sh"),
+            ("if ! A=1 exec bash 'ci/x.sh'; then echo no; fi", "ci/x.sh"),
+            ("x=$(node tools/a.js)", "tools/a.js"),
+            ("grep -q a docs/a.md", ""),
+        ] {
+            for shell in
+                [&["sh", "-c"][..], &["env", "A=1", "bash", "-euo", "pipefail", "-xc"], &["sh", "-c", "-e"]]
+            {
+                let argv: Vec<String> =
+                    shell.iter().copied().chain([text, "name"]).map(str::to_owned).collect();
+                let found: Vec<String> = paths_in_shell_text(&argv).iter().map(ToString::to_string).collect();
+                assert_eq!(found.join(" "), wanted, "{argv:?}");
+            }
+        }
+        assert!(paths_in_shell_text(&argv("sh check.sh -c python tests/run.py")).len() < 2);
+        assert!(paths_in_shell_text(&argv("python -c x.sh")).is_empty());
     }
 }

@@ -3,6 +3,7 @@
 //! Inputs that name no file are a mistake of the manifest where the base has none, and a way to escape the
 //! judge where the candidate took the last one away.
 
+use super::command_line::paths_in_shell_text;
 use super::load::{Verifier, Verifiers};
 use super::manifest::VerifierKind;
 use crate::domain::contract::Contract;
@@ -29,6 +30,7 @@ pub fn can_meet(one: &Scope, other: &Scope) -> bool {
 pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contract) -> Result<Vec<String>> {
     let id = &verifier.manifest.id;
     let mut notes = command_notes(verifier);
+    notes.extend(hidden_script_notes(verifier, base));
     let Some(inputs) = inputs_of(verifier) else { return Ok(notes) };
     let dead = dead_patterns(inputs, base)?;
     if dead.len() < inputs.patterns().len() {
@@ -94,6 +96,20 @@ fn command_notes(verifier: &Verifier) -> Vec<String> {
         .filter(|argument| odd(argument) && !through_shell(argument))
         .map(|argument| {
             format!("{}: no shell reads its command, so `{argument}` is passed on as it stands", manifest.id)
+        })
+        .collect()
+}
+
+/// Scripts that a shell's text runs: they are inputs, of which a change has its own.
+fn hidden_script_notes(verifier: &Verifier, base: &[RepoPath]) -> Vec<String> {
+    let manifest = &verifier.manifest;
+    let setup = manifest.setup.as_ref().map(|setup| setup.command.as_slice()).unwrap_or_default();
+    let scripts = paths_in_shell_text(&manifest.command).into_iter().chain(paths_in_shell_text(setup));
+    scripts
+        .filter(|path| base.contains(path) && !verifier.scope.matches(path) && !manifest.watch.matches(path))
+        .map(|path| {
+            let id = &manifest.id;
+            format!("{id}: `{path}` is named in a text for a shell, so it is an input and no part of the judge; name it in `closure`")
         })
         .collect()
 }

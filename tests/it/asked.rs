@@ -146,3 +146,13 @@ fn words_of_a_shell_in_a_command_without_one_are_told() {
         assert!(notes(&opened).contains(word), "{}", notes(&opened));
     }
 }
+
+#[test]
+fn a_script_in_a_text_for_a_shell_is_told() {
+    let lab = Lab::new();
+    let repo = repo_with_verifiers(&lab);
+    let text = "command = [\"sh\", \"-c\", \"cd . && python3 src/a.py\"]";
+    Verifier::new("odd").counts(Counts::Nothing).key(text).commit(&repo);
+    let opened = repo.json(&["start", "goal", "--scope", "src/", "--verify", "odd"]).ok();
+    assert!(notes(&opened).contains("`src/a.py` is named in a text for a shell"), "{}", notes(&opened));
+}
