@@ -167,7 +167,7 @@ const PATCH_WORDS: &[&[u8]] = &[
 fn a_patch() {
     holds(&[GIT_PATCH, GIT_RENAME, GIT_NEW, BINARY_PATCH], PATCH_WORDS, |bytes| {
         for strip in [Strip::One, Strip::None] {
-            let _ = checked(patch_text::parse(bytes, strip));
+            let _ = checked(patch_text::parse_sections(bytes, strip));
         }
     });
 }
@@ -245,7 +245,7 @@ fn a_contract() {
         b"{a,b}",
     ];
     holds(&[WHOLE, SMALL], words, |bytes| {
-        if let Some(contract) = checked(Contract::parse(bytes)) {
+        if let Some(contract) = checked(Contract::parse_document(bytes)) {
             survives(&contract);
         }
     });
@@ -276,7 +276,7 @@ const TOML_WORDS: &[&[u8]] = &[
 fn a_configuration() {
     const WHOLE: &[u8] = b"filters = [\"lfs\"]\n[policy]\nwrite = [\"src/\"]\nprotected = [\".ci/\"]\nrequire = [{ verifier = \"test\", when = [\"src/**\"] }]\nnetwork = { allow = [\"h:1\"] }\ndelivery = [\"branch\"]\ncommit = false\nflaky = \"warn\"\n[policy.budget.edit]\ntoolCalls = 5\n[[hooks]]\nevent = \"before_action\"\nkind = \"guard\"\ncommand = [\"sh\"]\ntimeout = \"1m30s\"\n";
     holds(&[WHOLE], TOML_WORDS, |bytes| {
-        if let Some(config) = checked(Config::parse(bytes)) {
+        if let Some(config) = checked(Config::parse_config(bytes)) {
             survives(&config);
         }
     });
@@ -416,14 +416,16 @@ fn a_scope_and_a_path() {
         &[b"**", b"/", b"{", b"}", b",", b"[", b"]", b"\\", b"*", b"?", b"**/**/", b"{a,b}{a,b}{a,b}"],
         |bytes| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            if let Some(scope) = checked(Scope::parse("scope", Code::ContractInvalid, vec![text.clone()])) {
+            if let Some(scope) =
+                checked(Scope::parse_field("scope", Code::ContractInvalid, vec![text.clone()]))
+            {
                 let long = "a/".repeat(40) + "b";
                 for path in [text.as_str(), "docs/a/b.md", &long] {
-                    let _ = checked(RepoPath::new(path.as_bytes())).map(|path| scope.matches(&path));
+                    let _ = checked(RepoPath::new(path.as_bytes())).map(|path| scope.matches_path(&path));
                 }
             }
-            if let Some(lines) = Lines::read(&text) {
-                assert_eq!(Lines::read(&lines.to_string()), Some(lines));
+            if let Some(lines) = Lines::parse_range(&text) {
+                assert_eq!(Lines::parse_range(&lines.to_string()), Some(lines));
             }
         },
     );

@@ -355,7 +355,7 @@ impl Invocation<'_> {
     fn show_reference(&self, reference: &str) -> Result<u8> {
         let session = self.session()?;
         let object = ops::report::show(&session, reference)?;
-        match (self.cli.format, object.raw()) {
+        match (self.cli.format, object.raw_bytes()) {
             (OutputFormat::Text, Some(bytes)) => match ops::report::told(&session, &bytes)? {
                 Some(told) => {
                     output::write_out(render::evidence_text(&told.evidence, &told.logs).as_bytes())?

@@ -1,9 +1,10 @@
 //! The contract: what a task may do and what must be shown.
 //!
-//! A [`Contract`] is only made by [`Contract::parse`] (or read back from a ledger that holds such a one), so
-//! that whoever has one knows: every field has its type, every scope stays in the repository, no id comes
-//! twice, nothing in it contradicts anything else, and it asks for nothing that this version does not do.
-//! Defaults are filled in. What is sealed is the document as given, byte for byte, not this reading of it.
+//! A [`Contract`] is only made by [`Contract::parse_document`] (or read back from a ledger that holds such a
+//! one), so that whoever has one knows: every field has its type, every scope stays in the repository, no id
+//! comes twice, nothing in it contradicts anything else, and it asks for nothing that this version does not
+//! do. Defaults are filled in. What is sealed is the document as given, byte for byte, not this reading of
+//! it.
 
 pub mod amendment;
 pub mod budget;
@@ -19,7 +20,7 @@ pub mod policy;
 pub mod terms;
 pub mod tool;
 
-pub(super) use later::network;
+pub(super) use later::read_network;
 pub use mode::DeliveryMode;
 
 use crate::domain::contract::budget::Amounts;
@@ -156,12 +157,12 @@ impl Contract {
     /// Reads a contract. The failure is `contract.invalid`, or `not_supported` where the contract is right
     /// but asks for what this version does not do; its subject is the field, and it lists every problem in
     /// the order of the document.
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        parse::contract(bytes)
+    pub fn parse_document(bytes: &[u8]) -> Result<Self> {
+        parse::parse_contract(bytes)
     }
 
     /// The seal of a document: the sha256 of its bytes as given.
-    pub fn seal(bytes: &[u8]) -> Sha256 {
+    pub fn seal_document(bytes: &[u8]) -> Sha256 {
         Sha256::of(bytes)
     }
 }

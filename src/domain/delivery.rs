@@ -1,10 +1,10 @@
 //! Delivery, the part that decides: what the live tree holds at the touched paths, compared with what the
 //! change was made for, gives either a plan or the list of all conflicts.
 //!
-//! Nothing here reads a file. [`plan`] is a pure function, so that every row of the comparison matrix is a
-//! unit test. A [`Plan`] alone writes nothing either: the executor takes a [`ClearedPlan`], and the only way
-//! to one is a [`Clearance`] whose required rows all passed for exactly the planned manifest (or that comes
-//! from a receipt, to undo it).
+//! Nothing here reads a file. [`plan_delivery`] is a pure function, so that every row of the comparison
+//! matrix is a unit test. A [`Plan`] alone writes nothing either: the executor takes a [`ClearedPlan`], and
+//! the only way to one is a [`Clearance`] whose required rows all passed for exactly the planned manifest (or
+//! that comes from a receipt, to undo it).
 
 pub mod conflict;
 pub mod decision;
@@ -23,7 +23,7 @@ use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-pub use crate::domain::delivery::conflict::{Conflict, Reason, refused, stopped};
+pub use crate::domain::delivery::conflict::{Conflict, Reason, refuse_delivery, stopped_by_conflicts};
 pub use crate::domain::delivery::index::{IndexRule, IndexState, IndexStep};
 
 /// The object that lies at a path in the live tree.
@@ -93,7 +93,7 @@ pub struct LiveFact {
 
 impl LiveFact {
     /// The object that is there, as git would store it.
-    pub fn side(&self) -> Option<TreeObject> {
+    pub fn tree_object(&self) -> Option<TreeObject> {
         match &self.kind {
             LiveKind::File(file) => Some(TreeObject {
                 mode: if file.executable { Mode::Executable } else { Mode::File },
@@ -149,13 +149,13 @@ impl Plan {
     /// To take back what a delivery changed in the index, and nothing else of it: also where it found the
     /// file as wanted already.
     pub fn taking_index_back(mut self, changed: &[IndexStep]) -> Self {
-        self.index = changed.iter().map(IndexStep::reversed).collect();
+        self.index = changed.iter().map(IndexStep::reverse_step).collect();
         self
     }
 
     /// Allows the plan. A clearance for another manifest is our own fault and refused.
-    pub fn clear(self, clearance: &Clearance) -> Result<ClearedPlan> {
-        clearance.covers(self.manifest)?;
+    pub fn clear_with(self, clearance: &Clearance) -> Result<ClearedPlan> {
+        clearance.require_manifest(self.manifest)?;
         Ok(ClearedPlan(self))
     }
 }
@@ -186,7 +186,8 @@ impl Clearance {
     /// From the rows of a candidate, computed now. Refused unless every required one passed; the failure
     /// lists all that did not, and `details.requirements` holds the rows.
     pub fn from_rows(manifest: Sha256, rows: &[Row]) -> Result<Self> {
-        let missing: Vec<Failure> = rows.iter().filter(|row| row.required).filter_map(refusal).collect();
+        let missing: Vec<Failure> =
+            rows.iter().filter(|row| row.required).filter_map(refusal_of_row).collect();
         match Failure::first_of(missing) {
             None => Ok(Self { manifest }),
             Some(failure) => Err(failure.with_detail(&REQUIREMENTS, rows)),
@@ -194,7 +195,7 @@ impl Clearance {
     }
 
     /// Refuses another manifest than the one that was cleared: our own fault.
-    pub fn covers(&self, manifest: Sha256) -> Result<()> {
+    pub fn require_manifest(&self, manifest: Sha256) -> Result<()> {
         if self.manifest == manifest {
             return Ok(());
         }
@@ -210,11 +211,11 @@ impl Clearance {
 
     /// To undo what a receipt says was delivered: exactly the reverse of it is allowed.
     pub fn to_undo(receipt: &Receipt) -> Self {
-        Self { manifest: manifest_sha256(&receipt.reversed()) }
+        Self { manifest: manifest_sha256(&receipt.reversed_changes()) }
     }
 }
 
-fn refusal(row: &Row) -> Option<Failure> {
+fn refusal_of_row(row: &Row) -> Option<Failure> {
     let (code, word) = match row.verdict {
         Verdict::Passed => return None,
         Verdict::Failed => (Code::VerificationFailed, "failed"),
@@ -229,7 +230,7 @@ fn refusal(row: &Row) -> Option<Failure> {
 
 /// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said when the base was
 /// fixed. Every conflict is in the answer, not only the first.
-pub fn plan(
+pub fn plan_delivery(
     changes: &[Change],
     facts: &[LiveFact],
     rule: IndexRule,
@@ -239,10 +240,10 @@ pub fn plan(
     let (mut items, mut index, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in changes.iter().zip(facts) {
         let at_base = (rule == IndexRule::Stays).then(|| index_at_base(&change.path));
-        match patch.judge(change, fact, at_base.as_ref()) {
+        match patch.judge_change(change, fact, at_base.as_ref()) {
             Ok(step) => {
                 items.push(Item { change: change.clone(), step, kind: fact.kind.clone() });
-                let after = IndexState::of(change.new.as_ref());
+                let after = IndexState::from_tree_state(change.new.as_ref());
                 if rule == IndexRule::Follows && fact.index != after {
                     index.push(IndexStep { path: change.path.clone(), before: fact.index.clone(), after });
                 }
@@ -250,8 +251,8 @@ pub fn plan(
             Err(reason) => conflicts.push(Conflict {
                 path: change.path.clone(),
                 reason,
-                expected: change.old.as_ref().map(FileState::object),
-                actual: fact.side(),
+                expected: change.old.as_ref().map(FileState::tree_object),
+                actual: fact.tree_object(),
                 mergeable: is_mergeable(change, fact, reason, rule),
             }),
         }
@@ -275,7 +276,7 @@ fn is_mergeable(change: &Change, fact: &LiveFact, reason: Reason, rule: IndexRul
         _ => false,
     };
     // Where the index follows, it has to have what lies there: what is edited and not staged stays so.
-    let lies = fact.side().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.id });
+    let lies = fact.tree_object().map(|side| IndexState::Entry { mode: side.mode, git_blob: side.id });
     content && (rule == IndexRule::Stays || lies.as_ref() == Some(&fact.index))
 }
 
@@ -299,7 +300,7 @@ impl<'a> Patch<'a> {
         Self { deleted: of(|c| c.new.is_none()), filled: of(|c| c.new.is_some()) }
     }
 
-    fn judge(
+    fn judge_change(
         &self,
         change: &Change,
         fact: &LiveFact,
@@ -316,7 +317,7 @@ impl<'a> Patch<'a> {
         if fact.kind == LiveKind::Missing && fact.outside_sparse {
             return Err(Reason::OutsideSparse);
         }
-        let shows = self.compare(change, fact)?;
+        let shows = self.compare_live(change, fact)?;
         judge_index(change, fact, at_base)?;
         let step = match (shows, &change.old, &change.new, &fact.kind) {
             (Shows::After, ..) => return Ok(Step::Already),
@@ -349,11 +350,11 @@ impl<'a> Patch<'a> {
         if ours { Ok(()) } else { Err(reason) }
     }
 
-    fn compare(&self, change: &Change, fact: &LiveFact) -> std::result::Result<Shows, Reason> {
-        if self.is(change, change.new.as_ref(), fact, |file| file.is_after) {
+    fn compare_live(&self, change: &Change, fact: &LiveFact) -> std::result::Result<Shows, Reason> {
+        if self.is_in_state(change, change.new.as_ref(), fact, |file| file.is_after) {
             return Ok(Shows::After);
         }
-        if self.is(change, change.old.as_ref(), fact, |file| file.is_before) {
+        if self.is_in_state(change, change.old.as_ref(), fact, |file| file.is_before) {
             return Ok(Shows::Before);
         }
         let regular = change.old.as_ref().is_some_and(|old| old.mode.is_regular());
@@ -371,7 +372,7 @@ impl<'a> Patch<'a> {
     }
 
     /// True where the live path is in the given state.
-    fn is(
+    fn is_in_state(
         &self,
         change: &Change,
         state: Option<&FileState>,
@@ -411,8 +412,8 @@ fn judge_index(
     at_base: Option<&IndexState>,
 ) -> std::result::Result<(), Reason> {
     let known = at_base == Some(&fact.index)
-        || fact.index == IndexState::of(change.old.as_ref())
-        || fact.index == IndexState::of(change.new.as_ref());
+        || fact.index == IndexState::from_tree_state(change.old.as_ref())
+        || fact.index == IndexState::from_tree_state(change.new.as_ref());
     match fact.index {
         IndexState::Unmerged => Err(Reason::Unmerged),
         _ if known => Ok(()),

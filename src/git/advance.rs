@@ -9,7 +9,9 @@ use super::registration::admin_of;
 use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::{Change, manifest_sha256};
-use crate::domain::delivery::{Clearance, ClearedPlan, IndexRule, IndexState, plan, refused};
+use crate::domain::delivery::{
+    Clearance, ClearedPlan, IndexRule, IndexState, plan_delivery, refuse_delivery,
+};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -57,10 +59,10 @@ impl Move<'_> {
             fact.index = IndexState::Absent;
             fact.outside_sparse = false;
         }
-        let plan = plan(changes, &survey.facts, IndexRule::Stays, &|_| IndexState::Absent)
-            .map_err(|conflicts| in_the_way(self.worktree, refused(&conflicts)))?;
+        let plan = plan_delivery(changes, &survey.facts, IndexRule::Stays, &|_| IndexState::Absent)
+            .map_err(|conflicts| in_the_way(self.worktree, refuse_delivery(&conflicts)))?;
         let materials = live::prepare_materials(&terms, survey, &plan)?;
-        Ok((plan.clear(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))
+        Ok((plan.clear_with(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))
     }
 
     /// Git's own view from inside: HEAD at the new commit, the new base in the index, so that `git diff`

@@ -29,8 +29,8 @@ use super::index_write::{IndexWriter, Towards};
 use super::live::Materials;
 use crate::domain::delivery::conflict::EDITED_MEANWHILE;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
-use crate::domain::delivery::recovery::{Act, Direction, Progress, Sight, Temporary, decide};
-use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Step, stopped};
+use crate::domain::delivery::recovery::{Act, Direction, Progress, Sight, Temporary, decide_recovery};
+use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Step, stopped_by_conflicts};
 use crate::domain::value::digest::{FileState, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -241,7 +241,7 @@ impl<'a> DeliveryRun<'a> {
                     Ok(_) => "all was taken back but what you edited meanwhile",
                     Err(_) => "it could not be taken back as a whole",
                 };
-                stopped(what_became, &[self.conflict_at(at, reason)])
+                stopped_by_conflicts(what_became, &[self.conflict_at(at, reason)])
             }
         };
         match restored.and_then(|later| journal.record(&Record::TakenBack(&later)).map(|()| later)) {
@@ -263,7 +263,7 @@ impl<'a> DeliveryRun<'a> {
     /// meanwhile.
     fn restore_steps(&mut self) -> Result<Vec<RepoPath>> {
         let sights = self.look_at_steps()?;
-        let decided = decide(self.plan, Progress::TakingBack, &sights, self.after_a_crash);
+        let decided = decide_recovery(self.plan, Progress::TakingBack, &sights, self.after_a_crash);
         self.go_back(&decided.acts)?;
         Ok(decided.later)
     }
@@ -304,7 +304,7 @@ impl<'a> DeliveryRun<'a> {
         Conflict {
             path: change.path.clone(),
             reason,
-            expected: change.old.as_ref().map(FileState::object),
+            expected: change.old.as_ref().map(FileState::tree_object),
             actual: look::read_side(self.top, change),
             mergeable: false,
         }

@@ -18,7 +18,7 @@ pub use resolve::{Barred, FolderCursor, TreeTop};
 pub use walk::{remove_content, walk_folder, walk_what_can_be_seen};
 
 use crate::domain::delivery::receipt::Inode;
-use crate::domain::value::repo_path::display;
+use crate::domain::value::repo_path::display_bytes;
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Timestamps};
 use rustix::io::Errno;
@@ -331,7 +331,7 @@ pub fn file_type(stat: &Stat) -> FileType {
 
 /// A failure of an operation on a path of the tree.
 pub fn path_operation_failed(doing: &str, path: &[u8], error: io::Error) -> Failure {
-    let path = display(path);
+    let path = display_bytes(path);
     Failure::new(Code::Io, format!("cannot {doing} {path}: {error}")).subject(path)
 }
 

@@ -16,7 +16,7 @@ use super::repository::Repository;
 use super::tree;
 use crate::domain::change::patch::Change;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
-use crate::domain::value::repo_path::{RULE, RepoPath, display, is_dot_git};
+use crate::domain::value::repo_path::{RULE, RepoPath, display_bytes, is_dot_git};
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use rustix::fs::{FileType, Stat};
@@ -173,14 +173,16 @@ impl CaptureSurvey<'_> {
             Ok(path) => path,
             Err(failure) => {
                 let parent = bytes.iter().rposition(|b| *b == b'/').map(|at| RepoPath::new(&bytes[..at]));
-                if parent.is_some_and(|p| p.is_ok_and(|p| self.request.scratch.matches(&p))) {
+                if parent.is_some_and(|p| p.is_ok_and(|p| self.request.scratch.matches_path(&p))) {
                     return Ok(false);
                 }
                 self.refused.push(nested_repository(bytes).unwrap_or(failure));
                 return Ok(false);
             }
         };
-        if self.request.scratch.matches(&path) || (directory && covers_folder(self.request.scratch, &path)) {
+        if self.request.scratch.matches_path(&path)
+            || (directory && covers_folder(self.request.scratch, &path))
+        {
             return Ok(directory && !covers_folder(self.request.scratch, &path));
         }
         match file_type(stat) {
@@ -245,7 +247,7 @@ impl CaptureSurvey<'_> {
     fn removed_paths(&self) -> Vec<RepoPath> {
         self.base
             .keys()
-            .filter(|p| !self.seen.contains(p) && !self.request.scratch.matches(p))
+            .filter(|p| !self.seen.contains(p) && !self.request.scratch.matches_path(p))
             .cloned()
             .collect()
     }
@@ -438,8 +440,8 @@ fn nested_repository(bytes: &[u8]) -> Option<Failure> {
         None => (&b""[..], bytes),
     };
     (is_dot_git(name) && !above.is_empty()).then(|| {
-        refuse_by_rule(&display(above), "it is a repository of its own inside the worktree")
-            .detail("found", display(bytes))
+        refuse_by_rule(&display_bytes(above), "it is a repository of its own inside the worktree")
+            .detail("found", display_bytes(bytes))
             .remedy(
                 "Move the nested repository out of the worktree, or remove its .git.",
                 ["git", "tender", "status"],

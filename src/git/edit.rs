@@ -11,11 +11,11 @@ use super::beneath::{Barred, TreeTop};
 use super::live::places::{self, LivePlaces};
 use super::live::{Body, BodyPermissions, LiveBytes, Materials};
 use super::repository::Repository;
-use crate::domain::change::patch::{Change, clashes, manifest_sha256};
+use crate::domain::change::patch::{Change, find_clashes, manifest_sha256};
 use crate::domain::delivery::conflict::EDITED_MEANWHILE;
 use crate::domain::delivery::{
     Clearance, ClearedPlan, Conflict, IndexRule, IndexState, LiveFact, LiveFile, LiveKind, ParentProblem,
-    Reason, plan,
+    Reason, plan_delivery,
 };
 use crate::domain::value::digest::{FileState, Mode, Sha256};
 use crate::domain::value::repo_path::{RULE, RepoPath};
@@ -177,7 +177,7 @@ impl<'a> Worktree<'a> {
             changes.push(self.change_of(edit)?);
         }
         let facts = self.live_facts(&edits, &changes)?;
-        let plan = plan(&changes, &facts, IndexRule::Stays, &|_| IndexState::Absent)
+        let plan = plan_delivery(&changes, &facts, IndexRule::Stays, &|_| IndexState::Absent)
             .map_err(|conflicts| in_the_way(&conflicts))?;
         let (mut live, mut new) = (HashMap::new(), HashMap::new());
         for edit in edits {
@@ -190,7 +190,7 @@ impl<'a> Worktree<'a> {
             }
         }
         let bodies = plan.items().iter().map(|item| new.remove(&item.change.path)).collect();
-        let cleared = plan.clear(&Clearance::for_a_worktree(manifest_sha256(&changes)))?;
+        let cleared = plan.clear_with(&Clearance::for_a_worktree(manifest_sha256(&changes)))?;
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(PreparedEdit { changes, cleared, materials: Materials { top: self.top, live, bodies } })
     }
@@ -212,7 +212,7 @@ impl<'a> Worktree<'a> {
             changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
         let mut places = LivePlaces::new(&self.top, &deleted);
         let mut facts = Vec::with_capacity(edits.len());
-        for ((edit, change), clash) in edits.iter().zip(changes).zip(clashes(changes)) {
+        for ((edit, change), clash) in edits.iter().zip(changes).zip(find_clashes(changes)) {
             let kind = match &edit.seen.file {
                 None => LiveKind::Missing,
                 Some(present) => LiveKind::File(LiveFile {

@@ -12,7 +12,7 @@ use super::live::read_index_states;
 use super::private_index::index_info;
 use super::repository::Repository;
 use crate::domain::delivery::receipt::IndexPlan;
-use crate::domain::delivery::{Conflict, IndexState, IndexStep, refused};
+use crate::domain::delivery::{Conflict, IndexState, IndexStep, refuse_delivery};
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -154,7 +154,7 @@ impl<'a> IndexWriter<'a> {
         let now = read_index_states(self.repository.git_call().work_tree(self.top), &paths)?;
         let (mut due, mut others) = (Vec::new(), Vec::new());
         for step in &self.plan.steps {
-            let step = if towards == Towards::After { step.clone() } else { step.reversed() };
+            let step = if towards == Towards::After { step.clone() } else { step.reverse_step() };
             let is = now.get(&step.path).unwrap_or(&IndexState::Absent);
             if *is == step.before {
                 due.push(step);
@@ -338,7 +338,7 @@ fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
     let new = steps.iter().filter(|step| step.before == IndexState::Absent);
     let conflicts: Vec<Conflict> =
         new.filter(taken).map(|step| Conflict::of_the_index(step.path.clone())).collect();
-    if conflicts.is_empty() { Ok(()) } else { Err(refused(&conflicts)) }
+    if conflicts.is_empty() { Ok(()) } else { Err(refuse_delivery(&conflicts)) }
 }
 
 fn blob_of(state: &IndexState) -> Option<&ObjectId> {

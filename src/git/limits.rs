@@ -110,11 +110,11 @@ fn escaping_links(
     let (before, after) = (links_in_tree(objects, base)?, links_in_tree(objects, tree)?);
     let mut found = Vec::new();
     for (path, target) in &after {
-        let Some(why) = link::escape(path, target, &|at| target_at(&after, at)) else { continue };
+        let Some(why) = link::find_escape(path, target, &|at| target_at(&after, at)) else { continue };
         let changed_itself = changed.iter().any(|d| d.path == *path);
         let before_too = before
             .get(path)
-            .is_some_and(|target| link::escape(path, target, &|at| target_at(&before, at)).is_some());
+            .is_some_and(|target| link::find_escape(path, target, &|at| target_at(&before, at)).is_some());
         if changed_itself || !before_too {
             found.push(
                 refuse_by_rule(&path.to_string(), &format!("it is a link, and {why}"))

@@ -14,7 +14,7 @@ pub(in crate::git) mod places;
 pub use content::{Body, BodyPermissions};
 pub(super) use index::{read_index_states, state_of};
 
-use crate::domain::change::patch::{Change, clashes};
+use crate::domain::change::patch::{Change, find_clashes};
 use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
@@ -182,7 +182,7 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
     let mut places = LivePlaces::new(&top, &deleted);
     let seen = terms.changes.iter().map(|c| places.look_at(&c.path)).collect::<Result<Vec<_>>>()?;
     let mut collisions = Vec::with_capacity(seen.len());
-    for (change, clash) in terms.changes.iter().zip(clashes(terms.changes)) {
+    for (change, clash) in terms.changes.iter().zip(find_clashes(terms.changes)) {
         let collides = change.old.is_none()
             && (index.has_collision(&change.path, &deleted) || places.has_collision(&change.path)?);
         collisions.push(clash || collides);
@@ -251,7 +251,7 @@ pub fn store_found(
     let (mut found, mut files, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (change, fact) in terms.changes.iter().zip(&survey.facts).filter(|(c, _)| wanted.contains(&c.path)) {
         let bytes = survey.live.get(&change.path).map(|live| live.bytes.clone());
-        match (fact.side(), bytes) {
+        match (fact.tree_object(), bytes) {
             (Some(side), Some(bytes)) if side.mode == Mode::Symlink => {
                 links.push((change.path.clone(), side.mode, bytes))
             }

@@ -11,7 +11,7 @@ use super::repository::Repository;
 use super::tree::{self, TreeFile};
 use crate::domain::ledger::record::Lacks;
 use crate::domain::value::digest::{Mode, ObjectId};
-use crate::domain::value::repo_path::{RepoPath, display};
+use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::{Code, Failure, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -137,7 +137,9 @@ impl LiveCapture<'_> {
         let listing = self.git_on_capture().args(["ls-files", "-z", "-u"]).run_for_stdout()?;
         let mut names: Vec<String> = listing
             .split(|b| *b == 0)
-            .filter_map(|line| line.iter().position(|b| *b == b'\t').map(|tab| display(&line[tab + 1..])))
+            .filter_map(|line| {
+                line.iter().position(|b| *b == b'\t').map(|tab| display_bytes(&line[tab + 1..]))
+            })
             .collect();
         names.dedup();
         let Some(first) = names.first().cloned() else { return Ok(()) };

@@ -208,13 +208,13 @@ pub fn find_altered(dir: &Path, held: &HeldFiles, ignore: &Scope) -> Result<Vec<
                         .and_then(|d| d.sorted_names())
                         .is_ok_and(|n| n.is_empty())
                 };
-                if !folders.contains(&path) && !ignore.matches(&path) && empty() {
+                if !folders.contains(&path) && !ignore.matches_path(&path) && empty() {
                     found.push((bytes.to_vec(), Alteration::Added));
                 }
                 Ok(true)
             }
             None => {
-                if !ignore.matches(&path) {
+                if !ignore.matches_path(&path) {
                     found.push((bytes.to_vec(), Alteration::Added));
                 }
                 Ok(false)

@@ -125,7 +125,7 @@ fn paths_making_room<'c>(
     let mut gone = BTreeSet::new();
     for change in changes.iter().filter(|change| change.new.is_none()) {
         let theirs = tree::find_entry(objects, onto, &change.path)?;
-        if theirs.is_none() || theirs == change.old.as_ref().map(FileState::object) {
+        if theirs.is_none() || theirs == change.old.as_ref().map(FileState::tree_object) {
             gone.insert(&change.path);
         }
     }
@@ -150,8 +150,10 @@ struct MergeWork<'a> {
 impl MergeWork<'_> {
     fn carry_path(&self, change: &Change, unmergeable: bool) -> Result<Carried> {
         let theirs = tree::find_entry(&self.objects, self.onto, &change.path)?;
-        let (old, new) =
-            (change.old.as_ref().map(FileState::object), change.new.as_ref().map(FileState::object));
+        let (old, new) = (
+            change.old.as_ref().map(FileState::tree_object),
+            change.new.as_ref().map(FileState::tree_object),
+        );
         if theirs == new {
             return Ok(Carried::Same);
         }

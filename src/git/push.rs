@@ -114,7 +114,7 @@ pub fn push_call(
     publication: &Publication,
     options: &[String],
 ) -> GitCall {
-    let reference = publication.reference();
+    let reference = publication.ref_name();
     let new = publication.new.as_ref().map_or("", ObjectId::as_str);
     let old = publication.old.as_ref().map_or("", ObjectId::as_str);
     // What the user's configuration adds to every push is not in the contract.

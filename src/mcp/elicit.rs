@@ -4,7 +4,7 @@
 
 use super::messages::McpCall;
 use crate::domain::contract::tool::WorkerTool;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::Hint;
 use crate::ops::gate::GateAnswer;
 use rmcp::model::{
@@ -36,13 +36,13 @@ pub async fn ask(client: &Peer<RoleServer>, called: &McpCall, id: &str) -> Optio
     let question = called.arguments["question"].as_str().unwrap_or_default();
     let form = form(question, id).ok()?;
     let said = client.create_elicitation_with_timeout(form, Some(PATIENCE)).await.ok()?;
-    Some(Hint { to: id.to_owned(), text: text(&said)?, through: plain(&through, 80) })
+    Some(Hint { to: id.to_owned(), text: text(&said)?, through: plain_line(&through, 80) })
 }
 
 fn form(question: &str, id: &str) -> Result<ElicitRequestParams, &'static str> {
     let message = format!(
         "The worker asks: {}\nWhat you say here is passed on to it. The task waits until you answer on the command line: git tender answer TASK {id} TEXT",
-        plain(question, usize::MAX)
+        plain_line(question, usize::MAX)
     );
     let answer = PrimitiveSchemaDefinition::String(StringSchema::new().title("Answer"));
     let requested_schema = ElicitationSchema::builder().required_property(ANSWER, answer).build()?;

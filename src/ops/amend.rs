@@ -32,15 +32,15 @@ pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) 
         let why = "`change` holds a value that must be seen nowhere, such as a token of the environment";
         return Err(Failure::new(Code::ArgumentsInvalid, why).subject("change"));
     }
-    let version = task.view.opened()?.seal.version;
+    let version = task.view.opened_terms()?.seal.version;
     let proposal = Proposal::new(&document(task)?, change, &redacted(task.session, reason))?;
     Ok(Proposal { version, ..proposal })
 }
 
 /// What a wish would change in the contract that is in force now, as lines for whoever decides.
 pub fn differences(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Vec<String>> {
-    let mut lines = proposal.differences(&document(task)?)?;
-    let now = task.view.opened()?.seal.version;
+    let mut lines = proposal.field_differences(&document(task)?)?;
+    let now = task.view.opened_terms()?.seal.version;
     if proposal.version != 0 && proposal.version != now {
         lines.push(format!(
             "it was proposed for version {} of the contract; version {now} is in force",
@@ -52,7 +52,7 @@ pub fn differences(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Vec<Stri
 
 /// The document of the contract's present version, as it was given.
 fn document(task: &TaskWrite<'_>) -> Result<Vec<u8>> {
-    task.session.blobs().get(&task.view.opened()?.seal.sha256)
+    task.session.blobs().get(&task.view.opened_terms()?.seal.sha256)
 }
 
 /// The next version of a contract, and what it will come to.
@@ -66,13 +66,13 @@ pub struct Version {
 /// yet.
 pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let session = task.session;
-    let old = task.view.opened()?.clone();
-    let (document, contract) = proposal.merged(&document(task)?)?;
+    let old = task.view.opened_terms()?.clone();
+    let (document, contract) = proposal.merge_into(&document(task)?)?;
     let terms = read_terms(session, &contract, &old.base)?;
     let author = refs::before_opening(&session.repository, &contract)?;
     parts_stay_within(task, &contract, &terms.effective.limits)?;
     let opened = Opened {
-        seal: Seal { version: old.seal.version + 1, sha256: Contract::seal(&document) },
+        seal: Seal { version: old.seal.version + 1, sha256: Contract::seal_document(&document) },
         contract,
         author,
         ..terms.apply(old)
@@ -85,7 +85,7 @@ fn parts_stay_within(task: &TaskWrite<'_>, contract: &Contract, limits: &Budget)
     let mut found = Vec::new();
     for id in children(&task.ledger, &task.view.id)? {
         let Some(part) = load(&task.ledger, &id)?.filter(|part| !part.has_ended()) else { continue };
-        let beyond = family::beyond(&part.opened()?.contract, contract, limits);
+        let beyond = family::find_excess(&part.opened_terms()?.contract, contract, limits);
         found.extend(beyond.into_iter().map(|failure| {
             failure.detail("task", &id).remedy(
                 "End that part first, or amend it: it would go beyond what is left of the whole.",
@@ -110,7 +110,7 @@ pub struct Accepted {
 pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Version) -> Result<Accepted> {
     task.session.blobs().put(&version.document)?;
     let opened = version.opened;
-    let before = task.view.candidate().map(|last| last.value.clone());
+    let before = task.view.current_candidate().map(|last| last.value.clone());
     if let Some(known) = &mut task.view.opened {
         known.value = opened.clone();
     }

@@ -10,7 +10,7 @@ use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::objects::Answered;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::Unfinished;
-use crate::domain::value::outside::{accept, plain};
+use crate::domain::value::outside::{accept_text, plain_line};
 use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};
 use crate::task::held::TaskWrite;
@@ -46,12 +46,12 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
     Ok(Answered {
         schema: "git-tender/answer/v1",
         task_id: id,
-        state: view.state(&rows),
+        state: view.state_with(&rows),
         kind: asks.kind(),
         action: asks.id().to_owned(),
         answer: text.to_owned(),
         outcome,
-        contract: view.opened()?.seal.clone(),
+        contract: view.opened_terms()?.seal.clone(),
         notes,
     })
 }
@@ -79,9 +79,9 @@ impl Asks {
             Self::Decision(open) => format!("whether `{}` took place", open.tool),
             Self::Amendment(wish) => {
                 let change = Value::Object(wish.value.change.clone()).to_string();
-                format!("{} because {}", plain(&change, SHOWN), plain(&wish.value.reason, SHOWN))
+                format!("{} because {}", plain_line(&change, SHOWN), plain_line(&wish.value.reason, SHOWN))
             }
-            Self::Question(question) => plain(&question.value.text, SHOWN),
+            Self::Question(question) => plain_line(&question.value.text, SHOWN),
         }
     }
 
@@ -119,7 +119,7 @@ fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
             Err(Failure::new(
                 Code::ArgumentsInvalid,
                 match named {
-                    Some(id) => format!("the task {} asks nothing under {:?}", view.id, plain(id, 80)),
+                    Some(id) => format!("the task {} asks nothing under {:?}", view.id, plain_line(id, 80)),
                     None => format!("the task {} asks {} things; name one", view.id, ids.len()),
                 },
             )
@@ -137,7 +137,7 @@ fn word(what: &str, text: &str, task: &str) -> Result<Word> {
         "no" => Ok(Word::No),
         other => Err(Failure::new(Code::ArgumentsInvalid, format!("{what} is answered with yes or no"))
             .subject("TEXT")
-            .expected(["yes", "no"], plain(other, 200))
+            .expected(["yes", "no"], plain_line(other, 200))
             .remedy("See what is asked.", ["git", "tender", "report", task])),
     }
 }
@@ -174,14 +174,14 @@ fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Sai
 }
 
 fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) -> Result<Said> {
-    let text = redacted(task.session, &accept("TEXT", text, LONGEST_ANSWER)?);
+    let text = redacted(task.session, &accept_text("TEXT", text, LONGEST_ANSWER)?);
     let to = question.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let ask = format!(
         "The worker of {} asks: {}\nAnswer it with: {}?",
         task.view.id,
-        plain(&question.value.text, SHOWN),
-        plain(&text, SHOWN)
+        plain_line(&question.value.text, SHOWN),
+        plain_line(&text, SHOWN)
     );
     confirm(task, &mut action, ("the answer to a question is a person's", &to, &text), &ask)?;
     task.finish(action, &Record::Answered(Reply { to, text }))?;
@@ -194,7 +194,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let is_persons = ("an amendment of the contract is a person's to decide", to.as_str(), text);
     let changes = amend::differences(task, &wish.value)?;
-    let why = plain(&wish.value.reason, SHOWN);
+    let why = plain_line(&wish.value.reason, SHOWN);
     let told = format!(
         "The worker of {} wishes to change its contract:\n  {}\nIts reason: {why}",
         task.view.id,
@@ -213,7 +213,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
     let narrowed: String =
-        version.opened.narrowed.iter().map(|line| format!("\n{}", plain(line, SHOWN))).collect();
+        version.opened.narrowed.iter().map(|line| format!("\n{}", plain_line(line, SHOWN))).collect();
     let ask = format!("{told}{narrowed}\nAgree to version {}?", version.opened.seal.version);
     confirm(task, &mut action, is_persons, &ask)?;
     let accepted = match amend::accept(task, wish, version) {

@@ -8,7 +8,7 @@ use crate::domain::proof::evidence::{
 };
 use crate::domain::proof::judge;
 use crate::domain::proof::verdict::Verdict;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
 use crate::task::evidence::with_stored_lists;
@@ -51,7 +51,7 @@ pub fn attest(
     let changes = task.view.last_candidate()?.value.changes.len();
     let row =
         rows.iter().find(|row| row.id == requirement && matches!(observed.source, Source::Protected { .. }));
-    let why = row.and_then(|row| row.reason.as_ref()).map(|why| format!("{}. ", plain(why, usize::MAX)));
+    let why = row.and_then(|row| row.reason.as_ref()).map(|why| format!("{}. ", plain_line(why, usize::MAX)));
     let question = format!(
         "{}Attest that {requirement:?} {verb} for candidate {} of {} ({changes} changed paths)?",
         why.unwrap_or_default(),

@@ -18,7 +18,7 @@ pub fn cancel(session: &Session, named: Option<&str>) -> Result<Cancelled> {
     let mut task = session.write_stopping(named)?;
     end(&mut task)?;
     let id = task.view.id.clone();
-    let worktree = task.view.opened()?.worktree.clone();
+    let worktree = task.view.opened_terms()?.worktree.clone();
     let mut effects = effects(&task.view);
     drop(task);
     let mut parts = Vec::new();

@@ -112,8 +112,9 @@ pub fn deliver(
     prove::run_on_live_tree(session, named, options, progress)?;
     let mut task = session.write_live(named)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
-        let (mode, receipt) = (task.view.opened()?.effective.delivery, &delivered.value.receipt);
-        let mut again = DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).already();
+        let (mode, receipt) = (task.view.opened_terms()?.effective.delivery, &delivered.value.receipt);
+        let mut again =
+            DeliveryObject::new(&task.view.id, TaskState::Completed, mode, receipt).mark_already();
         again.risks = Some(seen_after_delivery(&task.view));
         return Ok(again);
     }
@@ -219,7 +220,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
 }
 
 fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let now = task.session.live_repository(opened)?.current_branch()?;
     if now == opened.home.branch {
         return Ok(());
@@ -256,7 +257,7 @@ fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
 
 /// Compares with the live tree alone; refused where something is in the way.
 fn compare_only(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
-    let (opened, candidate) = (task.view.opened()?, &task.view.last_candidate()?.value);
+    let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
     let home = task.session.live_repository(opened)?;
     let compared = write_of(task.session, opened, candidate).preview(&home);
     compared.map_err(|failure| explained(&task.view.id, failure, next_step(opened)))
@@ -269,7 +270,7 @@ fn preview(task: &mut TaskWrite<'_>, mut action: RunningAction) -> Result<Delive
     };
     let text = "compared with the live tree; nothing was written".to_owned();
     action.succeed(&mut task.ledger, &Record::Done { text })?;
-    Ok(DeliveryObject::preview(&task.view.id, task.view.opened()?.effective.delivery, paths))
+    Ok(DeliveryObject::previewed_delivery(&task.view.id, task.view.opened_terms()?.effective.delivery, paths))
 }
 
 fn next_step(opened: &Opened) -> tree::Next {
@@ -296,7 +297,7 @@ fn write(
     clearance: &Clearance,
     evidence: Vec<String>,
 ) -> Result<DeliveryObject> {
-    let opened = task.view.opened()?.clone();
+    let opened = task.view.opened_terms()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
     let write = write_of(task.session, &opened, &candidate);
     let facts = Facts { head: None, evidence, undoes: false };

@@ -9,7 +9,7 @@ use super::gate::reference::require_own;
 use crate::domain::contract::Kind;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::value::digest::TreeObject;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding::{Finding, Kind as NoteKind, Lines, MOST_REFERENCES, Reference};
 use crate::error::{Code, Failure, Result};
@@ -61,7 +61,7 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     // The scope may name a file, and the reference a line of it: then only what stands before the line may be
     // read.
     if let Some((path, lines)) = reference.rsplit_once(':')
-        && let Some(lines) = Lines::read(lines)
+        && let Some(lines) = Lines::parse_range(lines)
     {
         let file = file(task, path, Some(lines))?;
         return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
@@ -71,7 +71,7 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
 }
 
 fn nothing(reference: &str, why: &str) -> Failure {
-    let shown = plain(reference, 200);
+    let shown = plain_line(reference, 200);
     let forms = "path, path:line, path:first-last, an action of this task, or sha256:…";
     Failure::new(Code::NotFound, format!("the reference {shown:?} leads nowhere: {why}"))
         .subject(shown.clone())
@@ -98,12 +98,12 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
 /// base.
 fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
     // An exploration changes nothing: what it finds is there in what it started from.
-    let explores = task.view.opened()?.contract.kind == Kind::Explore;
+    let explores = task.view.opened_terms()?.contract.kind == Kind::Explore;
     if place.open_file(path)?.is_some() && !explores {
         return place.read_bytes(path).map(Some);
     }
     let objects = task.session.repository.object_reader(Some(&task.session.quarantine(&task.view.id)))?;
-    match tree::find_entry(&objects, &task.view.opened()?.base.tree, path)? {
+    match tree::find_entry(&objects, &task.view.opened_terms()?.base.tree, path)? {
         Some(TreeObject { mode, id }) if mode.is_regular() => {
             refuse_too_large(path, objects.blob_size(&id)?)?;
             objects.read_blob(&id).map(Some)

@@ -142,7 +142,7 @@ impl<'s> Door<'s> {
             let mut view = self.known.clone();
             catch_up(&ledger, &mut view)?;
             view.require_active()?;
-            let (session, basis) = (self.session, view.basis());
+            let (session, basis) = (self.session, view.authorization_basis());
             let mut action = session.action(session.actor, &self.task, tool, arguments, basis);
             let (id, worker) = (action.id().to_owned(), self.worker.clone());
             let denied = failure.clone();
@@ -256,7 +256,7 @@ impl<'s> Door<'s> {
         let event = hooks::Event { tool, action: action.id(), arguments };
         // A task that was stopped for repeating itself is like one that has ended: nothing else is asked any
         // more.
-        let stopped = task.view.repeated();
+        let stopped = task.view.refuse_repetition();
         let admitted = stopped
             .map_or(Ok(()), Err)
             .and_then(|()| require_tool(&task.view, tool))
@@ -272,7 +272,7 @@ impl<'s> Door<'s> {
             Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
         action.dispatch(&mut task.ledger)?;
-        let (started, before) = (Instant::now(), task.view.charges.ended());
+        let (started, before) = (Instant::now(), task.view.charges.ended_cost());
         let ran = run_call(task, &action, call, (&self.worker, line));
         let cost = own_cost(task, started, before);
         match ran {
@@ -302,7 +302,7 @@ fn own_cost(task: &mut TaskWrite<'_>, started: Instant, before: Cost) -> Cost {
     let elapsed = milliseconds(started.elapsed());
     // Where the rows cannot be read, all of it is this call's.
     let _ = catch_up(&task.ledger, &mut task.view);
-    let of_runs = task.view.charges.ended().milliseconds.saturating_sub(before.milliseconds);
+    let of_runs = task.view.charges.ended_cost().milliseconds.saturating_sub(before.milliseconds);
     Cost { milliseconds: elapsed.saturating_sub(of_runs), output_bytes: 0 }
 }
 
@@ -340,8 +340,8 @@ fn require_budget(task: &TaskWrite<'_>, lacking: Option<&Spent>) -> Result<()> {
 /// What the task's rows say after a call: the failure that stops it, or a word of warning.
 fn look_for_repetition(task: &mut TaskWrite<'_>, action: &str) -> Result<(Option<Failure>, Option<String>)> {
     task.refresh()?;
-    let limit = task.view.limits().of(Key::RepeatedFailures);
-    Ok((task.view.repeated(), task.view.charges.repetition().warning(action, limit)))
+    let limit = task.view.current_limits().limit_of(Key::RepeatedFailures);
+    Ok((task.view.refuse_repetition(), task.view.charges.repetition().warning_for(action, limit)))
 }
 
 /// What generally comes next at the command line is of no use to a worker.

@@ -40,7 +40,7 @@ pub fn gc(session: &Session) -> Result<Collection> {
 
 fn collect(session: &Session, id: &str) -> Result<()> {
     let mut task = session.write(Some(id))?;
-    let worktree = task.view.opened()?.worktree.clone();
+    let worktree = task.view.opened_terms()?.worktree.clone();
     let path = Path::new(&worktree);
     if is_present(path)? {
         nobody_works_there(path)?;
@@ -60,7 +60,7 @@ fn collect(session: &Session, id: &str) -> Result<()> {
 /// scratch count too.
 fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     let session = task.session;
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let quarantine = session.quarantine(&task.view.id);
     let now = candidate::worktree(task, limits)?;
@@ -81,7 +81,10 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     }
     let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;
     let scratch = &opened.contract.scratch;
-    match ignored.iter().find(|path| !scratch.matches(path) && !materialise::covers_folder(scratch, path)) {
+    match ignored
+        .iter()
+        .find(|path| !scratch.matches_path(path) && !materialise::covers_folder(scratch, path))
+    {
         Some(path) => {
             Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display())))
         }

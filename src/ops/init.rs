@@ -106,10 +106,11 @@ mod tests {
         let top = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(top.path().join("src")).expect("made");
         let text = config(top.path()).expect("writes");
-        assert_eq!(Config::parse(text.as_bytes()).expect("parses"), Config::default());
+        assert_eq!(Config::parse_config(text.as_bytes()).expect("parses"), Config::default());
         // What it shows is what holds.
         let shown = text.lines().find_map(|line| line.strip_prefix("# protected = ")).expect("shown");
-        let shown = Config::parse(format!("[policy]\nprotected = {shown}\n").as_bytes()).expect("parses");
+        let shown =
+            Config::parse_config(format!("[policy]\nprotected = {shown}\n").as_bytes()).expect("parses");
         let (shown, holds) = (shown.policy.protected_scope(), Config::default().policy.protected_scope());
         assert_eq!(shown, holds);
     }

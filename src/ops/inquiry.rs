@@ -4,7 +4,7 @@
 
 use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
-use crate::domain::value::outside::accept;
+use crate::domain::value::outside::accept_text;
 use crate::domain::worker::inquiry::{Hint, LONGEST_ANSWER, Question};
 use crate::error::Result;
 use crate::task::held::TaskWrite;
@@ -25,10 +25,10 @@ pub fn hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObject>>
     if !task.view.inquiries.open_questions().any(|asked| asked.action == hint.to) {
         return Ok(None);
     }
-    let text = redacted(task.session, &accept("answer", &hint.text, LONGEST_ANSWER)?);
+    let text = redacted(task.session, &accept_text("answer", &hint.text, LONGEST_ANSWER)?);
     let hint = Hint { text, ..hint.clone() };
     let action = task.begin("elicitation", &json!({ "action": hint.to, "through": hint.through }))?;
     let to = hint.to.clone();
     task.finish(action, &Record::Hinted(hint))?;
-    Ok(task.view.inquiries.hints(&to).pop())
+    Ok(task.view.inquiries.hints_for(&to).pop())
 }

@@ -36,8 +36,8 @@ pub(super) fn open_named(
     naming: Option<LockGuard>,
     progress: Progress<'_>,
 ) -> Result<TaskObject> {
-    let contract = Contract::parse(document)?;
-    let seal = Seal { version: 1, sha256: Contract::seal(document) };
+    let contract = Contract::parse_document(document)?;
+    let seal = Seal { version: 1, sha256: Contract::seal_document(document) };
     session.repository.top()?;
     refuse_rollback(session)?;
     doctor::require_git(&session.repository)?;
@@ -77,12 +77,12 @@ pub(super) fn open_named(
     }
     worktree::mark_made(&session.quarantine(&contract.task_id))?;
     let (_, view) = session.view(Some(&contract.task_id))?;
-    Ok(object(&contract.task_id, view.state(&[]), &opened, manual, notes))
+    Ok(object(&contract.task_id, view.state_with(&[]), &opened, manual, notes))
 }
 
 /// The same `open` again.
 fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> {
-    let opened = view.opened()?;
+    let opened = view.opened_terms()?;
     // The document that it was opened with stays its name, also once a person has agreed to another version.
     let same = opened.seal.sha256 == seal.sha256 || view.sealed.first() == Some(&seal.sha256);
     if !same {
@@ -100,7 +100,7 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
 /// A task that is there already, as `open` shows it.
 pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
     let (ledger, view) = session.view(Some(task))?;
-    let opened = view.opened()?;
+    let opened = view.opened_terms()?;
     let evidence = evidence::counting_for(&ledger, &view)?;
     let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
     let verifiers = Verifiers::load(
@@ -110,7 +110,7 @@ pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
         &opened.contract.case,
     )?;
     let manual = manual(&opened.contract, &verifiers);
-    Ok(object(&view.id, view.state(&rows), opened, manual, Vec::new()))
+    Ok(object(&view.id, view.state_with(&rows), opened, manual, Vec::new()))
 }
 
 fn object(

@@ -8,7 +8,7 @@
 use super::Session;
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::conflict::CONFLICTS;
-use crate::domain::delivery::{Conflict, Reason, plan};
+use crate::domain::delivery::{Conflict, Reason, plan_delivery};
 use crate::domain::ledger::record::{BaseState, Opened, Rebased};
 use crate::domain::ledger::report::CandidateObject;
 use crate::domain::value::digest::{FileState, Mode, ObjectId, TreeObject};
@@ -40,7 +40,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     tripwire::look(&mut task)?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
-    let home = session.live_repository(task.view.opened()?)?;
+    let home = session.live_repository(task.view.opened_terms()?)?;
     let base = new_base(&task, &home, &candidate)?;
     let planned = merged(&mut task, &home, &candidate, base, from)?;
     let params = json!({ "candidate": candidate.candidate, "onto": planned.rebased.opened.base });
@@ -64,7 +64,7 @@ struct Planned {
 
 /// What the worktree holds; refused where that would be lost.
 fn worktree_state(task: &TaskWrite<'_>) -> Result<ObjectId> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
     let now = candidate::worktree(task, limits)?;
     if task.view.is_known(&now.tree) {
@@ -91,7 +91,7 @@ struct NewBase {
 }
 
 fn new_base(task: &TaskWrite<'_>, home: &Repository, candidate: &Candidate) -> Result<NewBase> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let gone = |what: &str| Failure::new(Code::NotFound, format!("the live tree has no {what} any more"));
     let commit = home.resolve_revision("HEAD", "commit")?.ok_or_else(|| gone("commit"))?;
     let commit_tree = home.resolve_revision(commit.as_str(), "tree")?.ok_or_else(|| gone("tree"))?;
@@ -120,7 +120,7 @@ fn live_entries(
     candidate: &Candidate,
     head: &ObjectId,
 ) -> Result<Vec<PrivateIndexEntry>> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let quarantine = task.session.quarantine(&task.view.id);
     let terms = crate::git::live::LiveTerms {
         repository: home,
@@ -135,14 +135,15 @@ fn live_entries(
     };
     let survey = crate::git::live::survey_paths(&terms)?;
     let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
-    let conflicts = plan(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
+    let conflicts =
+        plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
     refuse_what_no_merge_solves(conflicts.unwrap_or_default())?;
     let objects = home.object_reader(Some(&quarantine))?;
     let mut wanted = HashSet::new();
     for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
-        let lies = fact.side();
-        let brought = change.new.as_ref().map(FileState::object);
-        let old = change.old.as_ref().map(FileState::object);
+        let lies = fact.tree_object();
+        let brought = change.new.as_ref().map(FileState::tree_object);
+        let old = change.old.as_ref().map(FileState::tree_object);
         let at_head = tree::find_entry(&objects, head, &change.path)?;
         // Where HEAD still has the preimage and the live tree has the change already, delivering it again is
         // no conflict.
@@ -172,7 +173,7 @@ fn refuse_what_no_merge_solves(conflicts: Vec<Conflict>) -> Result<()> {
         .collect();
     match hard.is_empty() {
         true => Ok(()),
-        false => Err(crate::domain::delivery::refused(&hard)
+        false => Err(crate::domain::delivery::refuse_delivery(&hard)
             .remedy("No merge can solve this: put the live tree in order first.", ["git", "status"])),
     }
 }
@@ -188,7 +189,7 @@ fn merged(
     let session = task.session;
     let id = task.view.id.clone();
     let quarantine = session.quarantine(&id);
-    let old = task.view.opened()?.clone();
+    let old = task.view.opened_terms()?.clone();
     let index = PrivateIndex::holding_tree(home, &quarantine, &base.state.tree)?;
     let theirs = if base.live.is_empty() && !base.state.live { "HEAD" } else { "live" };
     let labels = Labels { theirs, ours: &id };
@@ -225,7 +226,7 @@ fn set_aside(
     {
         let change = candidate.changes.iter().find(|change| change.path == conflict.path);
         let version = match change.and_then(|change| change.new.as_ref()) {
-            Some(new) => new.object(),
+            Some(new) => new.tree_object(),
             None => {
                 let text = format!("the candidate deletes {}\n", conflict.path).into_bytes();
                 let id = write_blob(&index.conversions(), text)?;
@@ -268,7 +269,7 @@ fn capture(
 fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
     let expected = |path: &RepoPath| {
         let change = candidate.changes.iter().find(|change| change.path == *path)?;
-        change.old.as_ref().map(FileState::object)
+        change.old.as_ref().map(FileState::tree_object)
     };
     let conflict = |conflict: &MergeConflict| Conflict {
         path: conflict.path.clone(),

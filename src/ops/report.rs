@@ -31,7 +31,13 @@ pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Re
     let mut rows = evidence::current_rows(&session.blobs(), view, &evidence)?;
     budget::explain(view, &mut rows);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
-    Ok(Report::new(Known { view, opened: view.opened()?, rows: &rows, evidence: &evidence, runs: &runs }))
+    Ok(Report::new(Known {
+        view,
+        opened: view.opened_terms()?,
+        rows: &rows,
+        evidence: &evidence,
+        runs: &runs,
+    }))
 }
 
 /// Lists the tasks. Writes nothing, and makes no store where there is none.
@@ -43,9 +49,9 @@ pub fn status(session: &Session) -> Result<TaskList> {
         let Some(mut view) = load(&ledger, &id)? else { continue };
         family::attach(&ledger, &mut view)?;
         let rows = evidence::current_rows(&session.blobs(), &view, &evidence::counting_for(&ledger, &view)?)?;
-        let worktree = view.opened()?.worktree.clone();
+        let worktree = view.opened_terms()?.worktree.clone();
         let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
-        status.tasks.push(TaskListRow { state: view.state(&rows), task_id: id, worktree, bytes });
+        status.tasks.push(TaskListRow { state: view.state_with(&rows), task_id: id, worktree, bytes });
     }
     status.unfinished = self::unfinished(session, None)?;
     Ok(status)
@@ -113,7 +119,7 @@ pub fn show(session: &Session, reference: &str) -> Result<Referenced> {
     let ledger = session.ledger()?.ok_or_else(unknown)?;
     if let Some(digest) = reference.strip_prefix("sha256:").or((reference.len() == 64).then_some(reference)) {
         let bytes = session.blobs().get(&digest.parse().map_err(|_| unknown())?)?;
-        return Ok(Referenced::blob(reference, bytes));
+        return Ok(Referenced::from_blob(reference, bytes));
     }
     let entries = ledger.action(reference)?;
     if entries.is_empty() {

@@ -52,12 +52,12 @@ fn parse(wishes: &[String]) -> Result<Amounts> {
             Failure::new(Code::ArgumentsInvalid, format!("--add {wish}: {why}"))
                 .subject("--add")
                 .expected("KEY=N", wish)
-                .detail("keys", Key::words())
+                .detail("keys", Key::all_words())
                 .remedy("Name a key and how much to add to it.", ["git", "tender", "resume", "--help"])
         };
         let (word, number) =
             wish.split_once('=').ok_or_else(|| wrong("a key, `=` and a number are needed"))?;
-        let key = Key::of(word).ok_or_else(|| wrong(&format!("there is no budget {word:?}")))?;
+        let key = Key::from_word(word).ok_or_else(|| wrong(&format!("there is no budget {word:?}")))?;
         let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         let amount = number.parse::<u64>().ok().filter(|_| plain);
         match amount.ok_or_else(|| wrong("what follows `=` is no whole number that fits"))? {
@@ -73,10 +73,10 @@ fn parse(wishes: &[String]) -> Result<Amounts> {
 
 /// What of it the policy leaves, and what it takes away, as sentences.
 fn within_policy(task: &TaskWrite<'_>, asked: &Amounts) -> Result<(Amounts, Vec<String>)> {
-    let effective = &task.view.opened()?.effective;
+    let effective = &task.view.opened_terms()?.effective;
     let (mut added, mut narrowed) = (Amounts::new(), Vec::new());
     for (key, amount) in asked {
-        let (word, limit) = (key.as_str(), task.view.limits().of(*key));
+        let (word, limit) = (key.as_str(), task.view.current_limits().limit_of(*key));
         let wanted = limit.checked_add(*amount).ok_or_else(|| {
             Failure::new(
                 Code::ArgumentsInvalid,

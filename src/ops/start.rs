@@ -8,7 +8,7 @@ use super::open::{base_of, open_named};
 use crate::domain::contract::Contract;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::report::TaskObject;
-use crate::domain::value::document::nearest;
+use crate::domain::value::document::nearest_name;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree::worktree_root;
@@ -86,7 +86,7 @@ impl AskedVerifiers {
 
 fn ask_for_verifiers(session: &Session, wish: &Wish<'_>, document: &Value) -> Result<AskedVerifiers> {
     // Its goal, scope and base have to be right before anything is looked up by them.
-    let contract = Contract::parse(document.to_string().as_bytes())?;
+    let contract = Contract::parse_document(document.to_string().as_bytes())?;
     let mut asked = AskedVerifiers::default();
     if wish.verify == [NONE] && wish.manual.is_empty() {
         return Ok(asked);
@@ -138,7 +138,7 @@ fn refuse_unknown(verifiers: &Verifiers, wish: &Wish<'_>) -> Result<()> {
     let failure = Failure::new(Code::NotFound, format!("there is no verifier {first:?} in the base commit"))
         .subject(first.as_str())
         .expected(&known, first.as_str());
-    let failure = match nearest(first, &known) {
+    let failure = match nearest_name(first, &known) {
         Some(near) => failure.detail("nearest", near),
         None => failure,
     };

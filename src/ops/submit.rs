@@ -34,7 +34,7 @@ pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candid
     tripwire::look(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = take(task, patch)?;
-        let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+        let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
         let observation = observation::take_observation(task, judged)?;
         task.require_wanted()?;
         let record =
@@ -62,7 +62,7 @@ pub fn is_last(session: &Session, view: &TaskView, patch: &[u8]) -> Result<bool>
 
 fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let session = task.session;
-    let opened = task.view.opened()?.clone();
+    let opened = task.view.opened_terms()?.clone();
     let quarantine = session.quarantine(&task.view.id);
     let most = budget::artifact_bytes(&task.view);
     if patch.is_none() {

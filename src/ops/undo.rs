@@ -28,14 +28,14 @@ pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
         return Ok(undone);
     }
     let id = task.view.id.clone();
-    let opened = task.view.opened()?.clone();
+    let opened = task.view.opened_terms()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
     let facts = Facts { head: None, evidence: Vec::new(), undoes: true };
     let mut journal =
         LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
     let written = session.live_repository(&opened).and_then(|home| {
         let blobs = session.blobs();
-        let changes = receipt.reversed();
+        let changes = receipt.reversed_changes();
         let former = git::live::FormerFiles::from_receipt(&receipt, &|digest| blobs.get(digest))?;
         let write = tree::Write {
             session,

@@ -98,7 +98,7 @@ fn produce(
     let candidate = task.view.last_candidate()?.value.clone();
     allow(task, options)?;
     tripwire::look(task)?;
-    let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+    let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
     let observation = take_observation(task, judged)?;
     known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
@@ -132,7 +132,7 @@ fn complete(
     progress: Progress<'_>,
 ) -> Result<VerificationObject> {
     let session = task.session;
-    let opened = task.view.opened()?.clone();
+    let opened = task.view.opened_terms()?.clone();
     let judged = Judged { opened: &opened, candidate };
     let mut made = run_missing(task, judged, observation, options, progress, |_, _| true)?;
     if observation.kind == Kind::Repair {
@@ -170,7 +170,8 @@ pub fn run_missing(
 ) -> Result<Vec<Sha256>> {
     let before = evidence::in_order(&evidence::counting_under(&task.ledger, &task.view, observation)?);
     let blobs = task.session.blobs();
-    let mut jobs = evidence::with_stored_lists(&blobs, |stored| judge::missing(observation, &before, stored));
+    let mut jobs =
+        evidence::with_stored_lists(&blobs, |stored| judge::missing_jobs(observation, &before, stored));
     jobs.retain(|job| wanted(observation, job, options.only) && asked(job, &before));
     let total = jobs.len() as u64;
     let bound = Bound::of(task);
@@ -230,7 +231,7 @@ fn is_not_committed(row: &Row) -> bool {
 }
 
 fn allow(task: &TaskWrite<'_>, options: &Options<'_>) -> Result<()> {
-    let contract = &task.view.opened()?.contract;
+    let contract = &task.view.opened_terms()?.contract;
     if options.sandbox == Sandbox::Without && contract.sandbox == SandboxWish::Required {
         return Err(Failure::new(
             Code::PermissionDenied,
@@ -288,8 +289,13 @@ fn run(
     let rows: Vec<&str> = job.rows.iter().map(|at| observation.rows[*at].clause.id.as_str()).collect();
     let verifier_id = observation.rows[job.rows[0]].clause.verifier.clone();
     let params = json!({ "verifier": verifier_id, "requirements": rows, "manifestSha256": observation.manifest_sha256 });
-    let mut action =
-        task.session.action(Actor::Harness, &task.view.id, "verifier", &params, task.view.basis());
+    let mut action = task.session.action(
+        Actor::Harness,
+        &task.view.id,
+        "verifier",
+        &params,
+        task.view.authorization_basis(),
+    );
     let ticket = verifier::Ticket {
         run: action.id().to_owned(),
         nonce: crate::task::action::random_hex(16),

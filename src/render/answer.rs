@@ -1,11 +1,11 @@
 //! An answer that was recorded.
 
 use crate::domain::ledger::objects::Answered;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::SHOWN;
 
 pub fn answer_text(answered: &Answered) -> String {
-    let answer = plain(&answered.answer, SHOWN);
+    let answer = plain_line(&answered.answer, SHOWN);
     let outcome = answered.outcome.replace('_', " ");
     let mut out = format!("recorded for {}: {answer} ({outcome})\n", answered.action);
     if answered.outcome == "amended" {
@@ -15,7 +15,7 @@ pub fn answer_text(answered: &Answered) -> String {
         ));
     }
     for note in &answered.notes {
-        out.push_str(&format!("  {}\n", plain(note, usize::MAX)));
+        out.push_str(&format!("  {}\n", plain_line(note, usize::MAX)));
     }
     out
 }

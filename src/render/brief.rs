@@ -4,7 +4,7 @@ use super::run::{error_lines, log_size};
 use super::worker::{amendment_lines, finding_line, question_lines};
 use crate::domain::contract::Verification;
 use crate::domain::ledger::brief::Brief;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::SHOWN;
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const ERROR_LINES: usize = 4;
 const ERROR_WIDTH: usize = 200;
 
 pub fn brief_text(brief: &Brief) -> String {
-    let mut out = format!("task {}: {}\n", brief.task_id, plain(&brief.goal, usize::MAX));
+    let mut out = format!("task {}: {}\n", brief.task_id, plain_line(&brief.goal, usize::MAX));
     let listed = |list: &[String]| if list.is_empty() { "nothing".to_owned() } else { list.join(", ") };
     let _ = writeln!(out, "  worktree  {}\n  may write {}", brief.worktree, listed(&brief.write_scope));
     if let Some(read) = &brief.read_scope {
@@ -26,10 +26,10 @@ pub fn brief_text(brief: &Brief) -> String {
         let _ = writeln!(out, "  forbidden {}", forbidden.join(", "));
     }
     for line in &brief.narrowed {
-        let _ = writeln!(out, "  narrowed  {}", plain(line, usize::MAX));
+        let _ = writeln!(out, "  narrowed  {}", plain_line(line, usize::MAX));
     }
     for row in &brief.open {
-        let reason = plain(row.reason.as_deref().unwrap_or("not shown yet"), usize::MAX);
+        let reason = plain_line(row.reason.as_deref().unwrap_or("not shown yet"), usize::MAX);
         let _ = writeln!(out, "  open      {}: {reason}", row.id);
         if let Some(evidence) = &row.evidence {
             let _ = writeln!(out, "            record {evidence}");
@@ -39,7 +39,7 @@ pub fn brief_text(brief: &Brief) -> String {
     // marked so.
     for run in &brief.runs {
         for line in error_lines(run, ERROR_LINES) {
-            let _ = writeln!(out, "  printed   {}: {}", run.verifier, plain(&line, ERROR_WIDTH));
+            let _ = writeln!(out, "  printed   {}: {}", run.verifier, plain_line(&line, ERROR_WIDTH));
         }
         for log in &run.logs {
             let _ = writeln!(out, "  log       {} {}: {}", run.verifier, log_size(log), log.reference);
@@ -56,7 +56,7 @@ pub fn brief_text(brief: &Brief) -> String {
         let _ = writeln!(out, "  found     in the worker's words: {}", finding_line(finding));
     }
     for limit in &brief.limits {
-        let _ = writeln!(out, "  limit     {}", plain(limit, SHOWN));
+        let _ = writeln!(out, "  limit     {}", plain_line(limit, SHOWN));
     }
     for (key, share) in brief.budget.as_object().into_iter().flatten() {
         let used = share["used"].as_str().map_or_else(|| share["used"].to_string(), str::to_owned);

@@ -1,7 +1,7 @@
 //! What the machine and the repository offer.
 
 use crate::domain::ledger::objects::{Diagnosis, DoctorCheck, KnownVerifier};
-use crate::domain::value::outside::readable;
+use crate::domain::value::outside::readable_text;
 
 pub fn doctor_text(diagnosis: &Diagnosis) -> String {
     let line = |check: &DoctorCheck| {
@@ -12,7 +12,7 @@ pub fn doctor_text(diagnosis: &Diagnosis) -> String {
     };
     let verifier = |known: &KnownVerifier| {
         let said = known.problem.as_ref().or(known.title.as_ref());
-        let said = said.map(|text| format!(": {}", readable(text))).unwrap_or_default();
+        let said = said.map(|text| format!(": {}", readable_text(text))).unwrap_or_default();
         let mark = if known.problem.is_none() { "ok     " } else { "unfit  " };
         format!("{mark}  verifier {}{said}\n", known.id)
     };

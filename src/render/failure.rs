@@ -6,7 +6,7 @@ use crate::domain::delivery::conflict::{CONFLICTS, Conflict};
 use crate::domain::proof::run::RUNS;
 use crate::domain::proof::verdict::REQUIREMENTS;
 use crate::domain::value::digest::TreeObject;
-use crate::domain::value::outside::{plain, readable};
+use crate::domain::value::outside::{plain_line, readable_text};
 use crate::error::Failure;
 use serde::Serialize;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ pub fn failure_text(failure: &Failure) -> String {
     let mut out = format!(
         "{} {}\n",
         style_text(BAD, &format!("error[{}]:", failure.code().as_str())),
-        readable(failure.message())
+        readable_text(failure.message())
     );
     write_details(&mut out, failure);
     for other in failure.others() {
@@ -26,7 +26,7 @@ pub fn failure_text(failure: &Failure) -> String {
             out,
             "{} {}",
             style_text(BAD, &format!("also[{}]:", other.code().as_str())),
-            readable(other.message())
+            readable_text(other.message())
         );
         write_details(&mut out, other);
     }
@@ -67,11 +67,11 @@ fn write_details(out: &mut String, failure: &Failure) {
             (name, serde_json::Value::Array(_)) if name == RUNS.name() => {}
             // Details may hold a worker's words.
             (_, serde_json::Value::String(text)) => {
-                let lines: Vec<String> = text.lines().map(|line| plain(line, DETAIL)).collect();
+                let lines: Vec<String> = text.lines().map(|line| plain_line(line, DETAIL)).collect();
                 let _ = writeln!(out, "  {key}: {}", lines.join("\n"));
             }
             (_, value) => {
-                let _ = writeln!(out, "  {key}: {}", plain(&value.to_string(), DETAIL));
+                let _ = writeln!(out, "  {key}: {}", plain_line(&value.to_string(), DETAIL));
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::domain::delivery::receipt::Outcome;
 use crate::domain::ledger::calls::Counts;
 use crate::domain::ledger::report::Report;
 use crate::domain::ledger::task::TaskState;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::SHOWN;
 use anstyle::Style;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub fn report_text(report: &Report) -> String {
         style_text(BOLD, &report.task_id),
         style_text(state_style(report.state), &spaced_word(&report.state))
     );
-    let _ = writeln!(out, "  goal      {}", plain(&report.goal, usize::MAX));
+    let _ = writeln!(out, "  goal      {}", plain_line(&report.goal, usize::MAX));
     let _ = writeln!(
         out,
         "  contract  version {}, sha256 {}",
@@ -28,7 +28,7 @@ pub fn report_text(report: &Report) -> String {
         short_id(&report.contract.sha256.to_string())
     );
     for line in &report.narrowed {
-        let _ = writeln!(out, "  {} {}", style_text(OPEN, "narrowed:"), plain(line, usize::MAX));
+        let _ = writeln!(out, "  {} {}", style_text(OPEN, "narrowed:"), plain_line(line, usize::MAX));
     }
     let _ = writeln!(
         out,
@@ -81,13 +81,13 @@ fn write_surroundings(out: &mut String, report: &Report) {
             let _ = writeln!(
                 out,
                 "  {} {}",
-                plain(&risk.text, usize::MAX),
+                plain_line(&risk.text, usize::MAX),
                 style_text(DIM, &format!("[{}]", risk.reference))
             );
         }
     }
     for limit in &report.limits {
-        let _ = writeln!(out, "  limit: {}", plain(limit, SHOWN));
+        let _ = writeln!(out, "  limit: {}", plain_line(limit, SHOWN));
     }
 }
 

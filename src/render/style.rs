@@ -19,7 +19,7 @@ pub(super) fn style_text(style: Style, text: &str) -> String {
 
 /// The text of a serialized word (`needs_confirmation` → `needs confirmation`).
 pub(super) fn spaced_word(value: &impl Serialize) -> String {
-    crate::domain::ledger::report::word(value).replace('_', " ")
+    crate::domain::ledger::report::word_of(value).replace('_', " ")
 }
 
 pub(super) fn short_id(id: &str) -> String {

@@ -6,7 +6,7 @@ use crate::domain::ledger::report::VerificationObject;
 use crate::domain::proof::case_changes::CaseChanges;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use std::fmt::Write;
 
 /// The most lines that are shown of a first error, its place among them.
@@ -36,7 +36,7 @@ pub fn verification_text(verification: &VerificationObject) -> String {
         }
     }
     for explanation in verification.explanations.iter().flatten() {
-        let _ = writeln!(out, "  {}: {}", explanation.id, plain(&explanation.text, usize::MAX));
+        let _ = writeln!(out, "  {}: {}", explanation.id, plain_line(&explanation.text, usize::MAX));
     }
     out
 }
@@ -69,10 +69,11 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-    let title = row.title.as_ref().map(|title| format!(" - {}", plain(title, TITLE))).unwrap_or_default();
+    let title =
+        row.title.as_ref().map(|title| format!(" - {}", plain_line(title, TITLE))).unwrap_or_default();
     // What a verifier's output named is the candidate's own words.
     let reason =
-        row.reason.as_ref().map(|reason| format!(": {}", plain(reason, usize::MAX))).unwrap_or_default();
+        row.reason.as_ref().map(|reason| format!(": {}", plain_line(reason, usize::MAX))).unwrap_or_default();
     let _ = writeln!(
         out,
         "  {} {}{title}{notes}{reason}",
@@ -91,11 +92,12 @@ fn write_cases(out: &mut String, cases: &CaseChanges) {
     let kinds =
         [("gone", &cases.gone), ("new", &cases.new), ("fixed", &cases.fixed), ("broken", &cases.broken)];
     for (kind, named) in kinds.into_iter().filter(|(_, named)| named.count > 0) {
-        let names = plain(&named.list_names(NAMED_CASES), usize::MAX);
+        let names = plain_line(&named.list_names(NAMED_CASES), usize::MAX);
         let _ = writeln!(out, "{:21}{} {kind}: {names}", "", named.count);
     }
     for (from, to) in cases.moved.iter().take(NAMED_CASES) {
-        let _ = writeln!(out, "{:21}moved, it seems: {}", "", plain(&format!("{from} -> {to}"), usize::MAX));
+        let _ =
+            writeln!(out, "{:21}moved, it seems: {}", "", plain_line(&format!("{from} -> {to}"), usize::MAX));
     }
     if cases.unnamed > 0 {
         let _ = writeln!(out, "{:21}{} more cases have no name here: there were too many", "", cases.unnamed);
@@ -105,7 +107,7 @@ fn write_cases(out: &mut String, cases: &CaseChanges) {
 /// The first error of a run in a few lines, and how to see its whole logs.
 fn write_run(out: &mut String, run: &Run) {
     for line in error_lines(run, ERROR_LINES) {
-        let _ = writeln!(out, "{:21}{}", "", plain(&line, ERROR_WIDTH));
+        let _ = writeln!(out, "{:21}{}", "", plain_line(&line, ERROR_WIDTH));
     }
     for log in &run.logs {
         let show = format!("git tender show {}", log.reference);

@@ -86,7 +86,7 @@ impl RunningAction {
         self.state = Some(match self.state {
             None if state == ActionState::Planned => state,
             None => return Err(Failure::internal("an action begins as planned")),
-            Some(now) => now.transition(state)?,
+            Some(now) => now.transition_to(state)?,
         });
         Ok(EntryBody { state, result, ..self.template.clone() }.into())
     }
@@ -150,7 +150,7 @@ impl RunningAction {
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
         let (before, value) = (self.state, record.to_value()?);
         let mut row = self.advance(ActionState::Succeeded, value)?;
-        row.key = record.key();
+        row.key = record.lookup_key();
         self.append(ledger, before, &[row])
     }
 
@@ -163,7 +163,7 @@ impl RunningAction {
         let mut rows = Vec::new();
         for record in records {
             let body = EntryBody { result: record.to_value()?, ..self.template.clone() };
-            rows.push(Draft { body, key: record.key() });
+            rows.push(Draft { body, key: record.lookup_key() });
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
         let before = self.state;
@@ -294,7 +294,7 @@ impl RunningAction {
             rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
         }
         let mut row = self.advance(end, value)?;
-        row.key = record.key();
+        row.key = record.lookup_key();
         rows.push(row);
         self.append(ledger, before, &rows)
     }

@@ -8,7 +8,7 @@
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::charges::{Spent, Standing};
 use crate::domain::ledger::record::Record;
-use crate::domain::ledger::report::word;
+use crate::domain::ledger::report::word_of;
 use crate::domain::ledger::task::{TaskView, candidate_state};
 use crate::domain::proof::judge::NEVER_RUN;
 use crate::domain::proof::verdict::{Row, Verdict};
@@ -25,16 +25,16 @@ pub fn require_left(task: &TaskWrite<'_>) -> Result<()> {
     if is_a_person(task.session) {
         return Ok(());
     }
-    if let Some(repeated) = task.view.repeated() {
+    if let Some(repeated) = task.view.refuse_repetition() {
         return Err(repeated);
     }
-    task.view.spent().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?))
+    task.view.spent_budget().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?))
 }
 
 /// The same for a call that was charged on arrival: whoever has asked for more since then takes nothing of it
 /// away.
 pub fn require_left_for_charged(task: &TaskWrite<'_>) -> Result<()> {
-    match task.view.repeated() {
+    match task.view.refuse_repetition() {
         Some(repeated) => Err(repeated),
         None => task.view.spent_for_runs().map_or(Ok(()), |spent| Err(exhausted(task, &spent)?)),
     }
@@ -43,13 +43,13 @@ pub fn require_left_for_charged(task: &TaskWrite<'_>) -> Result<()> {
 /// The refusal of everything that would use more, with the candidate that is kept.
 pub fn exhausted(task: &TaskWrite<'_>, spent: &Spent) -> Result<Failure> {
     let Some(last) = task.view.candidates.last() else {
-        return Ok(spent.refusal("there is no candidate yet"));
+        return Ok(spent.refuse_more("there is no candidate yet"));
     };
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
     let state =
-        word(&candidate_state(&evidence::current_rows(&task.session.blobs(), &task.view, &evidence)?));
+        word_of(&candidate_state(&evidence::current_rows(&task.session.blobs(), &task.view, &evidence)?));
     let number = last.value.candidate;
-    let refusal = spent.refusal(&format!("candidate {number} is kept ({})", state.replace('_', " ")));
+    let refusal = spent.refuse_more(&format!("candidate {number} is kept ({})", state.replace('_', " ")));
     Ok(refusal.detail("candidate", number).detail("candidateState", state))
 }
 
@@ -85,10 +85,10 @@ pub fn still_fits(ledger: &Ledger, task: &str, record: &Record) -> Result<()> {
 
 /// Says of rows for which nothing ran that the budget is why.
 pub fn explain(view: &TaskView, rows: &mut [Row]) {
-    let Some(spent) = view.spent() else { return };
+    let Some(spent) = view.spent_budget() else { return };
     for row in rows.iter_mut().filter(|row| row.verdict == Verdict::NotRun) {
         if row.reason.as_deref() == Some(NEVER_RUN) {
-            row.reason = Some(format!("not run: {}", spent.sentence()));
+            row.reason = Some(format!("not run: {}", spent.budget_sentence()));
         }
     }
 }

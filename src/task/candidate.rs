@@ -21,7 +21,7 @@ pub const SET_ASIDE: &str = ".tender-conflicts";
 
 /// The worktree as it is now; refused with everything in it that is not allowed.
 pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Capture> {
-    let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened()?);
+    let (session, id, opened) = (task.session, task.view.id.as_str(), task.view.opened_terms()?);
     let quarantine = session.quarantine(id);
     let worktree = Path::new(&opened.worktree);
     if !is_folder(worktree)? {
@@ -35,10 +35,11 @@ pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Cap
             ["git", "tender", "cancel", id],
         ));
     }
-    let last = task.view.candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
+    let last = task.view.current_candidate().map(|last| last.value.changes.as_slice()).unwrap_or_default();
     let new = last.iter().filter(|change| change.old.is_none());
-    let added: Vec<PrivateIndexEntry> =
-        new.filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.object())))).collect();
+    let added: Vec<PrivateIndexEntry> = new
+        .filter_map(|change| Some((change.path.clone(), Some(change.new.as_ref()?.tree_object()))))
+        .collect();
     capture::capture_worktree(&capture::CaptureRequest {
         repository: &session.repository,
         quarantine: &quarantine,

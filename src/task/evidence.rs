@@ -1,6 +1,6 @@
 //! The evidence that counts for a task, and the rows that it gives.
 
-use crate::domain::contract::clause::{Permission, clauses};
+use crate::domain::contract::clause::{Permission, clauses_of};
 use crate::domain::ledger;
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::Opened;
@@ -49,13 +49,13 @@ pub fn counting_under(
 pub fn current_rows(blobs: &Blobs, view: &TaskView, evidence: &[Recorded<Evidence>]) -> Result<Vec<Row>> {
     match &view.observation {
         Some(observation) => Ok(judge(blobs, &observation.value, evidence)),
-        None => Ok(unproven(view.opened()?)),
+        None => Ok(unproven(view.opened_terms()?)),
     }
 }
 
 /// The rows that an observation and the evidence give.
 pub fn judge(blobs: &Blobs, observation: &Observation, evidence: &[Recorded<Evidence>]) -> Vec<Row> {
-    with_stored_lists(blobs, |stored| judge::rows(observation, &in_order(evidence), stored))
+    with_stored_lists(blobs, |stored| judge::judge_rows(observation, &in_order(evidence), stored))
 }
 
 /// Lends what is stored beside the records.
@@ -79,7 +79,7 @@ pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
         Some(other) => listing(blobs, other)?,
         None => Vec::new(),
     };
-    Some(stored.resolve(other))
+    Some(stored.resolve_with(other))
 }
 
 fn unproven(opened: &Opened) -> Vec<Row> {
@@ -100,5 +100,5 @@ fn unproven(opened: &Opened) -> Vec<Row> {
         checks: None,
         cases: None,
     };
-    clauses(&opened.contract, &[], &[]).into_iter().map(row).collect()
+    clauses_of(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }

@@ -1,14 +1,14 @@
 //! The tasks that share a budget: one, those above it, and all that are beneath one of those.
 
 use super::view::load;
-use crate::domain::ledger::charges::{Member, standing};
+use crate::domain::ledger::charges::{Member, family_standing};
 use crate::domain::ledger::task::TaskView;
 use crate::error::Result;
 use crate::store::Ledger;
 
 /// Looks up where the task stands: its own use and limits, and those of its family.
 pub fn attach(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
-    view.standing = Some(standing(&family(ledger, view)?, &view.id));
+    view.standing = Some(family_standing(&family(ledger, view)?, &view.id));
     Ok(())
 }
 
@@ -23,9 +23,9 @@ pub fn family(ledger: &Ledger, view: &TaskView) -> Result<Vec<Member>> {
         let next = if ids.contains(child) { parent } else { child };
         ids.push(next.clone());
     }
-    let mut members = vec![view.member()];
+    let mut members = vec![view.family_member()];
     for id in ids.iter().filter(|id| **id != view.id) {
-        members.extend(load(ledger, id)?.map(|view| view.member()));
+        members.extend(load(ledger, id)?.map(|view| view.family_member()));
     }
     Ok(members)
 }

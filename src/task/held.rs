@@ -88,7 +88,7 @@ impl<'s> TaskWrite<'s> {
     /// An action of whoever called, on this task's basis; nothing of it is written yet.
     pub fn action(&self, tool: &str, params: &impl Serialize) -> RunningAction {
         let (session, id) = (self.session, self.view.id.as_str());
-        session.action(session.actor, id, tool, params, self.view.basis())
+        session.action(session.actor, id, tool, params, self.view.authorization_basis())
     }
 
     /// Writes an action's first rows (planned, authorized, dispatched) and returns the handle that its result

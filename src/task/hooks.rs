@@ -9,7 +9,7 @@
 use crate::domain::contract::hook::{Hook, Kind, Layer, Moment};
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::FolderCursor;
@@ -60,7 +60,7 @@ pub struct Ended {
 /// Before a worker's call, which was charged on its arrival, is carried out. The failure is
 /// `permission.denied` and names the guard that blocked it.
 pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let told = json!({
         "schema": SCHEMA, "event": "before_action", "taskId": task.view.id, "tool": event.tool, "action": event.action,
     });
@@ -86,7 +86,7 @@ pub fn before_action(task: &TaskWrite<'_>, event: &Event<'_>) -> Result<()> {
 
 /// After a worker's call has its result.
 pub fn after_action(task: &TaskWrite<'_>, event: &Event<'_>, ended: &Ended) {
-    let Ok(opened) = task.view.opened() else { return };
+    let Ok(opened) = task.view.opened_terms() else { return };
     let told = json!({
         "schema": SCHEMA, "event": "after_action", "taskId": task.view.id, "tool": event.tool, "action": event.action,
         "outcome": ended.code.map_or("ok", Code::as_str), "durationMs": milliseconds(ended.duration), "answerBytes": ended.bytes,
@@ -97,7 +97,7 @@ pub fn after_action(task: &TaskWrite<'_>, event: &Event<'_>, ended: &Ended) {
 /// After a task was completed, cancelled or undone.
 pub fn after_task(session: &Session, task: &str) {
     let Some((view, counts)) = counts(session, task) else { return };
-    if let Ok(opened) = view.opened() {
+    if let Ok(opened) = view.opened_terms() {
         tell(session, opened, Moment::AfterTask, &counts);
     }
 }
@@ -110,9 +110,9 @@ fn counts(session: &Session, task: &str) -> Option<(TaskView, Value)> {
     family::attach(&ledger, &mut view).ok()?;
     let paths = view.delivered.as_ref().map_or(0, |delivered| delivered.value.receipt.paths.len());
     let told = json!({
-        "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state(&[]),
+        "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state_with(&[]),
         "candidates": view.candidates.len(), "runs": view.evidence.len(), "findings": view.findings.len(), "paths": paths,
-        "budget": view.standing.as_ref().map(crate::domain::ledger::charges::Standing::object),
+        "budget": view.standing.as_ref().map(crate::domain::ledger::charges::Standing::shares_object),
     });
     Some((view, told))
 }
@@ -263,7 +263,7 @@ fn verdict(hook: &Hook, finished: &FinishedRun) -> Result<()> {
         .lines()
         .filter(|line| !line.trim().is_empty())
         .take(SHOWN.0)
-        .map(|line| plain(line, SHOWN.1))
+        .map(|line| plain_line(line, SHOWN.1))
         .collect();
     let failure = blocked(hook, &why).detail("stderr", said);
     Err(match finished.end {
@@ -278,7 +278,7 @@ fn blocked(hook: &Hook, why: &str) -> Failure {
     let command = hook.command.join(" ");
     Failure::new(
         Code::PermissionDenied,
-        format!("the guard `{}` does not let the call through: {why}", plain(&command, 200)),
+        format!("the guard `{}` does not let the call through: {why}", plain_line(&command, 200)),
     )
     .subject(command)
     .detail("command", &hook.command)

@@ -59,7 +59,7 @@ impl Journal for LedgerJournal<'_> {
                     .planned
                     .as_ref()
                     .ok_or_else(|| Failure::internal("a delivery ended that was never planned"))?;
-                self.action.succeed(self.ledger, &planned.done((*receipt).clone()))?;
+                self.action.succeed(self.ledger, &planned.end_record((*receipt).clone()))?;
                 self.open = false;
                 Ok(())
             }

@@ -48,7 +48,7 @@ impl LiveGround {
 /// caller holds the delivery lock: what a delivery under way leaves for a moment is no work of the user's.
 pub fn lay_on_live_tree(task: &TaskWrite<'_>) -> Result<LiveGround> {
     let session = task.session;
-    let (opened, candidate) = (task.view.opened()?, &task.view.last_candidate()?.value);
+    let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
     let home = session.live_repository(opened)?;
     let no_commit = || Failure::new(Code::NotFound, "the live tree has no commit any more");
     let head = read_head(&home)?.ok_or_else(no_commit)?;
@@ -84,7 +84,8 @@ fn lay_changes(
 ) -> Result<(ObjectId, ObjectId)> {
     let index = PrivateIndex::holding_tree(home, quarantine, live)?;
     let lay = |side: fn(&Change) -> &Option<FileState>| -> Result<ObjectId> {
-        let entry = |change: &Change| (change.path.clone(), side(change).as_ref().map(FileState::object));
+        let entry =
+            |change: &Change| (change.path.clone(), side(change).as_ref().map(FileState::tree_object));
         index.update_entries(&changes.iter().map(entry).collect::<Vec<_>>())?;
         index.write_tree()
     };

@@ -10,7 +10,7 @@ use super::family::family;
 use super::held::TaskWrite;
 use super::view::load;
 use crate::domain::contract::budget::{Cost, Reservation};
-use crate::domain::ledger::charges::{Member, Standing, standing};
+use crate::domain::ledger::charges::{Member, Standing, family_standing};
 use crate::domain::ledger::record::Record;
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
@@ -116,18 +116,18 @@ fn ask(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> 
     }
     let view = load(ledger, task)?.ok_or_else(|| Failure::internal("the task has no rows any more"))?;
     let members = family(ledger, &view)?;
-    let standing = standing(&members, task);
+    let standing = family_standing(&members, task);
     if let Some(spent) = standing.spent_for_runs() {
-        return Ok(Answer::Spent(spent.sentence()));
+        return Ok(Answer::Spent(spent.budget_sentence()));
     }
     let slice = match held {
         None => Some(standing.next_slice()).filter(|slice| !slice.lacks_something()),
         Some(held) => standing.further_slice(held),
     };
     let Some(slice) = slice else {
-        let running = |member: &&Member| member.charges.running().next().is_some();
+        let running = |member: &&Member| member.charges.running_actions().next().is_some();
         let holders = members.iter().filter(running).map(|member| member.id.clone()).collect();
-        return Ok(Answer::Reserved(standing.lacking(held), holders));
+        return Ok(Answer::Reserved(standing.lacking_sentence(held), holders));
     };
     Ok(Answer::Granted(slice))
 }
@@ -165,7 +165,7 @@ impl Meter<'_> {
 
     /// How long the run may take, as far as that is known when it begins.
     pub fn most(&self) -> Option<Duration> {
-        let left = self.task.view.standing.as_ref()?.left().milliseconds;
+        let left = self.task.view.standing.as_ref()?.cost_left().milliseconds;
         (self.bound == Bound::Left).then_some(Duration::from_millis(left))
     }
 

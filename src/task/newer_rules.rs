@@ -21,7 +21,7 @@ const FIRST: usize = 3;
 
 /// Compares the rules of HEAD with those that the rows were shown by; a sentence for each difference.
 pub(super) fn compare_rules_of_head(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<String>> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let home = task.session.live_repository(opened)?;
     let Some(head) = read_head(&home)?.filter(|head| head.commit_tree != opened.base.commit_tree) else {
         return Ok(Vec::new());
@@ -65,7 +65,7 @@ fn compare_effects(opened: &Opened, now: &Effective, changes: &[Change], rows: &
     let paths = || changes.iter().map(|change| &change.path);
     let shown = |id: &String| rows.iter().any(|row| row.required && row.verifier == *id);
     let mut told: Vec<String> = now
-        .floor(paths())
+        .floor_for(paths())
         .into_iter()
         .filter(|id| !shown(id))
         .map(|id| {
@@ -112,7 +112,9 @@ fn find_new_verifiers(before: &Verifiers, now: &Verifiers, changes: &[Change], r
     let is_new =
         |id: &str| before.all().all(|(known, _)| known != id) && rows.iter().all(|row| row.verifier != id);
     let depends = |verifier: &Verifier| {
-        changes.iter().any(|change| inputs_of(verifier).is_none_or(|inputs| inputs.matches(&change.path)))
+        changes
+            .iter()
+            .any(|change| inputs_of(verifier).is_none_or(|inputs| inputs.matches_path(&change.path)))
     };
     let new = now.committed().filter(|(id, verifier)| is_new(id) && verifier.is_ok_and(depends));
     new.map(|(id, _)| {

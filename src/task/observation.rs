@@ -22,7 +22,7 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
     let candidate = task.view.last_candidate()?.value.clone();
     let params = json!({ "candidate": candidate.candidate });
     let known = task.view.observation.as_ref().map(|known| known.value.clone());
-    let fresh = take_observation(task, Judged { opened: task.view.opened()?, candidate: &candidate })?;
+    let fresh = take_observation(task, Judged { opened: task.view.opened_terms()?, candidate: &candidate })?;
     if known.as_ref() != Some(&fresh) {
         task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
     }

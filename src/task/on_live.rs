@@ -33,7 +33,7 @@ pub fn look_after_delivery(
     ground: Option<&LiveGround>,
 ) -> SeenAfterDelivery {
     let mut seen = SeenAfterDelivery { proven: ground.is_some(), ..SeenAfterDelivery::default() };
-    let Ok(opened) = task.view.opened() else { return seen };
+    let Ok(opened) = task.view.opened_terms() else { return seen };
     // A branch is not what lies in the live tree.
     if !task.view.publishes() {
         seen.rows = match ground {
@@ -80,14 +80,14 @@ fn find_uncaptured_work(task: &TaskWrite<'_>) -> Option<String> {
 
 fn compare_live_inputs(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Vec<LiveInputs>> {
     let candidate = task.view.last_candidate()?.value.clone();
-    let home = task.session.live_repository(task.view.opened()?)?;
+    let home = task.session.live_repository(task.view.opened_terms()?)?;
     let quarantine = task.session.quarantine(&task.view.id);
     let mut difference = compare_live_tree(&home, &quarantine, &candidate.tree)?;
     // Just written as the candidate has them; an index that did not follow knows nothing of it.
     let written: HashSet<_> = candidate.changes.iter().map(|change| &change.path).collect();
     difference.differs.retain(|path| !written.contains(path));
     difference.unknown.retain(|path| !written.contains(path));
-    let judged = Judged { opened: task.view.opened()?, candidate: &candidate };
+    let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
     inputs_of_rows(task, judged, rows, &difference, &|_| OnLive::Same)
 }
 

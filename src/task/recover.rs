@@ -155,7 +155,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
         (Some(unfinished), _) if !is_folder(&unfinished.plan.top)? => {
             let decision = whether_delivered(&last.tool, &unfinished);
             resumed.need_decision(&mut ledger, &decision)?;
-            return Err(decision.required(last.task.as_deref().unwrap_or_default(), action));
+            return Err(decision.require_answer(last.task.as_deref().unwrap_or_default(), action));
         }
         (Some(mut unfinished), _) => {
             if unfinished.reached == Reached::Begun && is_elsewhere(session, &ledger, last.task.as_deref())? {
@@ -172,7 +172,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
 /// that one, so that nothing goes on there.
 fn is_elsewhere(session: &Session, ledger: &Ledger, task: Option<&str>) -> Result<bool> {
     let Some(view) = task.map(|task| load(ledger, task)).transpose()?.flatten() else { return Ok(false) };
-    let opened = view.opened()?;
+    let opened = view.opened_terms()?;
     Ok(session.live_repository(opened)?.current_branch()? != opened.home.branch)
 }
 
@@ -222,10 +222,10 @@ pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: 
     let entries = ledger.action(action)?;
     let last = entries.last().ok_or_else(|| Failure::internal("an action without rows"))?;
     let done = match (refs::planned(&entries), unfinished(&entries)?) {
-        (Some(publishing), _) => publishing.done(),
+        (Some(publishing), _) => publishing.end_record(),
         (None, (Some(planned), Some(unfinished))) => {
-            let staged = unfinished.staged.unwrap_or_else(Staged::none);
-            planned.done(Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome))
+            let staged = unfinished.staged.unwrap_or_else(Staged::nothing_staged);
+            planned.end_record(Receipt::new(&unfinished.plan, &staged, &[], unfinished.outcome))
         }
         _ => return Err(Failure::internal(format!("nothing about the action {action} can be decided"))),
     };
@@ -292,13 +292,13 @@ fn finish(
         Recovered::Completed { receipt, later } => {
             reconciled.outcome = "completed";
             reconciled.kept = later;
-            reconciled.notes = receipt.sentences();
+            reconciled.notes = receipt.note_sentences();
         }
         Recovered::TakenBack { later, notes, because } => {
             reconciled.outcome = "taken_back";
             reconciled.notes = notes
                 .iter()
-                .flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence(path)))
+                .flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence_about(path)))
                 .collect();
             reconciled.notes.extend(because.map(|failure| failure.message().to_owned()));
             reconciled.kept.clone_from(&later);

@@ -1,7 +1,7 @@
 //! The runs that rows rest on and that are no pass: how each ended, its first error, and its logs.
 
 use crate::domain::ledger::entry::Recorded;
-use crate::domain::proof::evidence::{Attempt, Evidence, shown};
+use crate::domain::proof::evidence::{Attempt, Evidence, shown_digest};
 use crate::domain::proof::run::{FirstErrorIn, Kind, Log, RUNS, Run};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row, Verdict};
 use crate::domain::value::digest::Sha256;
@@ -37,7 +37,8 @@ fn runs<'a>(
     let mut runs: Vec<(String, Run)> = Vec::new();
     for row in rows {
         let Some(digest) = row.evidence.as_deref() else { continue };
-        let Some(record) = evidence.iter().find(|record| shown(&record.value.digest()) == digest) else {
+        let Some(record) = evidence.iter().find(|record| shown_digest(&record.value.digest()) == digest)
+        else {
             continue;
         };
         let record = &record.value;
@@ -72,7 +73,7 @@ fn run_of(blobs: &Blobs, evidence: &Evidence, row: &Row) -> Run {
         let stored = bytes.len() as u64;
         let log = Log {
             stream: stream.to_owned(),
-            reference: shown(&digest),
+            reference: shown_digest(&digest),
             bytes: stored,
             truncated: lost || total.is_some(),
             total_bytes: total.unwrap_or(stored),

@@ -4,7 +4,7 @@
 use super::Session;
 use super::view::load;
 use crate::domain::contract::hook::{Hook, Layer};
-use crate::domain::contract::policy::{Config, Effective, Policy, effective};
+use crate::domain::contract::policy::{Config, Effective, Policy, effective_contract};
 use crate::domain::contract::{Contract, Kind, family};
 use crate::domain::ledger::record::{BaseState, Opened};
 use crate::domain::ledger::task::TaskView;
@@ -40,7 +40,7 @@ impl Terms {
 pub fn read_terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
     require_what_shows_a_repair(contract)?;
     let config = read_configuration(session, base)?;
-    let (effective, narrowings) = effective(contract, &config.policy)?;
+    let (effective, narrowings) = effective_contract(contract, &config.policy)?;
     let effective = limit_to_parent(session, contract, effective)?;
     let verifiers =
         Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local(), &contract.case)?;
@@ -52,7 +52,7 @@ pub fn read_terms(session: &Session, contract: &Contract, base: &BaseState) -> R
         verifiers.get(verifier)?;
     }
     Ok(Terms {
-        effective: effective.protecting(&verifiers.closure_scope()),
+        effective: effective.protect_more(&verifiers.closure_scope()),
         filters: config.filters,
         hooks: config.hooks,
         narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
@@ -75,7 +75,10 @@ pub fn read_configuration(session: &Session, base: &BaseState) -> Result<Config>
         Err(e) => return Err(Failure::io("read", &private, &e)),
     };
     let parse = |bytes: Option<Vec<u8>>, place: &str| -> Result<Option<Config>> {
-        bytes.map(|bytes| Config::parse(&bytes)).transpose().map_err(|failure| failure.detail("file", place))
+        bytes
+            .map(|bytes| Config::parse_config(&bytes))
+            .transpose()
+            .map_err(|failure| failure.detail("file", place))
     };
     let committed = parse(committed, ".tender/config.toml in the base commit")?;
     let mut private = parse(private_bytes, &private.display().to_string())?;
@@ -125,10 +128,10 @@ fn limit_to_parent(session: &Session, contract: &Contract, effective: Effective)
         (Some(_), None) => return Err(Failure::internal("a ledger was made and is not there")),
     };
     let Some(view) = view else { return Ok(effective) };
-    let (above, limits) = (view.opened()?, view.limits());
-    match Failure::first_of(family::beyond(contract, &above.contract, &limits)) {
+    let (above, limits) = (view.opened_terms()?, view.current_limits());
+    match Failure::first_of(family::find_excess(contract, &above.contract, &limits)) {
         Some(failure) => Err(failure),
-        None => Ok(effective.beneath(&above.effective, &limits)),
+        None => Ok(effective.within_parent(&above.effective, &limits)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! does it when it cannot be looked.
 
 use crate::domain::ledger::record::{Opened, Record};
-use crate::domain::proof::tripwire::{Sight, Tripped, changes};
+use crate::domain::proof::tripwire::{Sight, Tripped, changes_since};
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use crate::git::tripwire::{WatchedPlace, take_sight as see};
@@ -21,7 +21,7 @@ pub fn first_look(session: &Session, opened: &Opened) -> Result<Sha256> {
 /// Looks again, and records what is not as it was at the last look.
 pub fn look(task: &mut TaskWrite<'_>) -> Result<()> {
     let session = task.session;
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let last = task.view.tripped.last();
     let Some(known) = last.map(|seen| seen.value.sight).or(opened.sight) else { return Ok(()) };
     let (sight, found) = match compare(task, opened, &known) {
@@ -49,7 +49,7 @@ fn compare(task: &TaskWrite<'_>, opened: &Opened, known: &Sha256) -> Result<(Sig
     let now = see(&place, Some(&before))?;
     // A ledger that cannot be asked claims nothing for us.
     let ours = |id: &str| task.ledger.delivered_names(id).unwrap_or(false);
-    let found = changes(&before, &now, &ours);
+    let found = changes_since(&before, &now, &ours);
     Ok((now, found))
 }
 

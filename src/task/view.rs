@@ -14,7 +14,7 @@ pub fn load(ledger: &Ledger, id: &str) -> Result<Option<TaskView>> {
 /// Takes the rows in that a view does not have yet, in their order.
 pub fn catch_up(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
     for entry in ledger.entries_after(&view.id, view.upto)? {
-        view.apply(&entry)?;
+        view.apply_row(&entry)?;
     }
     Ok(())
 }

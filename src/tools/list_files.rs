@@ -3,7 +3,7 @@
 
 use super::place::{Place, refuse_too_long};
 use crate::domain::value::outside::Origin;
-use crate::domain::value::repo_path::{RepoPath, display};
+use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Folder, file_type, walk_what_can_be_seen};
 use rustix::fs::{FileType, Stat};
@@ -97,7 +97,7 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
     let (mut enough, mut too_deep) = (false, 0);
     let barred = walk_what_can_be_seen(&dir, &mut |dir, name, stat| {
         let found = match path {
-            Some(path) => path.join(name),
+            Some(path) => path.join_below(name),
             None => RepoPath::new(name),
         };
         // A name that no repository can hold (`.git` in any spelling) is not the worker's, with all beneath
@@ -123,7 +123,7 @@ pub fn each_file(place: &Place<'_>, path: Option<&RepoPath>, each: &mut Each<'_>
 
 /// There is no such directory, or none with files that may be read.
 pub fn no_folder(path: Option<&RepoPath>) -> Failure {
-    let shown = path.map(|path| display(path.as_bytes())).unwrap_or_default();
+    let shown = path.map(|path| display_bytes(path.as_bytes())).unwrap_or_default();
     Failure::new(Code::NotFound, format!("the worktree has no directory {shown} with files that may be read"))
         .subject(shown)
 }

@@ -169,7 +169,7 @@ pub fn refuse_too_long(path: &RepoPath, code: Code) -> Result<()> {
 /// Refuses a path outside of what may be read; `None` is everything.
 pub fn require_readable(scope: Option<&Scope>, path: &RepoPath) -> Result<()> {
     match scope {
-        Some(scope) if !scope.matches(path) => {
+        Some(scope) if !scope.matches_path(path) => {
             Err(Failure::new(Code::ScopeViolation, format!("{path} is outside of what this task may read"))
                 .subject(path.to_string())
                 .expected(scope.patterns(), path)

@@ -187,7 +187,7 @@ impl<'a> Runner<'a> {
     }
 
     fn setup_digest(&self, setup: &Setup) -> Sha256 {
-        let files = self.shown.iter().filter(|file| setup.inputs.matches(&file.path));
+        let files = self.shown.iter().filter(|file| setup.inputs.matches_path(&file.path));
         let files: Vec<_> = files.map(|file| (&file.path, file.mode, &file.id)).collect();
         let identity = self.rows.first().and_then(|row| row.identity.as_ref());
         let judges = identity.map(|i| (&i.tools, &i.env, &i.closure));

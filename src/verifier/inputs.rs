@@ -7,7 +7,7 @@ use super::command_line::paths_in_shell_text;
 use super::load::{Verifier, Verifiers};
 use super::manifest::VerifierKind;
 use crate::domain::contract::Contract;
-use crate::domain::value::document::nearest;
+use crate::domain::value::document::nearest_name;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::{Fit, Scope};
 use crate::error::{Code, Failure, Result};
@@ -20,7 +20,7 @@ pub fn inputs_of(verifier: &Verifier) -> Option<&Scope> {
 
 /// True where a path may lie in both.
 pub fn can_meet(one: &Scope, other: &Scope) -> bool {
-    let meets = |a: &Scope, b: &Scope| a.fits(b).iter().any(|(_, fit)| *fit != Fit::Outside);
+    let meets = |a: &Scope, b: &Scope| a.fit_patterns(b).iter().any(|(_, fit)| *fit != Fit::Outside);
     meets(one, other) || meets(other, one)
 }
 
@@ -51,7 +51,7 @@ pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contra
         .subject("inputs")
         .expected("a pattern that names a file of the base", &named)
         .detail("verifier", id);
-    let failure = match nearest(&named, &known) {
+    let failure = match nearest_name(&named, &known) {
         Some(near) => failure.detail("nearest", near),
         None => failure,
     };
@@ -65,8 +65,8 @@ pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contra
 pub fn dead_patterns(inputs: &Scope, files: &[RepoPath]) -> Result<Vec<String>> {
     let mut dead = Vec::new();
     for pattern in inputs.patterns() {
-        let own = Scope::parse("inputs", Code::ConfigInvalid, vec![pattern.clone()])?;
-        if !files.iter().any(|path| own.matches(path)) {
+        let own = Scope::parse_field("inputs", Code::ConfigInvalid, vec![pattern.clone()])?;
+        if !files.iter().any(|path| own.matches_path(path)) {
             dead.push(pattern.clone());
         }
     }
@@ -106,7 +106,7 @@ fn hidden_script_notes(verifier: &Verifier, base: &[RepoPath]) -> Vec<String> {
     let setup = manifest.setup.as_ref().map(|setup| setup.command.as_slice()).unwrap_or_default();
     let scripts = paths_in_shell_text(&manifest.command).into_iter().chain(paths_in_shell_text(setup));
     scripts
-        .filter(|path| base.contains(path) && !verifier.scope.matches(path) && !manifest.watch.matches(path))
+        .filter(|path| base.contains(path) && !verifier.scope.matches_path(path) && !manifest.watch.matches_path(path))
         .map(|path| {
             let id = &manifest.id;
             format!("{id}: `{path}` is named in a text for a shell, so it is an input and no part of the judge; name it in `closure`")

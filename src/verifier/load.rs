@@ -87,7 +87,7 @@ impl BaseTree<'_> {
         }
         tree::list_files(self.objects, &at)?
             .into_iter()
-            .map(|file| Ok(TreeFile { path: folder.join(file.path.as_bytes())?, ..file }))
+            .map(|file| Ok(TreeFile { path: folder.join_below(file.path.as_bytes())?, ..file }))
             .collect()
     }
 
@@ -99,8 +99,8 @@ impl BaseTree<'_> {
             let entry = tree::find_entry(self.objects, self.tree, &path)?;
             entry.map(|TreeObject { mode, id }| TreeFile { path, mode, id }).into_iter().collect()
         } else {
-            let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
-            self.files()?.iter().filter(|file| scope.matches(&file.path)).cloned().collect::<Vec<_>>()
+            let scope = Scope::parse_field("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
+            self.files()?.iter().filter(|file| scope.matches_path(&file.path)).cloned().collect::<Vec<_>>()
         };
         found.into_iter().map(|file| self.closure_file(file)).collect()
     }
@@ -273,7 +273,7 @@ fn assemble(
         closure.extend(files.into_iter().map(|file| (file.file.path.clone(), file)));
     }
     let mut own = vec![format!("{FOLDER}/{id}/")];
-    for path in executed_by(&parsed).filter(|path| !case.matches(path)) {
+    for path in executed_by(&parsed).filter(|path| !case.matches_path(path)) {
         let Some(pattern) =
             std::str::from_utf8(path.as_bytes()).ok().filter(|path| !path.contains(['*', '?', '[', '{']))
         else {
@@ -286,7 +286,7 @@ fn assemble(
             (file.file.path.clone(), file)
         }));
     }
-    let own = Scope::parse("closure", Code::ConfigInvalid, own)?;
+    let own = Scope::parse_field("closure", Code::ConfigInvalid, own)?;
     Ok(Verifier {
         private,
         manifest_sha256: Sha256::of(manifest),
@@ -324,8 +324,8 @@ fn matching_private(pattern: &str, local: &[ClosureFile], base: &BaseTree<'_>) -
     if !pattern.starts_with(".tender/") {
         return base.matching(pattern);
     }
-    let scope = Scope::parse("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
-    Ok(local.iter().filter(|file| scope.matches(&file.file.path)).cloned().collect())
+    let scope = Scope::parse_field("closure", Code::ConfigInvalid, vec![pattern.to_owned()])?;
+    Ok(local.iter().filter(|file| scope.matches_path(&file.file.path)).cloned().collect())
 }
 
 /// Every file of the private layer, at the place below `.tender` that it stands for.
@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(all.elsewhere("nowhere", &objects, &after).expect("looks"), None);
         let scope = all.closure_scope();
         for path in ["run.sh", "lib/new", ".tender/verifiers/unit/new", ".tender/bin/x"] {
-            assert!(scope.matches(&RepoPath::new(path).expect("a path")), "{path}");
+            assert!(scope.matches_path(&RepoPath::new(path).expect("a path")), "{path}");
         }
     }
 }

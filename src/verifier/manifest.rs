@@ -129,7 +129,7 @@ impl Manifest {
 
     /// True where a run sees the candidate's file of this path, unless the closure has one there.
     pub fn sees(&self, path: &RepoPath) -> bool {
-        self.inputs.as_ref().is_none_or(|inputs| inputs.matches(path)) || self.watch.matches(path)
+        self.inputs.as_ref().is_none_or(|inputs| inputs.matches_path(path)) || self.watch.matches_path(path)
     }
 
     /// Reads a manifest. `file` names it in messages, `id` is the name of its directory. The failure is

@@ -10,7 +10,7 @@ use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
 use super::watched::{ChangedJudge, ListedChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
-use crate::domain::contract::clause::{Clause, Origin, Permission, clauses};
+use crate::domain::contract::clause::{Clause, Origin, Permission, clauses_of};
 use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::proof::evidence::{Identity, Observation, Source};
 use crate::domain::proof::judge::some_of;
@@ -51,13 +51,14 @@ pub fn observe(
     host: &Host<'_>,
 ) -> Result<Observation> {
     let changes = &subject.candidate.changes;
-    let floor = subject.effective.floor(changes.iter().map(|change| &change.path));
+    let floor = subject.effective.floor_for(changes.iter().map(|change| &change.path));
     let mut observer = Observer::new(subject, verifiers, host)?;
     let asked = asked_for(subject, &floor);
     let blind = observer.without_inputs(&asked)?;
     let told = observer.told_otherwise(&asked)?;
     // Who takes away what a verifier looks at takes away the judge.
-    let emptied = |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches(path) && blind.emptied);
+    let emptied =
+        |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches_path(path) && blind.emptied);
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
     let mut protected: Vec<RepoPath> =
         changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
@@ -65,7 +66,7 @@ pub fn observe(
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
-    for mut clause in clauses(subject.contract, &floor, &protected) {
+    for mut clause in clauses_of(subject.contract, &floor, &protected) {
         let why = nothing_to_see(subject, &clause, &blind);
         clause.required &= why.is_none();
         let judge = match clause.permission {
@@ -140,7 +141,7 @@ fn nothing_to_see(
     }
     let requirement = subject.contract.requirements.iter().find(|r| r.id == clause.id)?;
     let paths = requirement.paths.as_ref().filter(|_| clause.origin == Origin::Requirement)?;
-    let touched = subject.candidate.changes.iter().any(|change| paths.matches(&change.path));
+    let touched = subject.candidate.changes.iter().any(|change| paths.matches_path(&change.path));
     (!touched).then(|| "the change touches none of its inputs".to_owned())
 }
 
@@ -185,7 +186,7 @@ impl<'a> Observer<'a> {
             let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
             let Some(inputs) = inputs_of(verifier) else { continue };
             let trees = self.trees()?;
-            let any = |files: &[TreeFile]| files.iter().any(|file| inputs.matches(&file.path));
+            let any = |files: &[TreeFile]| files.iter().any(|file| inputs.matches_path(&file.path));
             if !any(&trees.candidate) {
                 blind.insert(id.clone(), Blind { inputs, emptied: any(&trees.base) });
             }
@@ -358,7 +359,7 @@ impl<'a> Observer<'a> {
             self.blobs.learn(&state.git_blob, state.sha256);
         }
         let candidate = tree::list_files(&self.objects, &self.subject.candidate.tree)?;
-        let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reversed).collect();
+        let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reverse_change).collect();
         let base = view::with_changes(&candidate, back.iter());
         Ok(ListedTrees { candidate, base })
     }
@@ -383,7 +384,7 @@ impl<'a> Observer<'a> {
 
     /// Stores the listing, so that a later report can name what changed.
     fn store(&self, base: &[InputFile], now: &[InputFile]) -> Result<Sha256> {
-        let whole = |files: &[InputFile]| canonical_json(&Listing::whole(files.to_vec()));
+        let whole = |files: &[InputFile]| canonical_json(&Listing::whole_listing(files.to_vec()));
         if now.len() < LARGE {
             return self.host.blobs.put(&whole(now));
         }
@@ -393,7 +394,7 @@ impl<'a> Observer<'a> {
         if !self.host.blobs.path(&base_digest).exists() {
             self.host.blobs.put(&bytes)?;
         }
-        self.host.blobs.put(&canonical_json(&Listing::against(base_digest, base, now)))
+        self.host.blobs.put(&canonical_json(&Listing::listing_against(base_digest, base, now)))
     }
 
     /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything,
@@ -445,7 +446,7 @@ fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String
             continue;
         }
         let path = RepoPath::new(program.trim_start_matches("./").as_bytes()).ok();
-        let made = |path: &RepoPath| manifest.scratch.matches(path);
+        let made = |path: &RepoPath| manifest.scratch.matches_path(path);
         let there = |path: &RepoPath| shown.iter().any(|file| file.path == *path);
         if !path.is_some_and(|path| made(&path) || there(&path)) {
             return Some(format!("{program} is neither among the verifier's inputs nor in its closure"));

@@ -8,7 +8,7 @@ use super::formats::{Counted, Lack};
 use crate::domain::proof::evidence::{Attempt, Finding, Produced};
 use crate::domain::proof::verdict::{Checks, Verdict};
 use crate::domain::value::digest::Sha256;
-use crate::domain::value::repo_path::display;
+use crate::domain::value::repo_path::display_bytes;
 use crate::git::materialise::Alteration;
 use crate::process::ProgramEnd;
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ fn meaningless(facts: &AttemptFacts<'_>) -> Option<Said> {
         ProgramEnd::Exited(_) => {}
     }
     let (path, what) = facts.altered.first()?;
-    let path = display(path);
+    let path = display_bytes(path);
     let more = match facts.altered.len() {
         1 => String::new(),
         n => format!(", and {} more", n - 1),

@@ -174,7 +174,7 @@ pub(super) fn files_read_by<'w>(
 
 /// True for a file that some runner reads.
 pub(super) fn is_read_by_runners(path: &RepoPath) -> bool {
-    SCOPES.iter().any(|scope| scope.matches(path))
+    SCOPES.iter().any(|scope| scope.matches_path(path))
 }
 
 /// The words of a command, or of a text that a shell or a runner reads, each as it stands and without the
@@ -195,7 +195,7 @@ mod tests {
         let words = words_of(command).map(str::to_owned).collect();
         let path = RepoPath::new(path).expect("a path");
         files_read_by(&words)
-            .filter(|(_, scope)| scope.matches(&path))
+            .filter(|(_, scope)| scope.matches_path(&path))
             .map(|(file, _)| file.settings)
             .collect()
     }

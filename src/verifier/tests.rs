@@ -5,7 +5,7 @@
 
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::Contract;
-use crate::domain::contract::policy::{Config, effective};
+use crate::domain::contract::policy::{Config, effective_contract};
 use crate::domain::proof::cases::CaseList;
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::judge::{self, Job};
@@ -117,14 +117,15 @@ impl Bench {
         let base = self.base.borrow().clone().expect("a base");
         let objects = repository.object_reader(None).expect("opens");
         let changes = tree::changes_between(&objects, &base, tree).expect("compares");
-        let contract = Contract::parse(self.contract.borrow().to_string().as_bytes()).expect("a contract");
-        let config = Config::parse(self.config.borrow().as_bytes()).expect("a config");
+        let contract =
+            Contract::parse_document(self.contract.borrow().to_string().as_bytes()).expect("a contract");
+        let config = Config::parse_config(self.config.borrow().as_bytes()).expect("a config");
         let layout = Layout::new(repository.common_dir());
         layout.create().expect("made");
         let blobs = Blobs::new(&layout);
         let verifiers = Verifiers::load(&repository, &base, &layout.local(), &contract.case).expect("loads");
-        let (effective, _) = effective(&contract, &config.policy).expect("within");
-        let effective = effective.protecting(&verifiers.closure_scope());
+        let (effective, _) = effective_contract(&contract, &config.policy).expect("within");
+        let effective = effective.protect_more(&verifiers.closure_scope());
         let candidate = self.candidate(&base, tree, changes);
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
@@ -159,7 +160,7 @@ impl Bench {
         let files = |digest: &Sha256| listing(&blobs, digest);
         let cases = |digest: &Sha256| serde_json::from_slice(&blobs.get(digest).ok()?).ok();
         let stored = StoredLists { files: &files, cases: &cases };
-        let missing = || judge::missing(&observation, &self.records.borrow(), stored);
+        let missing = || judge::missing_jobs(&observation, &self.records.borrow(), stored);
         self.runs.set(0);
         if run {
             let make = |job: &Job, ticket: &Ticket| {
@@ -171,7 +172,7 @@ impl Bench {
                 &make,
             );
         }
-        judge::rows(&observation, &self.records.borrow(), stored)
+        judge::judge_rows(&observation, &self.records.borrow(), stored)
     }
 
     fn make_records(&self, jobs: Vec<Job>, run: &dyn Fn(&Job, &Ticket) -> Vec<Evidence>) {
@@ -223,7 +224,7 @@ fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
         Some(other) => listing(blobs, other)?,
         None => Vec::new(),
     };
-    Some(stored.resolve(other))
+    Some(stored.resolve_with(other))
 }
 
 fn one(rows: &[Row]) -> (Verdict, String) {

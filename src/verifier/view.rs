@@ -39,7 +39,7 @@ fn drop_what_lies_beneath_files(files: &mut Vec<TreeFile>) {
 
 /// True where a run sees the candidate's file of this path.
 pub(super) fn is_input(path: &RepoPath, verifier: &Verifier) -> bool {
-    verifier.manifest.sees(path) && !verifier.scope.touches(path)
+    verifier.manifest.sees(path) && !verifier.scope.touches_path(path)
 }
 
 /// The candidate's files that a verifier depends on. What its closure names is not among them: that is the
@@ -75,19 +75,19 @@ pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
 /// True where a change touches what judges: the manifest, the verifier's directory, its closure.
 pub(super) fn judge_changed(changes: &[Change], verifier: &Verifier) -> bool {
     let own = format!("{FOLDER}/{}", verifier.manifest.id);
-    changes.iter().any(|c| verifier.scope.touches(&c.path) || c.path.as_bytes() == own.as_bytes())
+    changes.iter().any(|c| verifier.scope.touches_path(&c.path) || c.path.as_bytes() == own.as_bytes())
 }
 
 /// The changes that make up a repair's case.
 pub(super) fn case_of<'a>(changes: &'a [Change], case: &'a Scope) -> impl Iterator<Item = &'a Change> {
-    changes.iter().filter(|change| case.matches(&change.path))
+    changes.iter().filter(|change| case.matches_path(&change.path))
 }
 
 /// The files of one of the base's trees.
 pub(super) fn on_base(files: &[TreeFile], changes: &[Change], case: &Scope, on: On) -> Vec<TreeFile> {
     match on {
         On::BaseWithCase => with_changes(files, case_of(changes, case)),
-        On::BaseWithoutCase => files.iter().filter(|file| !case.matches(&file.path)).cloned().collect(),
+        On::BaseWithoutCase => files.iter().filter(|file| !case.matches_path(&file.path)).cloned().collect(),
         On::Base | On::Candidate => files.to_vec(),
     }
 }
@@ -102,5 +102,5 @@ pub fn depends_on<'a>(verifiers: &'a Verifiers, id: &str) -> Option<PathTest<'a>
     if verifier.manifest.kind != VerifierKind::Command {
         return None;
     }
-    Some(Box::new(move |path| verifier.manifest.sees(path) || verifier.scope.matches(path)))
+    Some(Box::new(move |path| verifier.manifest.sees(path) || verifier.scope.matches_path(path)))
 }

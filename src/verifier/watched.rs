@@ -48,7 +48,7 @@ impl ListedChange<'_> {
             is_input(&change.path, verifier)
                 && (is_link
                     || (with_make && change.old.is_none())
-                    || watch.touches(&change.path)
+                    || watch.touches_path(&change.path)
                     || is_read_by_runners(&change.path))
         };
         let changes: Vec<&Change> = self.changes.iter().filter(concerns).collect();
@@ -60,14 +60,14 @@ impl ListedChange<'_> {
         for change in changes {
             let path = &change.path;
             let mut what = BTreeSet::new();
-            if watch.touches(path) || self.leads_to(change, watch) {
+            if watch.touches_path(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
             }
             if let Some(target) = self.up_to_date_target(change, &words) {
                 what.insert(format!("{target}, which make would find up to date"));
             }
             for (file, scope) in files_read_by(&words) {
-                if scope.matches(path) {
+                if scope.matches_path(path) {
                     what.extend(self.changed_settings(change, file, &words)?);
                 } else if self.leads_to(change, scope) {
                     what.insert(path.to_string());
@@ -150,7 +150,7 @@ impl ListedChange<'_> {
             let mut more = BTreeSet::new();
             let told = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
             for (file, scope) in told {
-                let seen = |at: &&TreeFile| scope.matches(&at.path) && verifier.manifest.sees(&at.path);
+                let seen = |at: &&TreeFile| scope.matches_path(&at.path) && verifier.manifest.sees(&at.path);
                 for at in self.base.iter().filter(seen) {
                     let text = self.text_of(at).unwrap_or_default();
                     let said = read_settings(file.settings, text.as_bytes(), &words).unwrap_or_default();

@@ -39,7 +39,7 @@ impl Change {
     }
 
     /// The same change backwards, as `undo` needs it.
-    pub fn reversed(&self) -> Self {
+    pub fn reverse_change(&self) -> Self {
         Self::new(self.path.clone(), self.new.clone(), self.old.clone())
     }
 }
@@ -83,7 +83,7 @@ pub struct Candidate {
 
 /// Whether each change adds a name that another one of them spells differently: one of both would be lost on
 /// a file system that ignores case or the form of Unicode.
-pub fn clashes(changes: &[Change]) -> Vec<bool> {
+pub fn find_clashes(changes: &[Change]) -> Vec<bool> {
     let mut spelled: HashMap<Vec<u8>, RepoPath> = HashMap::new();
     let clashes = |change: &Change| {
         if change.new.is_none() {

@@ -16,7 +16,7 @@ pub use header::LINE_ENDS;
 pub use names::Strip;
 
 use crate::error::Result;
-use cursor::{Cursor, broken};
+use cursor::{Cursor, unreadable_at};
 use std::ops::Range;
 
 /// The kind of a change to a file.
@@ -67,7 +67,7 @@ pub struct Section {
 
 impl Section {
     /// The name that a message shows.
-    pub fn path(&self) -> &[u8] {
+    pub fn shown_path(&self) -> &[u8] {
         self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
     }
 
@@ -87,17 +87,17 @@ impl Section {
 }
 
 /// Reads every section of a text. Text between sections is left out. An empty result is no failure.
-pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
+pub fn parse_sections(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
     let mut cursor = Cursor::new(text);
     let mut sections = Vec::new();
     if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") || text.starts_with(b"\xef\xbb\xbf") {
-        return Err(broken(
+        return Err(unreadable_at(
             1,
             "it begins with a byte order mark; write it as plain bytes, without an encoding",
         ));
     }
     while !cursor.is_at_end() {
-        let line = cursor.peek();
+        let line = cursor.peek_line();
         let found = sections.len();
         if line.starts_with(b"diff --git ") {
             sections.push(header::git_section(&mut cursor, strip)?);
@@ -105,10 +105,10 @@ pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
             sections.push(header::plain_section(&mut cursor, strip)?);
         } else {
             no_part_of_a_diff(line, cursor.line(), !sections.is_empty())?;
-            cursor.skip();
+            cursor.skip_line();
         }
         if sections.len() > found {
-            whole_line_follows(cursor.peek(), cursor.line())?;
+            whole_line_follows(cursor.peek_line(), cursor.line())?;
         }
     }
     Ok(sections)
@@ -116,19 +116,19 @@ pub fn parse(text: &[u8], strip: Strip) -> Result<Vec<Section>> {
 
 /// `--- `, `+++ ` and a hunk. The first two without the third are a header whose hunks git would not see.
 fn is_plain_header(cursor: &Cursor) -> Result<bool> {
-    if !cursor.peek().starts_with(b"--- ") {
+    if !cursor.peek_line().starts_with(b"--- ") {
         return Ok(false);
     }
     let mut ahead = cursor.clone();
-    ahead.skip();
-    if !ahead.peek().starts_with(b"+++ ") {
+    ahead.skip_line();
+    if !ahead.peek_line().starts_with(b"+++ ") {
         return Ok(false);
     }
-    ahead.skip();
-    if ahead.peek().starts_with(b"@@ -") {
+    ahead.skip_line();
+    if ahead.peek_line().starts_with(b"@@ -") {
         return Ok(true);
     }
-    Err(broken(
+    Err(unreadable_at(
         ahead.line(),
         "a hunk header (`@@ -START,COUNT +START,COUNT @@`) is missing after `---` and `+++`",
     ))
@@ -139,7 +139,7 @@ fn whole_line_follows(line: &[u8], number: usize) -> Result<()> {
     if line.is_empty() || line.ends_with(b"\n") || line == b"-- " || line == b"--" {
         return Ok(());
     }
-    Err(broken(number, "the text ends within a line: the patch was cut off").detail("truncated", true))
+    Err(unreadable_at(number, "the text ends within a line: the patch was cut off").detail("truncated", true))
 }
 
 /// Lines outside a section that belong to one: something before them was lost.
@@ -149,10 +149,16 @@ fn no_part_of_a_diff(line: &[u8], number: usize, inside: bool) -> Result<()> {
         return whole_line_follows(line, number);
     }
     if line.starts_with(b"diff --cc ") || line.starts_with(b"diff --combined ") {
-        return Err(broken(number, "it is the combined diff of a merge, which says nothing of one base"));
+        return Err(unreadable_at(
+            number,
+            "it is the combined diff of a merge, which says nothing of one base",
+        ));
     }
     if content.starts_with(b"Binary files ") && content.ends_with(b" differ") {
-        return Err(broken(number, "the content of a binary file is missing; make the patch with --binary"));
+        return Err(unreadable_at(
+            number,
+            "the content of a binary file is missing; make the patch with --binary",
+        ));
     }
     let stray = body::is_hunk_header(line) || inside && line.starts_with(b"@@ ");
     let lost = [
@@ -163,7 +169,10 @@ fn no_part_of_a_diff(line: &[u8], number: usize, inside: bool) -> Result<()> {
         b"GIT binary patch",
     ];
     if stray || lost.iter().any(|start| line.starts_with(start)) {
-        return Err(broken(number, "this line belongs to a file, but no file's header stands before it"));
+        return Err(unreadable_at(
+            number,
+            "this line belongs to a file, but no file's header stands before it",
+        ));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! id, base, parent and kind.
 
 use crate::domain::contract::Contract;
-use crate::domain::value::outside::{accept, plain};
+use crate::domain::value::outside::{accept_text, plain_line};
 use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -48,21 +48,21 @@ impl Proposal {
             return Err(refused(&format!("has {length} bytes; at most {LONGEST_CHANGE} are taken"))
                 .expected(LONGEST_CHANGE, length));
         }
-        let reason = accept("reason", reason, LONGEST_REASON)?;
+        let reason = accept_text("reason", reason, LONGEST_REASON)?;
         let proposal = Self { change: change.clone(), reason, version: 0 };
         let fixed = change.keys().filter_map(|field| FIXED.iter().find(|fixed| *fixed == field));
         if let Some(failure) = Failure::first_of(fixed.map(|field| cannot_change(field))) {
             return Err(failure);
         }
-        let (_, contract) = proposal.merged(document)?;
-        if contract == Contract::parse(document)? {
+        let (_, contract) = proposal.merge_into(document)?;
+        if contract == Contract::parse_document(document)? {
             return Err(refused("changes nothing: the contract says so already"));
         }
         Ok(proposal)
     }
 
     /// The document that comes of it, and the contract that it says.
-    pub fn merged(&self, document: &[u8]) -> Result<(Vec<u8>, Contract)> {
+    pub fn merge_into(&self, document: &[u8]) -> Result<(Vec<u8>, Contract)> {
         let unreadable =
             |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
         let mut fields: Map<String, Value> = serde_json::from_slice(document).map_err(unreadable)?;
@@ -71,19 +71,23 @@ impl Proposal {
         }
         let mut merged = serde_json::to_vec_pretty(&fields).map_err(unreadable)?;
         merged.push(b'\n');
-        let contract = Contract::parse(&merged)?;
+        let contract = Contract::parse_document(&merged)?;
         Ok((merged, contract))
     }
 
     /// Field by field what is there now and what takes its place, whole: nobody agrees to what was not shown.
     /// One line each, in words that cannot act on a terminal.
-    pub fn differences(&self, document: &[u8]) -> Result<Vec<String>> {
+    pub fn field_differences(&self, document: &[u8]) -> Result<Vec<String>> {
         let unreadable =
             |e: serde_json::Error| Failure::internal(format!("a sealed contract is no JSON: {e}"));
         let fields: Map<String, Value> = serde_json::from_slice(document).map_err(unreadable)?;
         let difference = |(field, new): (&String, &Value)| {
             let old = fields.get(field).map_or_else(|| "not set".to_owned(), Value::to_string);
-            format!("{field}: {} -> {}", plain(&old, usize::MAX), plain(&new.to_string(), usize::MAX))
+            format!(
+                "{field}: {} -> {}",
+                plain_line(&old, usize::MAX),
+                plain_line(&new.to_string(), usize::MAX)
+            )
         };
         Ok(self.change.iter().map(difference).collect())
     }
@@ -108,7 +112,7 @@ mod tests {
     const PLAIN: &[u8] =
         br#"{ "taskId": "t1", "goal": "g", "writeScope": ["docs/"], "allowedTools": ["read_file"], "budget": {"toolCalls": 5} }"#;
 
-    fn refused(change: Value) -> Failure {
+    fn refuse_change(change: Value) -> Failure {
         Proposal::new(PLAIN, change.as_object().expect("an object"), "because").expect_err("refused")
     }
 
@@ -117,8 +121,8 @@ mod tests {
         let change = json!({"writeScope": ["docs/", "src/"], "budget": {"wallSeconds": 7}});
         let proposal =
             Proposal::new(PLAIN, change.as_object().expect("an object"), "because").expect("taken");
-        let (document, contract) = proposal.merged(PLAIN).expect("a contract");
-        assert_eq!(contract, Contract::parse(&document).expect("reads"));
+        let (document, contract) = proposal.merge_into(PLAIN).expect("a contract");
+        assert_eq!(contract, Contract::parse_document(&document).expect("reads"));
         assert_eq!(contract.write_scope.patterns(), ["docs/", "src/"]);
         assert_eq!(contract.budget.len(), 1, "the whole field, not its keys");
         assert_eq!((contract.goal.as_str(), contract.task_id.as_str()), ("g", "t1"));
@@ -128,21 +132,21 @@ mod tests {
     #[test]
     fn what_makes_the_task_and_what_is_no_contract_is_refused_by_name() {
         for field in FIXED {
-            let failure = refused(json!({ "goal": "x", field: "other" }));
+            let failure = refuse_change(json!({ "goal": "x", field: "other" }));
             assert_eq!((failure.code(), failure.subject_text()), (Code::ContractInvalid, Some(field)));
         }
-        let unknown = refused(json!({"wirteScope": []}));
+        let unknown = refuse_change(json!({"wirteScope": []}));
         assert_eq!(
             (unknown.code(), unknown.details()["nearest"].as_str()),
             (Code::ContractInvalid, Some("writeScope"))
         );
-        assert_eq!(refused(json!({"delivery": "branch"})).subject_text(), Some("commitAllowed"));
-        assert_eq!(refused(json!({"network": "enabled"})).code(), Code::NotSupported);
+        assert_eq!(refuse_change(json!({"delivery": "branch"})).subject_text(), Some("commitAllowed"));
+        assert_eq!(refuse_change(json!({"network": "enabled"})).code(), Code::NotSupported);
         for nothing in [json!({}), json!({"goal": "g"})] {
-            assert_eq!(refused(nothing).code(), Code::ArgumentsInvalid);
+            assert_eq!(refuse_change(nothing).code(), Code::ArgumentsInvalid);
         }
         assert_eq!(
-            refused(json!({"goal": "x".repeat(LONGEST_CHANGE)})).details()["expected"],
+            refuse_change(json!({"goal": "x".repeat(LONGEST_CHANGE)})).details()["expected"],
             LONGEST_CHANGE
         );
         let change = json!({"goal": "x"});

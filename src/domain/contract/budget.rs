@@ -36,12 +36,12 @@ impl Key {
         (Self::RepeatedFailures.as_str(), Self::RepeatedFailures),
     ];
 
-    pub fn words() -> [&'static str; 6] {
+    pub fn all_words() -> [&'static str; 6] {
         Self::ALL.map(|(word, _)| word)
     }
 
     /// The key of a word.
-    pub fn of(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(own, _)| *own == word).map(|(_, key)| *key)
     }
 
@@ -82,7 +82,7 @@ pub struct Limits(Amounts);
 impl Limits {
     /// What a contract asks for within the policy's ceiling, where it asks for nothing the ceiling or what is
     /// built in; and the keys that were narrowed.
-    pub fn within(kind: Kind, asked: &Amounts, ceiling: &Amounts) -> (Self, Vec<Key>) {
+    pub fn within_ceiling(kind: Kind, asked: &Amounts, ceiling: &Amounts) -> (Self, Vec<Key>) {
         let mut narrowed = Vec::new();
         let limit = |key: Key| match (asked.get(&key), ceiling.get(&key)) {
             (Some(asked), Some(ceiling)) if asked > ceiling => {
@@ -97,17 +97,17 @@ impl Limits {
     }
 
     /// The limit of a key.
-    pub fn of(&self, key: Key) -> u64 {
+    pub fn limit_of(&self, key: Key) -> u64 {
         self.0.get(&key).copied().unwrap_or_else(|| key.built_in(Kind::Edit))
     }
 
     /// No key above what another task has.
     pub fn at_most(&self, other: &Limits) -> Self {
-        Self(Key::ALL.iter().map(|(_, key)| (*key, self.of(*key).min(other.of(*key)))).collect())
+        Self(Key::ALL.iter().map(|(_, key)| (*key, self.limit_of(*key).min(other.limit_of(*key)))).collect())
     }
 
     /// No key above a ceiling, where that has one.
-    pub fn beneath(mut self, ceiling: &Amounts) -> Self {
+    pub fn lowered_to(mut self, ceiling: &Amounts) -> Self {
         for (key, most) in ceiling {
             self.0.entry(*key).and_modify(|own| *own = (*own).min(*most));
         }
@@ -115,9 +115,9 @@ impl Limits {
     }
 
     /// With what a person added.
-    pub fn plus(&self, added: &Amounts) -> Self {
+    pub fn with_added(&self, added: &Amounts) -> Self {
         let more = |key: &Key| added.get(key).copied().unwrap_or(0);
-        Self(Key::ALL.iter().map(|(_, key)| (*key, self.of(*key).saturating_add(more(key)))).collect())
+        Self(Key::ALL.iter().map(|(_, key)| (*key, self.limit_of(*key).saturating_add(more(key)))).collect())
     }
 }
 

@@ -59,7 +59,7 @@ impl Clause {
 
 /// The clauses of a candidate. `floor` are the verifiers that the policy demands for what it touches,
 /// `protected` the protected paths among them.
-pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) -> Vec<Clause> {
+pub fn clauses_of(contract: &Contract, floor: &[String], protected: &[RepoPath]) -> Vec<Clause> {
     let mut found: Vec<Clause> = contract
         .requirements
         .iter()
@@ -69,7 +69,7 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
             verifier: requirement.verifier.clone(),
             required: requirement.required,
             origin: Origin::Requirement,
-            permission: permission(contract, &requirement.verifier),
+            permission: permission_for(contract, &requirement.verifier),
         })
         .collect();
     let demanded =
@@ -77,22 +77,22 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
     if !contract.artifacts.is_empty() && !demanded(&found, ARTIFACTS) {
         let id = free_id(&found, ARTIFACTS);
         let text = "the contract's claims about files hold".to_owned();
-        found.push(clause(id, text, ARTIFACTS, Origin::Artifacts, Permission::Allowed));
+        found.push(required_clause(id, text, ARTIFACTS, Origin::Artifacts, Permission::Allowed));
     }
     for verifier in floor {
         if demanded(&found, verifier) {
             continue;
         }
-        let permission = match permission(contract, verifier) {
+        let permission = match permission_for(contract, verifier) {
             Permission::Forbidden => Permission::Forbidden,
             _ => Permission::Allowed,
         };
         let text = format!("the policy demands {verifier} for what is touched");
-        found.push(clause(free_id(&found, verifier), text, verifier, Origin::Floor, permission));
+        found.push(required_clause(free_id(&found, verifier), text, verifier, Origin::Floor, permission));
     }
     if !protected.is_empty() {
         let text = "a person confirms the change of protected paths".to_owned();
-        found.push(clause(
+        found.push(required_clause(
             free_id(&found, PROTECTED),
             text,
             PROTECTED,
@@ -106,18 +106,24 @@ pub fn clauses(contract: &Contract, floor: &[String], protected: &[RepoPath]) ->
     for (verifier, origin, permission) in allowed.chain(forbidden) {
         if !found.iter().any(|c| c.verifier == *verifier) {
             let id = free_id(&found, verifier);
-            let row = clause(id, verifier.clone(), verifier, origin, permission);
+            let row = required_clause(id, verifier.clone(), verifier, origin, permission);
             found.push(Clause { required: false, ..row });
         }
     }
     found
 }
 
-fn clause(id: String, text: String, verifier: &str, origin: Origin, permission: Permission) -> Clause {
+fn required_clause(
+    id: String,
+    text: String,
+    verifier: &str,
+    origin: Origin,
+    permission: Permission,
+) -> Clause {
     Clause { id, text, verifier: verifier.to_owned(), required: true, origin, permission }
 }
 
-fn permission(contract: &Contract, verifier: &str) -> Permission {
+fn permission_for(contract: &Contract, verifier: &str) -> Permission {
     let named = |list: &[String]| list.iter().any(|id| id == verifier);
     if named(&contract.verification.forbidden) {
         Permission::Forbidden
@@ -142,32 +148,32 @@ fn free_id(found: &[Clause], wanted: &str) -> String {
 mod tests {
     use crate::domain::contract::clause::*;
 
-    fn contract(more: &str) -> Contract {
+    fn contract_with(more: &str) -> Contract {
         let text =
             format!(r#"{{"taskId": "t", "goal": "g", "writeScope": ["**"], "allowedTools": [], {more}}}"#);
-        Contract::parse(text.as_bytes()).expect("a contract")
+        Contract::parse_document(text.as_bytes()).expect("a contract")
     }
 
-    fn shown(
+    fn shown_clauses(
         contract: &Contract,
         floor: &[&str],
         protected: &[&str],
     ) -> Vec<(String, bool, Origin, Permission)> {
         let floor: Vec<String> = floor.iter().map(|id| (*id).to_owned()).collect();
         let protected: Vec<RepoPath> = protected.iter().map(|p| RepoPath::new(*p).expect("a path")).collect();
-        let rows = clauses(contract, &floor, &protected);
+        let rows = clauses_of(contract, &floor, &protected);
         rows.into_iter().map(|c| (c.id, c.required, c.origin, c.permission)).collect()
     }
 
     #[test]
     fn rows_come_in_the_documented_order() {
-        let contract = contract(
+        let contract = contract_with(
             r#""verification": {"allowed": ["unit", "lint", "spell"], "forbidden": ["build", "deploy"]},
                "requirements": [{"id": "r", "text": "x", "verifier": "unit"},
                                 {"id": "s", "text": "x", "verifier": "lint", "required": false}],
                "artifacts": [{"path": "a"}]"#,
         );
-        let rows = shown(&contract, &["unit", "lint", "build", "extra"], &["a"]);
+        let rows = shown_clauses(&contract, &["unit", "lint", "build", "extra"], &["a"]);
         let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
         assert_eq!(ids, ["r", "s", "artifacts", "lint", "build", "extra", "protected", "spell", "deploy"]);
         let of = |id: &str| rows.iter().find(|row| row.0 == id).cloned().expect(id);
@@ -181,23 +187,24 @@ mod tests {
     #[test]
     fn a_requirement_may_only_use_what_is_allowed() {
         let rows = r#""requirements": [{"id": "r", "text": "x", "verifier": "unit"}]"#;
-        assert_eq!(shown(&contract(rows), &[], &[])[0].3, Permission::Allowed);
+        assert_eq!(shown_clauses(&contract_with(rows), &[], &[])[0].3, Permission::Allowed);
         let other = format!(r#""verification": {{"allowed": ["lint"]}}, {rows}"#);
-        if let Ok(contract) = Contract::parse(
+        if let Ok(contract) = Contract::parse_document(
             format!(r#"{{"taskId": "t", "goal": "g", "writeScope": ["**"], "allowedTools": [], {other}}}"#)
                 .as_bytes(),
         ) {
-            assert_eq!(shown(&contract, &[], &[])[0].3, Permission::NotNamed);
+            assert_eq!(shown_clauses(&contract, &[], &[])[0].3, Permission::NotNamed);
         }
     }
 
     #[test]
     fn two_rows_never_share_an_id() {
-        let contract = contract(
+        let contract = contract_with(
             r#""verification": {"allowed": ["unit", "lint"], "forbidden": ["x"]},
                "requirements": [{"id": "x", "text": "x", "verifier": "unit"}, {"id": "lint", "text": "x", "verifier": "unit"}]"#,
         );
-        let ids: Vec<String> = shown(&contract, &["lint"], &[]).into_iter().map(|row| row.0).collect();
+        let ids: Vec<String> =
+            shown_clauses(&contract, &["lint"], &[]).into_iter().map(|row| row.0).collect();
         assert_eq!(ids, ["x", "lint", "+lint", "+x"]);
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn has(&self, field: &str) -> bool {
+    pub(super) fn has_field(&self, field: &str) -> bool {
         self.present.iter().any(|name| name == field)
     }
 }

@@ -4,7 +4,7 @@
 //! A guard that cannot be asked blocks. An observer hears durations and counts, never contents, and what
 //! becomes of it changes nothing.
 
-use crate::domain::value::document::{Node, Problems, duration};
+use crate::domain::value::document::{Node, Problems, read_duration};
 use serde::{Deserialize, Serialize};
 
 /// Time that a hook may take where its owner does not say, in milliseconds.
@@ -64,40 +64,40 @@ pub struct Hook {
 }
 
 /// Reads a list of hooks.
-pub fn hooks(problems: &mut Problems, field: &str, node: &Node) -> Vec<Hook> {
-    let items = problems.list(field, node, "tables").unwrap_or_default();
-    items.into_iter().filter_map(|(name, item)| hook(problems, &name, item)).collect()
+pub fn read_hooks(problems: &mut Problems, field: &str, node: &Node) -> Vec<Hook> {
+    let items = problems.read_list(field, node, "tables").unwrap_or_default();
+    items.into_iter().filter_map(|(name, item)| read_hook(problems, &name, item)).collect()
 }
 
-fn hook(problems: &mut Problems, field: &str, node: &Node) -> Option<Hook> {
+fn read_hook(problems: &mut Problems, field: &str, node: &Node) -> Option<Hook> {
     let (mut event, mut kind, mut command, mut timeout) = (None, None, None, Some(DEFAULT_TIMEOUT));
-    problems.object(field, node, &FIELDS, |problems, key, name, value| match key {
-        "event" => event = problems.choice(name, value, &Moment::ALL),
+    problems.read_object(field, node, &FIELDS, |problems, key, name, value| match key {
+        "event" => event = problems.read_choice(name, value, &Moment::ALL),
         "kind" => {
-            kind = problems.choice(name, value, &[("guard", Kind::Guard), ("observer", Kind::Observer)])
+            kind = problems.read_choice(name, value, &[("guard", Kind::Guard), ("observer", Kind::Observer)])
         }
-        "command" => command = argv(problems, name, value),
-        _ => timeout = duration(problems, name, value, LONGEST_TIMEOUT, "1h"),
+        "command" => command = read_argv(problems, name, value),
+        _ => timeout = read_duration(problems, name, value, LONGEST_TIMEOUT, "1h"),
     });
     for (key, what) in [
         ("event", "before_action, after_action or after_task"),
         ("kind", "guard or observer"),
         ("command", "the program and its arguments"),
     ] {
-        problems.require(field, node, key, what);
+        problems.require_key(field, node, key, what);
     }
     let (event, kind) = (event?, kind?);
     if kind == Kind::Guard && event != Moment::BeforeAction {
         let why = "is `guard`, which can only block what has not happened yet";
-        problems.fault(&format!("{field}.kind"), why, "observer, or the event before_action", "guard");
+        problems.report_fault(&format!("{field}.kind"), why, "observer, or the event before_action", "guard");
     }
     Some(Hook { event, kind, command: command?, timeout_ms: timeout?, layer: Layer::Committed })
 }
 
-fn argv(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
-    let argv = problems.texts(field, node)?;
+fn read_argv(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
+    let argv = problems.read_texts(field, node)?;
     if argv.is_empty() || argv.iter().any(|argument| argument.contains('\0')) {
-        problems.fault(field, "is no command", "the program and its arguments", argv);
+        problems.report_fault(field, "is no command", "the program and its arguments", argv);
         return None;
     }
     Some(argv)
@@ -113,7 +113,7 @@ mod tests {
     fn a_list_of_hooks_is_read_with_its_defaults() {
         let text = "[[hooks]]\nevent = \"before_action\"\nkind = \"guard\"\ncommand = [\"sh\", \".tender/hooks/check.sh\"]\n\
              [[hooks]]\nevent = \"after_task\"\nkind = \"observer\"\ncommand = [\"true\"]\ntimeout = \"1m30s\"\n";
-        let hooks = Config::parse(text.as_bytes()).expect("reads").hooks;
+        let hooks = Config::parse_config(text.as_bytes()).expect("reads").hooks;
         assert_eq!(hooks[0].command, ["sh", ".tender/hooks/check.sh"]);
         assert_eq!(
             (hooks[0].event, hooks[0].kind, hooks[0].timeout_ms),
@@ -139,7 +139,7 @@ mod tests {
             if !whole.iter().any(|(key, _)| *key == changed) {
                 lines.extend(value.map(|value| format!("{changed} = {value}")));
             }
-            Config::parse(lines.join("\n").as_bytes())
+            Config::parse_config(lines.join("\n").as_bytes())
         };
         assert!(with("timeout", Some("\"5s\"")).is_ok());
         for (key, value, subject) in [

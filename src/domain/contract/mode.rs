@@ -41,7 +41,7 @@ const NONE: ModeFacts = ModeFacts {
 };
 
 impl DeliveryMode {
-    const fn facts(self) -> ModeFacts {
+    const fn mode_facts(self) -> ModeFacts {
         match self {
             Self::LocalFiles => ModeFacts { word: "local_files", writes_files: true, ..NONE },
             Self::Staged => ModeFacts { word: "staged", writes_files: true, index_follows: true, ..NONE },
@@ -76,37 +76,37 @@ impl DeliveryMode {
 
     /// The word in contract, policy and objects.
     pub const fn as_str(self) -> &'static str {
-        self.facts().word
+        self.mode_facts().word
     }
 
     /// Keys of the contract's `delivery` object that go with it.
-    pub fn keys(self) -> &'static [&'static str] {
-        self.facts().keys
+    pub fn delivery_keys(self) -> &'static [&'static str] {
+        self.mode_facts().keys
     }
 
     /// True where files of the live tree are written.
     pub fn writes_files(self) -> bool {
-        self.facts().writes_files
+        self.mode_facts().writes_files
     }
 
     /// True where the index changes together with the files.
     pub fn index_follows(self) -> bool {
-        self.facts().index_follows
+        self.mode_facts().index_follows
     }
 
     /// True where a commit is made and a ref moved, and the live tree left alone.
     pub fn publishes(self) -> bool {
-        self.facts().publishes
+        self.mode_facts().publishes
     }
 
     /// True where the ref is one of a remote.
     pub fn needs_remote(self) -> bool {
-        self.facts().needs_remote
+        self.mode_facts().needs_remote
     }
 
     /// True where this version carries it out.
     pub fn is_ready(self) -> bool {
-        self.facts().ready
+        self.mode_facts().ready
     }
 }
 

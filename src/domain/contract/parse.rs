@@ -9,7 +9,7 @@ use super::{
 use crate::domain::contract::budget::Key;
 use crate::domain::contract::draft::Draft;
 use crate::domain::contract::tool::WorkerTool;
-use crate::domain::value::document::{Node, Problems, clipped, read_json};
+use crate::domain::value::document::{Node, Problems, quote_clipped, read_json};
 use crate::domain::value::repo_path::{RULE, RepoPath};
 use crate::error::{Code, Failure, Result};
 
@@ -38,90 +38,96 @@ const FIELDS: [&str; 21] = [
     "commitAllowed",
 ];
 
-pub(super) fn contract(bytes: &[u8]) -> Result<Contract> {
+pub(super) fn parse_contract(bytes: &[u8]) -> Result<Contract> {
     let document = read_json("the contract", Code::ContractInvalid, bytes)?;
     let mut problems = Problems::new("the contract", Code::ContractInvalid);
     let mut draft = Draft::default();
-    problems.object("", &document, &FIELDS, |problems, key, field, node| {
+    problems.read_object("", &document, &FIELDS, |problems, key, field, node| {
         read_field(problems, &mut draft, key, field, node);
         draft.present.push(field.to_owned());
     });
     // A document that is no object misses nothing in particular.
     if matches!(document, Node::Object(_)) {
-        check::missing(&mut problems, &draft);
+        check::check_missing(&mut problems, &draft);
     }
-    check::contradictions(&mut problems, &draft);
-    problems.finish()?;
-    fill(draft).ok_or_else(|| Failure::internal("a contract without a problem lacks a required field"))
+    check::check_contradictions(&mut problems, &draft);
+    problems.into_result()?;
+    fill_contract(draft)
+        .ok_or_else(|| Failure::internal("a contract without a problem lacks a required field"))
 }
 
 fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
     match key {
         "schema" => {
-            problems.choice(field, node, &[(SCHEMA, ())]);
+            problems.read_choice(field, node, &[(SCHEMA, ())]);
         }
-        "taskId" => draft.task_id = problems.id(field, node),
-        "parent" => draft.parent = problems.id(field, node),
-        "kind" => draft.kind = kind(problems, field, node),
-        "case" => draft.case = problems.scope(field, node),
-        "goal" => draft.goal = problems.text(field, node),
-        "base" => draft.base = base(problems, field, node),
-        "writeScope" => draft.write_scope = problems.scope(field, node),
-        "readScope" => draft.read_scope = problems.scope(field, node),
-        "allowedTools" => draft.allowed_tools = tools(problems, field, node),
-        "scratch" => draft.scratch = problems.scope(field, node),
+        "taskId" => draft.task_id = problems.read_id(field, node),
+        "parent" => draft.parent = problems.read_id(field, node),
+        "kind" => draft.kind = read_kind(problems, field, node),
+        "case" => draft.case = problems.read_scope(field, node),
+        "goal" => draft.goal = problems.read_text(field, node),
+        "base" => draft.base = read_base(problems, field, node),
+        "writeScope" => draft.write_scope = problems.read_scope(field, node),
+        "readScope" => draft.read_scope = problems.read_scope(field, node),
+        "allowedTools" => draft.allowed_tools = read_tools(problems, field, node),
+        "scratch" => draft.scratch = problems.read_scope(field, node),
         "sandbox" => {
             let words = [("required", SandboxWish::Required), ("optional", SandboxWish::Optional)];
-            draft.sandbox = problems.choice(field, node, &words);
+            draft.sandbox = problems.read_choice(field, node, &words);
         }
-        "verification" => verification(problems, draft, field, node),
-        "requirements" => draft.requirements = requirements(problems, field, node),
-        "artifacts" => draft.artifacts = artifacts(problems, field, node),
-        "budget" => budget(problems, draft, field, node),
-        "delivery" => draft.delivery = later::delivery(problems, &mut draft.terms, field, node),
-        "commitAllowed" => draft.commit_allowed = problems.boolean(field, node),
-        _ => later::field(problems, key, field, node),
+        "verification" => read_verification(problems, draft, field, node),
+        "requirements" => draft.requirements = read_requirements(problems, field, node),
+        "artifacts" => draft.artifacts = read_artifacts(problems, field, node),
+        "budget" => read_budget(problems, draft, field, node),
+        "delivery" => draft.delivery = later::read_delivery(problems, &mut draft.terms, field, node),
+        "commitAllowed" => draft.commit_allowed = problems.read_boolean(field, node),
+        _ => later::check_field(problems, key, field, node),
     }
 }
 
-fn kind(problems: &mut Problems, field: &str, node: &Node) -> Option<Kind> {
-    problems.choice(field, node, &Kind::ALL)
+fn read_kind(problems: &mut Problems, field: &str, node: &Node) -> Option<Kind> {
+    problems.read_choice(field, node, &Kind::ALL)
 }
 
-fn base(problems: &mut Problems, field: &str, node: &Node) -> Option<Base> {
-    let text = problems.text(field, node)?;
+fn read_base(problems: &mut Problems, field: &str, node: &Node) -> Option<Base> {
+    let text = problems.read_text(field, node)?;
     if text == "live" {
         return Some(Base::Live);
     }
     if text.starts_with('-') || text.chars().any(|c| c.is_control() || c == ' ') {
         let right = "`HEAD`, a revision, or `live`";
-        problems.fault(field, &format!("must be {right}, but is {}", clipped(&text)), right, text);
+        problems.report_fault(
+            field,
+            &format!("must be {right}, but is {}", quote_clipped(&text)),
+            right,
+            text,
+        );
         return None;
     }
     Some(Base::Revision(text))
 }
 
-fn tools(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
-    let items = problems.list(field, node, "tool names")?;
+fn read_tools(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<String>> {
+    let items = problems.read_list(field, node, "tool names")?;
     let mut tools: Vec<String> = Vec::new();
     for (name, item) in &items {
-        let Some(tool) = problems.text(name, item) else { continue };
+        let Some(tool) = problems.read_text(name, item) else { continue };
         if WorkerTool::from_name(&tool).is_none() {
             problems.unknown_value(name, &tool, &WorkerTool::all_names());
-        } else if problems.once(name, &tool, &tools) {
+        } else if problems.require_once(name, &tool, &tools) {
             tools.push(tool);
         }
     }
     Some(tools)
 }
 
-fn verification(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
-    problems.object(field, node, &["allowed", "forbidden"], |problems, key, name, value| {
-        let ids = problems.ids(name, value);
-        check::reserved(problems, name, ids.as_deref().unwrap_or_default());
+fn read_verification(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
+    problems.read_object(field, node, &["allowed", "forbidden"], |problems, key, name, value| {
+        let ids = problems.read_ids(name, value);
+        check::check_reserved(problems, name, ids.as_deref().unwrap_or_default());
         let other = if key == "allowed" { Some(&draft.forbidden) } else { draft.allowed.as_ref() };
         for id in ids.iter().flatten().filter(|id| other.is_some_and(|other| other.contains(*id))) {
-            problems.fault(
+            problems.report_fault(
                 name,
                 &format!("holds {id:?}, which is both allowed and forbidden"),
                 "one of both",
@@ -135,13 +141,13 @@ fn verification(problems: &mut Problems, draft: &mut Draft, field: &str, node: &
     });
 }
 
-fn requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<Requirement>> {
-    let items = problems.list(field, node, "objects")?;
+fn read_requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<Requirement>> {
+    let items = problems.read_list(field, node, "objects")?;
     let mut seen: Vec<String> = Vec::new();
     let mut all = Vec::new();
     for (name, item) in &items {
-        let Some(requirement) = requirement(problems, name, item) else { continue };
-        if problems.once(&format!("{name}.id"), &requirement.id, &seen) {
+        let Some(requirement) = read_requirement(problems, name, item) else { continue };
+        if problems.require_once(&format!("{name}.id"), &requirement.id, &seen) {
             seen.push(requirement.id.clone());
             all.push(requirement);
         }
@@ -149,36 +155,36 @@ fn requirements(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec
     Some(all)
 }
 
-fn requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
+fn read_requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
     let (mut id, mut text, mut verifier, mut paths, mut required) = (None, None, None, None, true);
-    problems.object(
+    problems.read_object(
         field,
         node,
         &["id", "text", "verifier", "paths", "required"],
         |problems, key, name, value| match key {
-            "id" => id = problems.id(name, value),
-            "text" => text = problems.text(name, value),
-            "verifier" => verifier = problems.id(name, value),
-            "paths" => paths = problems.scope(name, value),
-            _ => required = problems.boolean(name, value).unwrap_or(true),
+            "id" => id = problems.read_id(name, value),
+            "text" => text = problems.read_text(name, value),
+            "verifier" => verifier = problems.read_id(name, value),
+            "paths" => paths = problems.read_scope(name, value),
+            _ => required = problems.read_boolean(name, value).unwrap_or(true),
         },
     );
     for (key, what) in
         [("id", "an id"), ("text", "what must hold, in words"), ("verifier", "the id of a verifier")]
     {
-        problems.require(field, node, key, what);
+        problems.require_key(field, node, key, what);
     }
     let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required };
     check::reserved_in_requirement(problems, field, &requirement);
     Some(requirement)
 }
 
-fn artifacts(problems: &mut Problems, field: &str, node: &Node) -> Vec<Artifact> {
+fn read_artifacts(problems: &mut Problems, field: &str, node: &Node) -> Vec<Artifact> {
     let mut seen: Vec<String> = Vec::new();
     let mut all = Vec::new();
-    for (name, item) in problems.list(field, node, "objects").unwrap_or_default() {
-        let Some(artifact) = artifact(problems, &name, item) else { continue };
-        if problems.once(&format!("{name}.path"), &artifact.path, &seen) {
+    for (name, item) in problems.read_list(field, node, "objects").unwrap_or_default() {
+        let Some(artifact) = read_artifact(problems, &name, item) else { continue };
+        if problems.require_once(&format!("{name}.path"), &artifact.path, &seen) {
             seen.push(artifact.path.clone());
             all.push(artifact);
         }
@@ -186,48 +192,58 @@ fn artifacts(problems: &mut Problems, field: &str, node: &Node) -> Vec<Artifact>
     all
 }
 
-fn artifact(problems: &mut Problems, field: &str, node: &Node) -> Option<Artifact> {
+fn read_artifact(problems: &mut Problems, field: &str, node: &Node) -> Option<Artifact> {
     let known = ["path", "mustExist", "mustChange", "maxBytes", "mustNotContain"];
     let mut path = None;
     let (mut must_exist, mut must_change, mut max_bytes, mut must_not_contain) =
         (true, false, None, Vec::new());
-    problems.object(field, node, &known, |problems, key, name, value| match key {
+    problems.read_object(field, node, &known, |problems, key, name, value| match key {
         "path" => path = file_path(problems, name, value),
-        "mustExist" => must_exist = problems.boolean(name, value).unwrap_or(true),
-        "mustChange" => must_change = problems.boolean(name, value).unwrap_or(true),
-        "maxBytes" => max_bytes = problems.count(name, value),
-        _ => must_not_contain = problems.texts(name, value).unwrap_or_default(),
+        "mustExist" => must_exist = problems.read_boolean(name, value).unwrap_or(true),
+        "mustChange" => must_change = problems.read_boolean(name, value).unwrap_or(true),
+        "maxBytes" => max_bytes = problems.read_count(name, value),
+        _ => must_not_contain = problems.read_texts(name, value).unwrap_or_default(),
     });
-    problems.require(field, node, "path", "the path of a file");
+    problems.require_key(field, node, "path", "the path of a file");
     if !must_exist && !must_change && max_bytes.is_none() && must_not_contain.is_empty() {
-        problems.fault(field, "claims nothing", "at least one claim about the file", serde_json::Value::Null);
+        problems.report_fault(
+            field,
+            "claims nothing",
+            "at least one claim about the file",
+            serde_json::Value::Null,
+        );
     }
     Some(Artifact { path: path?, must_exist, must_change, max_bytes, must_not_contain })
 }
 
 fn file_path(problems: &mut Problems, field: &str, node: &Node) -> Option<String> {
-    let text = problems.text(field, node)?;
+    let text = problems.read_text(field, node)?;
     match RepoPath::new(text.as_bytes()) {
         Ok(_) => Some(text),
         Err(failure) => {
             let rule = failure.read_detail(&RULE).unwrap_or_default();
             let right = "a file of the tree, from the top, with `/` between components";
-            problems.fault(field, &format!("is {}, which is refused: {rule}", clipped(&text)), right, text);
+            problems.report_fault(
+                field,
+                &format!("is {}, which is refused: {rule}", quote_clipped(&text)),
+                right,
+                text,
+            );
             None
         }
     }
 }
 
-fn budget(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
-    problems.object(field, node, &Key::words(), |problems, key, name, value| {
-        if let (Some(count), Some(key)) = (problems.count(name, value), Key::of(key)) {
+fn read_budget(problems: &mut Problems, draft: &mut Draft, field: &str, node: &Node) {
+    problems.read_object(field, node, &Key::all_words(), |problems, key, name, value| {
+        if let (Some(count), Some(key)) = (problems.read_count(name, value), Key::from_word(key)) {
             draft.budget.insert(key, count);
         }
     });
 }
 
 /// The contract, once nothing is wrong.
-fn fill(draft: Draft) -> Option<Contract> {
+fn fill_contract(draft: Draft) -> Option<Contract> {
     let allowed = draft.allowed.unwrap_or_else(|| {
         let mut named: Vec<String> = Vec::new();
         for requirement in draft.requirements.iter().flatten() {

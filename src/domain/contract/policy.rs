@@ -80,7 +80,8 @@ pub struct Floor {
     pub when: Scope,
 }
 
-/// The ceiling. Read with its defaults by [`Config::parse`]; without a configuration it is the default.
+/// The ceiling. Read with its defaults by [`Config::parse_config`]; without a configuration it is the
+/// default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
@@ -135,16 +136,16 @@ impl Policy {
         }
         Policy {
             write,
-            protected: both(&self.protected, &other.protected, Scope::union),
+            protected: lower_of(&self.protected, &other.protected, Scope::union),
             require,
-            delivery: both(&self.delivery, &other.delivery, |a, b| {
+            delivery: lower_of(&self.delivery, &other.delivery, |a, b| {
                 a.iter().filter(|mode| b.contains(mode)).copied().collect()
             }),
-            commit: both(&self.commit, &other.commit, |a, b| *a && *b),
-            flaky: both(&self.flaky, &other.flaky, |a, b| {
+            commit: lower_of(&self.commit, &other.commit, |a, b| *a && *b),
+            flaky: lower_of(&self.flaky, &other.flaky, |a, b| {
                 if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
             }),
-            live: both(&self.live, &other.live, |a, b| *a.max(b)),
+            live: lower_of(&self.live, &other.live, |a, b| *a.max(b)),
             gone_cases: self.gone_cases.max(other.gone_cases),
             base: self.base.max(other.base),
             budget,
@@ -180,7 +181,7 @@ fn built_in(patterns: &[&str]) -> Scope {
 }
 
 /// The lower of two ceilings, each of which may be left out.
-fn both<T: Clone>(a: &Option<T>, b: &Option<T>, join: impl FnOnce(&T, &T) -> T) -> Option<T> {
+fn lower_of<T: Clone>(a: &Option<T>, b: &Option<T>, join: impl FnOnce(&T, &T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(join(a, b)),
         (one, None) | (None, one) => one.clone(),
@@ -228,7 +229,7 @@ pub struct Effective {
 
 /// The contract within the policy, and each narrowing. Refused (`permission.denied`) where the contract's
 /// delivery mode is none that the policy has: that cannot be narrowed.
-pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec<Narrowing>)> {
+pub fn effective_contract(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec<Narrowing>)> {
     if let Some(modes) = policy.delivery.as_ref().filter(|modes| !modes.contains(&contract.delivery)) {
         let words: Vec<&str> = modes.iter().map(|mode| mode.as_str()).collect();
         let asked = contract.delivery.as_str();
@@ -242,11 +243,11 @@ pub fn effective(contract: &Contract, policy: &Policy) -> Result<(Effective, Vec
     narrowings.extend(narrowed_by_kind(contract));
     let kind = contract.kind.as_str();
     let ceiling = policy.budget.get(kind).cloned().unwrap_or_default();
-    let (limits, narrowed) = Limits::within(contract.kind, &contract.budget, &ceiling);
+    let (limits, narrowed) = Limits::within_ceiling(contract.kind, &contract.budget, &ceiling);
     narrowings.extend(narrowed.into_iter().map(|key| {
         let (asked, word) = (contract.budget.get(&key).copied().unwrap_or(0), key.as_str());
         let by = format!("policy.budget.{kind}.{word}");
-        let text = format!("budget.{word} {asked} narrowed to {} by {by}", limits.of(key));
+        let text = format!("budget.{word} {asked} narrowed to {} by {by}", limits.limit_of(key));
         Narrowing { field: format!("budget.{word}"), by, text }
     }));
     let commit = contract.commit_allowed && policy.commit != Some(false);
@@ -303,7 +304,7 @@ fn narrowed_by_kind(contract: &Contract) -> Option<Narrowing> {
 fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
     let mut narrowings = Vec::new();
     for ceiling in &policy.write {
-        for (pattern, fit) in contract.write_scope.fits(ceiling) {
+        for (pattern, fit) in contract.write_scope.fit_patterns(ceiling) {
             let list = ceiling.patterns().join(", ");
             let text = match fit {
                 Fit::Within => continue,
@@ -323,13 +324,13 @@ fn narrowed_scopes(contract: &Contract, policy: &Policy) -> Vec<Narrowing> {
 }
 
 /// The part of a pattern that lies within a ceiling.
-fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
+fn part_within(pattern: String, ceiling: &Scope) -> Vec<String> {
     let Ok(scope) = Scope::new(vec![pattern.clone()]) else { return vec![pattern] };
-    let fit = scope.fits(ceiling).first().map(|(_, fit)| *fit);
+    let fit = scope.fit_patterns(ceiling).first().map(|(_, fit)| *fit);
     match fit {
         Some(Fit::Outside) => Vec::new(),
         Some(Fit::Partly) => {
-            let inner = ceiling.fits(&scope).into_iter().filter(|(_, fit)| *fit == Fit::Within);
+            let inner = ceiling.fit_patterns(&scope).into_iter().filter(|(_, fit)| *fit == Fit::Within);
             let inner: Vec<String> = inner.map(|(text, _)| text.to_owned()).collect();
             if inner.is_empty() { vec![pattern] } else { inner }
         }
@@ -340,7 +341,7 @@ fn within(pattern: String, ceiling: &Scope) -> Vec<String> {
 impl Effective {
     /// True where a task may change the path. No [`RepoPath`] is git's own, so that `.git` never comes here.
     pub fn write_allows(&self, path: &RepoPath) -> bool {
-        self.write.iter().all(|scope| scope.matches(path))
+        self.write.iter().all(|scope| scope.matches_path(path))
     }
 
     /// Patterns for people of what [`Effective::write_allows`]: the contract's, without what lies outside of
@@ -352,7 +353,7 @@ impl Effective {
             None => (Vec::new(), [].as_slice()),
         };
         let mut patterns = ceilings.iter().fold(first, |patterns, ceiling| {
-            patterns.into_iter().flat_map(|pattern| within(pattern, ceiling)).collect()
+            patterns.into_iter().flat_map(|pattern| part_within(pattern, ceiling)).collect()
         });
         patterns.dedup();
         patterns
@@ -361,12 +362,12 @@ impl Effective {
     /// True where a change of the path is a person's to confirm: protected paths, in any case of letters, and
     /// the directories above them (a link in their place would hide them).
     pub fn is_protected(&self, path: &RepoPath) -> bool {
-        self.protected.touches(path)
-            || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches(&folded))
+        self.protected.touches_path(path)
+            || RepoPath::new(path.fold_key()).is_ok_and(|folded| self.protected.touches_path(&folded))
     }
 
     /// Within what is in force for the task that this one is a part of, whose limits are `limits` by now.
-    pub fn beneath(mut self, parent: &Effective, limits: &Limits) -> Self {
+    pub fn within_parent(mut self, parent: &Effective, limits: &Limits) -> Self {
         self.write.extend(
             parent.write.iter().filter(|scope| !self.write.contains(scope)).cloned().collect::<Vec<_>>(),
         );
@@ -386,17 +387,19 @@ impl Effective {
     }
 
     /// Protects more: the closure and the manifests of the verifiers.
-    pub fn protecting(mut self, more: &Scope) -> Self {
+    pub fn protect_more(mut self, more: &Scope) -> Self {
         self.protected = self.protected.union(more);
         self
     }
 
     /// The verifiers that a change of these paths needs, each once, in the order of the policy.
-    pub fn floor<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
+    pub fn floor_for<'a>(&self, changed: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
         let changed: Vec<&RepoPath> = changed.into_iter().collect();
         let mut verifiers: Vec<String> = Vec::new();
         for floor in &self.require {
-            if !verifiers.contains(&floor.verifier) && changed.iter().any(|path| floor.when.matches(path)) {
+            if !verifiers.contains(&floor.verifier)
+                && changed.iter().any(|path| floor.when.matches_path(path))
+            {
                 verifiers.push(floor.verifier.clone());
             }
         }
@@ -409,20 +412,20 @@ mod tests {
     use crate::domain::contract::budget::Key;
     use crate::domain::contract::policy::*;
 
-    fn config(text: &str) -> Config {
-        Config::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+    fn parsed_config(text: &str) -> Config {
+        Config::parse_config(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
-    fn refused(text: &str) -> Failure {
-        Config::parse(text.as_bytes()).expect_err(text)
+    fn refused_config(text: &str) -> Failure {
+        Config::parse_config(text.as_bytes()).expect_err(text)
     }
 
-    fn contract(more: &str) -> Contract {
+    fn contract_with(more: &str) -> Contract {
         let text = format!(r#"{{"taskId":"t1","goal":"g","allowedTools":[],{more}}}"#);
-        Contract::parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
+        Contract::parse_document(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
-    fn path(text: &str) -> RepoPath {
+    fn repo_path(text: &str) -> RepoPath {
         RepoPath::new(text).expect("a path")
     }
 
@@ -445,7 +448,7 @@ artifactBytes = 1000
 
     #[test]
     fn every_key_in_force_is_read() {
-        let config = config(WHOLE);
+        let config = parsed_config(WHOLE);
         assert_eq!(config.filters, ["lfs"]);
         let policy = config.policy;
         assert_eq!(policy.write[0].patterns(), ["docs/", "src/", "tests/"]);
@@ -460,13 +463,13 @@ artifactBytes = 1000
 
     #[test]
     fn nothing_said_is_the_default() {
-        assert_eq!(config(""), Config::default());
-        assert_eq!(config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
+        assert_eq!(parsed_config(""), Config::default());
+        assert_eq!(parsed_config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
         let protected = Policy::default().protected_scope();
         for name in
             [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"]
         {
-            assert!(protected.matches(&path(name)), "{name}");
+            assert!(protected.matches_path(&repo_path(name)), "{name}");
         }
     }
 
@@ -493,7 +496,7 @@ artifactBytes = 1000
             ("hooks = 1", "hooks", "list"),
             ("[policy]\naccept = \"all\"", "policy.accept", "signed"),
         ] {
-            let failure = refused(text);
+            let failure = refused_config(text);
             assert_eq!(
                 (failure.code(), failure.subject_text()),
                 (Code::ConfigInvalid, Some(subject)),
@@ -501,37 +504,41 @@ artifactBytes = 1000
             );
             assert!(failure.message().contains(says), "{failure}");
         }
-        let damaged = refused("[policy]\nwrite = [");
+        let damaged = refused_config("[policy]\nwrite = [");
         assert_eq!(damaged.code(), Code::ConfigInvalid);
         assert!(damaged.message().contains("line 2"), "{damaged}");
-        assert_eq!(refused("a = 1\na = 2").code(), Code::ConfigInvalid);
-        assert_eq!(Config::parse(&[b'#'; 2 << 20]).expect_err("too large").code(), Code::ConfigInvalid);
-        assert_eq!(Config::parse(b"\xff").expect_err("not UTF-8").code(), Code::ConfigInvalid);
+        assert_eq!(refused_config("a = 1\na = 2").code(), Code::ConfigInvalid);
+        assert_eq!(
+            Config::parse_config(&[b'#'; 2 << 20]).expect_err("too large").code(),
+            Code::ConfigInvalid
+        );
+        assert_eq!(Config::parse_config(b"\xff").expect_err("not UTF-8").code(), Code::ConfigInvalid);
     }
 
     #[test]
     fn what_comes_later_is_refused_by_name() {
-        let failure = refused("[policy]\naccept = \"signed\"");
+        let failure = refused_config("[policy]\naccept = \"signed\"");
         assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some("policy.accept")));
-        let both = refused("[policy]\naccept = \"signed\"\nwrites = []");
+        let both = refused_config("[policy]\naccept = \"signed\"\nwrites = []");
         assert_eq!(both.code(), Code::ConfigInvalid);
         assert_eq!(both.others()[0].code(), Code::NotSupported);
     }
 
     #[test]
     fn policies_intersect() {
-        let committed = config(WHOLE).policy;
-        let private = config(
+        let committed = parsed_config(WHOLE).policy;
+        let private = parsed_config(
             "[policy]\nwrite = [\"src/\"]\nprotected = [\"more/\"]\ndelivery = [\"local_files\"]\ncommit = true\n\
              require = [{ verifier = \"mine\", when = [\"**\"] }]\n[policy.budget.repair]\nartifactBytes = 10\n\
              [policy.budget.edit]\nartifactBytes = 7\n",
         )
         .policy;
         for policy in [committed.intersect(&private), private.intersect(&committed)] {
-            let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
-            assert!(force.write_allows(&path("src/a")) && !force.write_allows(&path("docs/a")));
-            assert!(force.is_protected(&path("secret/a")) && force.is_protected(&path("more/a")));
-            assert!(!force.is_protected(&path(".github/a")), "both say what is protected");
+            let (force, _) =
+                effective_contract(&contract_with(r#""writeScope":["**"]"#), &policy).expect("allowed");
+            assert!(force.write_allows(&repo_path("src/a")) && !force.write_allows(&repo_path("docs/a")));
+            assert!(force.is_protected(&repo_path("secret/a")) && force.is_protected(&repo_path("more/a")));
+            assert!(!force.is_protected(&repo_path(".github/a")), "both say what is protected");
             assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
             assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
             assert_eq!(policy.require.len(), 3);
@@ -560,7 +567,7 @@ artifactBytes = 1000
         assert_eq!(lenient.intersect(&Policy::default()).flaky, Some(Flaky::Warn));
         let strict = Policy { flaky: Some(Flaky::Fail), ..Policy::default() };
         assert_eq!(strict.intersect(&lenient).flaky, Some(Flaky::Fail), "the stricter of the two");
-        let said = |text: &str| config(&format!("[policy]\n{text}")).policy;
+        let said = |text: &str| parsed_config(&format!("[policy]\n{text}")).policy;
         let (lenient, strict) =
             (said("goneCases = \"warn\""), said("goneCases = \"person\"\nbase = \"always\""));
         let both = lenient.intersect(&strict);
@@ -581,16 +588,16 @@ artifactBytes = 1000
 
     #[test]
     fn the_contract_is_narrowed_and_each_narrowing_shown() {
-        let policy = config(WHOLE).policy;
-        let contract = contract(
+        let policy = parsed_config(WHOLE).policy;
+        let contract = contract_with(
             r#""writeScope":["docs/a/","lib/","**/*.md"],"kind":"repair","case":["tests/"],"budget":{"artifactBytes":5000},"commitAllowed":true"#,
         );
-        let (force, narrowings) = effective(&contract, &policy).expect("allowed");
-        assert!(force.write_allows(&path("docs/a/x")) && force.write_allows(&path("src/x.md")));
+        let (force, narrowings) = effective_contract(&contract, &policy).expect("allowed");
+        assert!(force.write_allows(&repo_path("docs/a/x")) && force.write_allows(&repo_path("src/x.md")));
         for name in ["lib/x", "x.md", "docs/b", "src/x.rs"] {
-            assert!(!force.write_allows(&path(name)), "{name}");
+            assert!(!force.write_allows(&repo_path(name)), "{name}");
         }
-        assert_eq!((force.limits.of(Key::ArtifactBytes), force.commit), (1000, false));
+        assert_eq!((force.limits.limit_of(Key::ArtifactBytes), force.commit), (1000, false));
         let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
         assert_eq!(
             texts,
@@ -608,24 +615,28 @@ artifactBytes = 1000
 
     #[test]
     fn budgets_default_to_the_policy_then_to_the_built_in() {
-        let plain = contract(r#""writeScope":[]"#);
+        let plain = contract_with(r#""writeScope":[]"#);
         let bytes = |contract: &Contract, text: &str| {
-            effective(contract, &config(text).policy).expect("allowed").0.limits.of(Key::ArtifactBytes)
+            effective_contract(contract, &parsed_config(text).policy)
+                .expect("allowed")
+                .0
+                .limits
+                .limit_of(Key::ArtifactBytes)
         };
         let built_in = Key::ArtifactBytes.built_in(Kind::Edit);
         assert_eq!(bytes(&plain, ""), built_in);
         assert_eq!(bytes(&plain, "[policy.budget.edit]\nartifactBytes = 9"), 9);
         assert_eq!(bytes(&plain, "[policy.budget.repair]\nartifactBytes = 9"), built_in);
-        let large = contract(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
+        let large = contract_with(r#""writeScope":[],"budget":{"artifactBytes":1000000000}"#);
         assert_eq!(bytes(&large, ""), 1_000_000_000);
     }
 
     #[test]
     fn every_key_of_the_budget_is_narrowed_by_its_own_ceiling() {
-        let policy = config("[policy.budget.edit]\nwallSeconds = 60\ntoolCalls = 0\nturns = 7").policy;
-        let asked = contract(r#""writeScope":[],"budget":{"wallSeconds":61,"toolCalls":1,"turns":6}"#);
-        let (force, narrowings) = effective(&asked, &policy).expect("allowed");
-        let of = |key: Key| force.limits.of(key);
+        let policy = parsed_config("[policy.budget.edit]\nwallSeconds = 60\ntoolCalls = 0\nturns = 7").policy;
+        let asked = contract_with(r#""writeScope":[],"budget":{"wallSeconds":61,"toolCalls":1,"turns":6}"#);
+        let (force, narrowings) = effective_contract(&asked, &policy).expect("allowed");
+        let of = |key: Key| force.limits.limit_of(key);
         assert_eq!((of(Key::WallSeconds), of(Key::ToolCalls), of(Key::Turns)), (60, 0, 6));
         assert_eq!(of(Key::OutputBytes), Key::OutputBytes.built_in(Kind::Edit));
         let texts: Vec<&str> = narrowings.iter().map(|n| n.text.as_str()).collect();
@@ -640,49 +651,54 @@ artifactBytes = 1000
 
     #[test]
     fn a_delivery_mode_that_the_policy_lacks_is_denied() {
-        let policy = config("[policy]\ndelivery = [\"bundle\"]").policy;
-        let failure = effective(&contract(r#""writeScope":[]"#), &policy).expect_err("denied");
+        let policy = parsed_config("[policy]\ndelivery = [\"bundle\"]").policy;
+        let failure = effective_contract(&contract_with(r#""writeScope":[]"#), &policy).expect_err("denied");
         assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
         assert_eq!(failure.details()["expected"], serde_json::json!(["bundle"]));
     }
 
     #[test]
     fn a_policy_without_commits_denies_the_modes_that_make_one() {
-        let policy = config("[policy]\ncommit = false").policy;
+        let policy = parsed_config("[policy]\ncommit = false").policy;
         for mode in ["branch", "push"] {
-            let contract = contract(&format!(r#""writeScope":[],"commitAllowed":true,"delivery":"{mode}""#));
-            let failure = effective(&contract, &policy).expect_err("denied");
+            let contract =
+                contract_with(&format!(r#""writeScope":[],"commitAllowed":true,"delivery":"{mode}""#));
+            let failure = effective_contract(&contract, &policy).expect_err("denied");
             assert_eq!((failure.code(), failure.subject_text()), (Code::PermissionDenied, Some("delivery")));
-            assert!(effective(&contract, &Policy::default()).is_ok());
+            assert!(effective_contract(&contract, &Policy::default()).is_ok());
         }
     }
 
     #[test]
     fn tender_is_protected_always_and_in_any_letters() {
-        let policy = config("[policy]\nprotected = []").policy;
-        let (force, _) = effective(&contract(r#""writeScope":["**"]"#), &policy).expect("allowed");
+        let policy = parsed_config("[policy]\nprotected = []").policy;
+        let (force, _) =
+            effective_contract(&contract_with(r#""writeScope":["**"]"#), &policy).expect("allowed");
         for name in [".tender/config.toml", ".tender", ".TENDER/verifiers/x", ".Tender"] {
-            assert!(force.is_protected(&path(name)), "{name}");
+            assert!(force.is_protected(&repo_path(name)), "{name}");
         }
-        assert!(!force.is_protected(&path(".tenderx/a")) && !force.is_protected(&path(".github/a")));
+        assert!(
+            !force.is_protected(&repo_path(".tenderx/a")) && !force.is_protected(&repo_path(".github/a"))
+        );
         let closure = Scope::new(vec!["bin/unit.sh".into()]).expect("a scope");
-        let force = force.protecting(&closure);
-        assert!(force.is_protected(&path("bin/unit.sh")) && force.is_protected(&path("bin")));
-        assert!(!force.is_protected(&path("bin/other.sh")));
+        let force = force.protect_more(&closure);
+        assert!(force.is_protected(&repo_path("bin/unit.sh")) && force.is_protected(&repo_path("bin")));
+        assert!(!force.is_protected(&repo_path("bin/other.sh")));
     }
 
     #[test]
     fn the_floor_follows_the_touched_paths() {
         let (force, _) =
-            effective(&contract(r#""writeScope":["**"]"#), &config(WHOLE).policy).expect("allowed");
-        assert_eq!(force.floor([&path("docs/a.md")]), Vec::<String>::new());
-        assert_eq!(force.floor([&path("docs/a.rs")]), ["lint"]);
-        assert_eq!(force.floor([&path("docs/a.md"), &path("src/a.rs")]), ["unit", "lint"]);
+            effective_contract(&contract_with(r#""writeScope":["**"]"#), &parsed_config(WHOLE).policy)
+                .expect("allowed");
+        assert_eq!(force.floor_for([&repo_path("docs/a.md")]), Vec::<String>::new());
+        assert_eq!(force.floor_for([&repo_path("docs/a.rs")]), ["lint"]);
+        assert_eq!(force.floor_for([&repo_path("docs/a.md"), &repo_path("src/a.rs")]), ["unit", "lint"]);
     }
 
     #[test]
     fn a_policy_survives_the_ledger_and_has_one_digest() {
-        let policy = config(WHOLE).policy;
+        let policy = parsed_config(WHOLE).policy;
         let text = serde_json::to_string(&policy).expect("serializes");
         let back: Policy = serde_json::from_str(&text).expect("reads");
         assert_eq!(back, policy);

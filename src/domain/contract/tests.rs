@@ -21,12 +21,12 @@ const EXAMPLE: &str = r#"{
 }
 "#;
 
-fn parse(value: &Value) -> Result<Contract> {
-    Contract::parse(value.to_string().as_bytes())
+fn parse_value(value: &Value) -> Result<Contract> {
+    Contract::parse_document(value.to_string().as_bytes())
 }
 
 /// A small contract with more or other fields; `null` takes a field out.
-fn with(more: Value) -> Value {
+fn contract_value(more: Value) -> Value {
     let mut value = json!({"taskId": "t1", "goal": "g", "writeScope": ["docs/"], "allowedTools": []});
     let (Some(object), Value::Object(more)) = (value.as_object_mut(), more) else { panic!("objects") };
     for (key, field) in more {
@@ -39,23 +39,23 @@ fn with(more: Value) -> Value {
     value
 }
 
-fn taken(more: Value) -> Contract {
-    parse(&with(more)).unwrap_or_else(|failure| panic!("{failure:?}"))
+fn accepted_contract(more: Value) -> Contract {
+    parse_value(&contract_value(more)).unwrap_or_else(|failure| panic!("{failure:?}"))
 }
 
-fn refused(more: Value) -> Failure {
-    let value = with(more);
-    parse(&value).expect_err(&format!("taken: {value}"))
+fn refused_contract(more: Value) -> Failure {
+    let value = contract_value(more);
+    parse_value(&value).expect_err(&format!("taken: {value}"))
 }
 
 #[test]
 fn the_example_is_taken_as_it_stands() {
-    let contract = Contract::parse(EXAMPLE.as_bytes()).expect("taken");
+    let contract = Contract::parse_document(EXAMPLE.as_bytes()).expect("taken");
     assert_eq!(contract.task_id, "task-example");
     assert_eq!(contract.goal, "修正文档中的数据库语法说明");
     assert_eq!((contract.kind, &contract.base), (Kind::Edit, &Base::Revision("HEAD".into())));
-    assert!(contract.write_scope.matches(&RepoPath::new("docs/editorial/x").expect("a path")));
-    assert!(!contract.write_scope.matches(&RepoPath::new("docs/editorial-evil/x").expect("a path")));
+    assert!(contract.write_scope.matches_path(&RepoPath::new("docs/editorial/x").expect("a path")));
+    assert!(!contract.write_scope.matches_path(&RepoPath::new("docs/editorial-evil/x").expect("a path")));
     assert_eq!(contract.verification.forbidden, ["build", "product_tests"]);
     assert_eq!(contract.requirements.len(), 1);
     let only = &contract.requirements[0];
@@ -71,7 +71,7 @@ fn the_example_is_taken_as_it_stands() {
 
 #[test]
 fn every_field_in_force_is_read() {
-    let contract = taken(json!({
+    let contract = accepted_contract(json!({
         "schema": SCHEMA, "kind": "repair", "case": ["tests/it/*.rs"], "base": "live", "readScope": ["**"],
         "allowedTools": WorkerTool::all_names(), "scratch": ["target/"], "network": "disabled", "sandbox": "optional",
         "verification": {"allowed": ["unit"], "forbidden": ["slow"]},
@@ -108,15 +108,19 @@ fn verifiers_named_by_requirements_are_allowed_where_no_list_says_otherwise() {
         {"id": "a", "text": "a", "verifier": "unit"}, {"id": "b", "text": "b", "verifier": "unit"},
         {"id": "c", "text": "c", "verifier": "lint"}, {"id": "d", "text": "d", "verifier": "no", "required": false},
     ]);
-    let contract = taken(json!({"requirements": requirements, "verification": {"forbidden": ["no"]}}));
-    assert_eq!(contract.verification.allowed, ["unit", "lint"]);
     let contract =
-        taken(json!({"requirements": requirements, "verification": {"allowed": [], "forbidden": []}}));
+        accepted_contract(json!({"requirements": requirements, "verification": {"forbidden": ["no"]}}));
+    assert_eq!(contract.verification.allowed, ["unit", "lint"]);
+    let contract = accepted_contract(
+        json!({"requirements": requirements, "verification": {"allowed": [], "forbidden": []}}),
+    );
     assert!(contract.verification.allowed.is_empty());
-    let contract = taken(json!({}));
+    let contract = accepted_contract(json!({}));
     assert!(contract.requirements.is_empty() && contract.verification.allowed.is_empty());
     assert!(
-        taken(json!({"requirements": [], "verification": {"allowed": ["unit"]}})).requirements.is_empty()
+        accepted_contract(json!({"requirements": [], "verification": {"allowed": ["unit"]}}))
+            .requirements
+            .is_empty()
     );
 }
 
@@ -238,14 +242,14 @@ static FAULTS: &[(&str, &str, &str)] = &[
 #[test]
 fn each_fault_names_its_field() {
     for (more, subject, says) in FAULTS {
-        let failure = refused(serde_json::from_str(more).expect("JSON"));
+        let failure = refused_contract(serde_json::from_str(more).expect("JSON"));
         let found = (failure.code(), failure.subject_text());
         assert_eq!(found, (Code::ContractInvalid, Some(*subject)), "{more}: {failure}");
         assert!(failure.message().contains(says), "{more}: {failure}");
         assert!(failure.details().contains_key("expected"), "{more}");
     }
-    assert_eq!(refused(json!({"taskId": "x".repeat(65)})).subject_text(), Some("taskId"));
-    assert_eq!(taken(json!({"taskId": "x".repeat(64)})).task_id.len(), 64);
+    assert_eq!(refused_contract(json!({"taskId": "x".repeat(65)})).subject_text(), Some("taskId"));
+    assert_eq!(accepted_contract(json!({"taskId": "x".repeat(64)})).task_id.len(), 64);
 }
 
 #[test]
@@ -262,9 +266,9 @@ fn null_is_no_value_of_any_field() {
         "case",
         "network",
     ] {
-        let mut value = with(json!({}));
+        let mut value = contract_value(json!({}));
         value[field] = Value::Null;
-        let failure = parse(&value).expect_err(field);
+        let failure = parse_value(&value).expect_err(field);
         assert_eq!(
             (failure.code(), failure.subject_text()),
             (Code::ContractInvalid, Some(field)),
@@ -283,7 +287,7 @@ fn what_comes_later_is_refused_by_name() {
         (json!({"delivery": "bundle"}), "delivery"),
         (json!({"delivery": {"mode": "bundle", "path": "x"}}), "delivery"),
     ] {
-        let failure = refused(more.clone());
+        let failure = refused_contract(more.clone());
         assert_eq!(
             (failure.code(), failure.subject_text()),
             (Code::NotSupported, Some(subject)),
@@ -297,7 +301,7 @@ fn what_goes_with_a_branch_or_a_push_is_kept() {
     let parse = |delivery: serde_json::Value| {
         let document = json!({"taskId": "t1", "goal": "g", "writeScope": [], "allowedTools": [], "commitAllowed": true,
             "delivery": delivery});
-        Contract::parse(document.to_string().as_bytes())
+        Contract::parse_document(document.to_string().as_bytes())
     };
     let word = parse(json!("branch")).expect("taken");
     assert_eq!((word.delivery, word.terms.is_empty()), (DeliveryMode::Branch, true));
@@ -337,7 +341,7 @@ fn what_goes_with_a_branch_or_a_push_is_kept() {
 #[test]
 fn all_problems_come_at_once_in_the_order_of_the_document() {
     let text = r#"{"env": {"pass": []}, "goal": 1, "bogus": 2, "taskId": "?", "verification": {"x": 1}, "writeScope": ["/"]}"#;
-    let failure = Contract::parse(text.as_bytes()).expect_err("refused");
+    let failure = Contract::parse_document(text.as_bytes()).expect_err("refused");
     let subjects: Vec<_> = std::iter::once(&failure)
         .chain(failure.others())
         .map(|f| f.subject_text().unwrap_or_default())
@@ -365,12 +369,12 @@ fn documents_that_are_no_contract_are_refused_with_their_place() {
         (b"{}\n\nx", "line 3 column 1"),
         (b"{\"a\": 1e999}", "line 1"),
     ] {
-        let failure = Contract::parse(bytes).expect_err("refused");
+        let failure = Contract::parse_document(bytes).expect_err("refused");
         assert_eq!(failure.code(), Code::ContractInvalid);
         assert!(failure.message().contains(says), "{failure}");
     }
     let deep = "[".repeat(1_000_000);
-    let failure = Contract::parse(deep.as_bytes()).expect_err("refused");
+    let failure = Contract::parse_document(deep.as_bytes()).expect_err("refused");
     assert!(failure.message().contains("recursion"), "{failure}");
 }
 
@@ -378,7 +382,7 @@ fn documents_that_are_no_contract_are_refused_with_their_place() {
 fn every_truncation_is_refused_and_names_the_place() {
     let text = EXAMPLE.trim_end().as_bytes();
     for end in 1..text.len() {
-        let failure = Contract::parse(&text[..end]).expect_err("cut short");
+        let failure = Contract::parse_document(&text[..end]).expect_err("cut short");
         assert_eq!(failure.code(), Code::ContractInvalid);
         assert!(failure.message().contains("line"), "{end}: {failure}");
     }
@@ -387,40 +391,40 @@ fn every_truncation_is_refused_and_names_the_place() {
 #[test]
 fn a_field_that_comes_twice_is_refused() {
     let text = EXAMPLE.replacen("\"network\"", "\"goal\": \"other\",\n  \"network\"", 1);
-    let failure = Contract::parse(text.as_bytes()).expect_err("refused");
+    let failure = Contract::parse_document(text.as_bytes()).expect_err("refused");
     assert_eq!(failure.subject_text(), Some("goal"));
     assert!(failure.message().contains("twice"), "{failure}");
     let text = EXAMPLE.replacen("\"forbidden\"", "\"allowed\": [], \"forbidden\"", 1);
-    let failure = Contract::parse(text.as_bytes()).expect_err("refused");
+    let failure = Contract::parse_document(text.as_bytes()).expect_err("refused");
     assert_eq!(failure.subject_text(), Some("verification.allowed"));
     let text = EXAMPLE.replacen("\"network\"", "\"go\\u0061l\": \"other\",\n  \"network\"", 1);
-    assert_eq!(Contract::parse(text.as_bytes()).expect_err("refused").subject_text(), Some("goal"));
+    assert_eq!(Contract::parse_document(text.as_bytes()).expect_err("refused").subject_text(), Some("goal"));
 }
 
 #[test]
 fn a_contract_of_fifty_megabytes_is_refused_at_once() {
-    let text = with(json!({"goal": "x".repeat(50 << 20)})).to_string();
-    let failure = Contract::parse(text.as_bytes()).expect_err("refused");
+    let text = contract_value(json!({"goal": "x".repeat(50 << 20)})).to_string();
+    let failure = Contract::parse_document(text.as_bytes()).expect_err("refused");
     assert!(failure.message().contains("1048576"), "{failure}");
     assert!(failure.message().len() < 200);
 }
 
 #[test]
 fn a_long_value_does_not_flood_the_message() {
-    let failure = refused(json!({"taskId": "修".repeat(100_000)}));
+    let failure = refused_contract(json!({"taskId": "修".repeat(100_000)}));
     assert!(failure.message().len() < 1_000, "{}", failure.message().len());
 }
 
 #[test]
 fn the_seal_is_of_the_bytes_as_given() {
     let spaced = EXAMPLE.replace(": ", " : ");
-    assert_ne!(Contract::seal(EXAMPLE.as_bytes()), Contract::seal(spaced.as_bytes()));
-    assert_eq!(Contract::parse(EXAMPLE.as_bytes()), Contract::parse(spaced.as_bytes()));
+    assert_ne!(Contract::seal_document(EXAMPLE.as_bytes()), Contract::seal_document(spaced.as_bytes()));
+    assert_eq!(Contract::parse_document(EXAMPLE.as_bytes()), Contract::parse_document(spaced.as_bytes()));
 }
 
 #[test]
 fn a_contract_survives_the_ledger() {
-    let contract = taken(json!({
+    let contract = accepted_contract(json!({
         "kind": "repair", "case": ["tests/"], "base": "main~2", "readScope": ["src/"],
         "verification": {"allowed": ["unit"]}, "artifacts": [{"path": "docs/a.md", "mustChange": true}],
     }));
@@ -467,9 +471,9 @@ proptest! {
             "budget", "delivery", "network", "commands", "env", "schema", "commitAllowed"]),
         value in any_json(),
     ) {
-        let mut whole = with(json!({}));
+        let mut whole = contract_value(json!({}));
         whole[field] = value;
-        match parse(&whole) {
+        match parse_value(&whole) {
             Ok(contract) => {
                 let text = serde_json::to_string(&contract).expect("serializes");
                 prop_assert_eq!(serde_json::from_str::<Contract>(&text).expect("reads"), contract);
@@ -480,6 +484,6 @@ proptest! {
 
     #[test]
     fn no_bytes_break_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(Contract::parse(&bytes).is_err());
+        prop_assert!(Contract::parse_document(&bytes).is_err());
     }
 }

@@ -69,12 +69,12 @@ impl Conflict {
 }
 
 /// The failure that a refused delivery ends with; nothing was written.
-pub fn refused(conflicts: &[Conflict]) -> Failure {
-    stopped("nothing was written", conflicts)
+pub fn refuse_delivery(conflicts: &[Conflict]) -> Failure {
+    stopped_by_conflicts("nothing was written", conflicts)
 }
 
 /// The same where it had begun: what became of it, and why it did not go on.
-pub fn stopped(what_became: &str, conflicts: &[Conflict]) -> Failure {
+pub fn stopped_by_conflicts(what_became: &str, conflicts: &[Conflict]) -> Failure {
     let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();
     let others = match conflicts.len() {
         0 | 1 => String::new(),

@@ -42,7 +42,7 @@ impl Decision {
     }
 
     /// The failure that everything else ends with until somebody answers.
-    pub fn required(&self, task: &str, action: &str) -> Failure {
+    pub fn require_answer(&self, task: &str, action: &str) -> Failure {
         Failure::new(Code::DecisionRequired, format!("{} ({})", self.question, self.because))
             .subject(task)
             .reference(action)

@@ -21,7 +21,7 @@ pub enum IndexState {
 
 impl IndexState {
     /// The entry of an index that has the file as a tree has it.
-    pub fn of(state: Option<&FileState>) -> Self {
+    pub fn from_tree_state(state: Option<&FileState>) -> Self {
         state.map_or(Self::Absent, |s| Self::Entry { mode: s.mode, git_blob: s.git_blob.clone() })
     }
 }
@@ -46,7 +46,7 @@ pub struct IndexStep {
 
 impl IndexStep {
     /// The step that takes this one back.
-    pub fn reversed(&self) -> Self {
+    pub fn reverse_step(&self) -> Self {
         Self { path: self.path.clone(), before: self.after.clone(), after: self.before.clone() }
     }
 }

@@ -5,7 +5,7 @@ use crate::domain::value::repo_path::RepoPath;
 
 impl Note {
     /// The note as a sentence about a path.
-    pub fn sentence(&self, path: &RepoPath) -> String {
+    pub fn sentence_about(&self, path: &RepoPath) -> String {
         match self {
             Self::HardLinkBroken => format!("{path} had further hard links; they keep the old content"),
             Self::LeaseNotChecked => {
@@ -34,10 +34,10 @@ impl Note {
 
 impl Receipt {
     /// All notes as sentences, in path order.
-    pub fn sentences(&self) -> Vec<String> {
+    pub fn note_sentences(&self) -> Vec<String> {
         self.paths
             .iter()
-            .flat_map(|path| path.notes.iter().map(|note| note.sentence(&path.change.path)))
+            .flat_map(|path| path.notes.iter().map(|note| note.sentence_about(&path.change.path)))
             .chain(self.publication.iter().flat_map(|publication| publication.notes.clone()))
             .collect()
     }

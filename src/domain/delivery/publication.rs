@@ -79,32 +79,32 @@ pub struct Publication {
 
 impl Publication {
     /// The full name of the ref.
-    pub fn reference(&self) -> String {
+    pub fn ref_name(&self) -> String {
         format!("refs/heads/{}", self.branch)
     }
 
     /// By which the last delivery to the same place is found in the ledger. A remote that was given another
     /// address is another place.
-    pub fn key(&self) -> Sha256 {
+    pub fn target_key(&self) -> Sha256 {
         let remote = &self.remote;
         Sha256::of_json(
             &json!({ "publication": self.mode.as_str(), "remote": remote, "branch": self.branch }),
         )
     }
 
-    pub fn place(&self) -> String {
+    pub fn place_name(&self) -> String {
         match &self.remote {
             Some(remote) => format!("the branch {} of {}", self.branch, remote.name),
             None => format!("the branch {}", self.branch),
         }
     }
 
-    pub fn reversed(&self) -> Self {
+    pub fn reverse_publication(&self) -> Self {
         Self { new: self.old.clone(), old: self.new.clone(), notes: Vec::new(), ..self.clone() }
     }
 
     /// Compares a ref that names `there` with both sides of this publication.
-    pub fn standing(&self, there: Option<&ObjectId>) -> Standing {
+    pub fn compare_ref(&self, there: Option<&ObjectId>) -> Standing {
         if there == self.new.as_ref() {
             Standing::Arrived
         } else if there == self.old.as_ref() {
@@ -115,16 +115,16 @@ impl Publication {
     }
 
     /// The refusal to move a ref that somebody else has moved.
-    pub fn conflict(&self, actual: Option<&ObjectId>, task: &str) -> Failure {
+    pub fn ref_conflict(&self, actual: Option<&ObjectId>, task: &str) -> Failure {
         let id = |id: Option<&ObjectId>| id.map_or("nothing".to_owned(), ToString::to_string);
-        let (place, expected) = (self.place(), id(self.old.as_ref()));
+        let (place, expected) = (self.place_name(), id(self.old.as_ref()));
         let code = if self.remote.is_some() { Code::PushConflict } else { Code::DeliveryConflict };
         let message =
             format!("{place} names {}, and not what was delivered there last: {expected}", id(actual));
         let failure = Failure::new(code, message)
-            .subject(self.reference())
+            .subject(self.ref_name())
             .expected(self.old.as_ref(), actual)
-            .detail("ref", self.reference());
+            .detail("ref", self.ref_name());
         let failure = match &self.remote {
             Some(remote) => failure.detail("remote", &remote.name),
             None => failure.detail("reason", "moved"),
@@ -148,17 +148,17 @@ pub enum Standing {
 mod tests {
     use crate::domain::delivery::publication::*;
 
-    fn id(letter: char) -> ObjectId {
+    fn object_id(letter: char) -> ObjectId {
         letter.to_string().repeat(40).parse().expect("an id")
     }
 
-    fn publication(old: Option<ObjectId>) -> Publication {
+    fn publication_from(old: Option<ObjectId>) -> Publication {
         let remote = Some(Remote { name: "origin".into(), url: "u".into() });
         Publication {
             mode: DeliveryMode::Push,
             branch: "tender/t1".into(),
             remote,
-            new: Some(id('a')),
+            new: Some(object_id('a')),
             old,
             notes: Vec::new(),
         }
@@ -166,26 +166,29 @@ mod tests {
 
     #[test]
     fn a_ref_tells_what_took_place() {
-        let new = publication(None);
-        assert_eq!(new.standing(Some(&id('a'))), Standing::Arrived);
-        assert_eq!(new.standing(None), Standing::Unchanged);
-        assert_eq!(new.standing(Some(&id('b'))), Standing::Foreign);
-        let moved = publication(Some(id('b')));
-        assert_eq!(moved.standing(None), Standing::Foreign);
-        assert_eq!(moved.standing(Some(&id('b'))), Standing::Unchanged);
-        let back = moved.reversed();
-        assert_eq!(back.standing(Some(&id('b'))), Standing::Arrived);
-        assert_eq!(back.standing(Some(&id('a'))), Standing::Unchanged);
-        assert_eq!(new.reversed().standing(None), Standing::Arrived);
+        let new = publication_from(None);
+        assert_eq!(new.compare_ref(Some(&object_id('a'))), Standing::Arrived);
+        assert_eq!(new.compare_ref(None), Standing::Unchanged);
+        assert_eq!(new.compare_ref(Some(&object_id('b'))), Standing::Foreign);
+        let moved = publication_from(Some(object_id('b')));
+        assert_eq!(moved.compare_ref(None), Standing::Foreign);
+        assert_eq!(moved.compare_ref(Some(&object_id('b'))), Standing::Unchanged);
+        let back = moved.reverse_publication();
+        assert_eq!(back.compare_ref(Some(&object_id('b'))), Standing::Arrived);
+        assert_eq!(back.compare_ref(Some(&object_id('a'))), Standing::Unchanged);
+        assert_eq!(new.reverse_publication().compare_ref(None), Standing::Arrived);
     }
 
     #[test]
     fn the_key_names_the_place_and_nothing_else() {
-        let one = publication(None);
-        assert_eq!(one.key(), publication(Some(id('b'))).key());
+        let one = publication_from(None);
+        assert_eq!(one.target_key(), publication_from(Some(object_id('b'))).target_key());
         let elsewhere = Some(Remote { name: "origin".into(), url: "v".into() });
-        assert_ne!(one.key(), Publication { remote: elsewhere, ..one.clone() }.key());
-        assert_ne!(one.key(), Publication { branch: "other".into(), ..one.clone() }.key());
-        assert_ne!(one.key(), Publication { mode: DeliveryMode::Branch, remote: None, ..one.clone() }.key());
+        assert_ne!(one.target_key(), Publication { remote: elsewhere, ..one.clone() }.target_key());
+        assert_ne!(one.target_key(), Publication { branch: "other".into(), ..one.clone() }.target_key());
+        assert_ne!(
+            one.target_key(),
+            Publication { mode: DeliveryMode::Branch, remote: None, ..one.clone() }.target_key()
+        );
     }
 }

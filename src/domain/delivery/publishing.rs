@@ -26,13 +26,13 @@ pub struct Publishing {
 
 impl Publishing {
     /// The receipt of its end.
-    pub fn finished(&self) -> Receipt {
+    pub fn final_receipt(&self) -> Receipt {
         Receipt { publication: Some(Box::new(self.publication.clone())), ..self.receipt.clone() }
     }
 
     /// The open effect as a sentence.
-    pub fn effect(&self) -> String {
-        let place = self.publication.place();
+    pub fn effect_sentence(&self) -> String {
+        let place = self.publication.place_name();
         match &self.publication.new {
             Some(id) => format!("it is not known whether {place} names the commit {id} by now"),
             None => format!("it is not known whether {place} was deleted"),
@@ -46,7 +46,7 @@ impl Publishing {
 
     /// The effect that a look did not find, and that may still happen, as a sentence.
     pub fn late_effect(&self) -> String {
-        let place = self.publication.place();
+        let place = self.publication.place_name();
         match &self.publication.new {
             Some(id) => format!(
                 "the commit {id} had not arrived at {place} when it was asked for; a slow server may have it yet: it may still arrive"
@@ -56,14 +56,14 @@ impl Publishing {
     }
 
     /// The refusal to go on while it is not known what happened. `why` says why nobody could be asked.
-    pub fn unknown(&self, why: &str) -> Failure {
+    pub fn outcome_unknown(&self, why: &str) -> Failure {
         let publication = &self.publication;
-        let failure = Failure::new(Code::OutcomeUnknown, format!("{}: {why}", self.effect()))
-            .subject(publication.reference())
-            .detail("ref", publication.reference())
+        let failure = Failure::new(Code::OutcomeUnknown, format!("{}: {why}", self.effect_sentence()))
+            .subject(publication.ref_name())
+            .detail("ref", publication.ref_name())
             .detail("commit", &publication.new)
             .detail("lease", &publication.old)
-            .with_detail(&CHOICES, &self.decision(why).choices);
+            .with_detail(&CHOICES, &self.ask_person(why).choices);
         let failure = match &publication.remote {
             Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
             None => failure,
@@ -74,10 +74,10 @@ impl Publishing {
     }
 
     /// The question to a person where no remote can be asked.
-    pub fn decision(&self, because: &str) -> Decision {
+    pub fn ask_person(&self, because: &str) -> Decision {
         let end = if self.undoes { "undone" } else { "completed" };
         Decision::new(
-            self.effect(),
+            self.effect_sentence(),
             &format!("it does: the task is {end}, and nothing is sent again"),
             "it never got there: it may be repeated, with the same commit and the same lease, so that a late arrival does no harm",
             because.to_owned(),

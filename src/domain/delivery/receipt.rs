@@ -103,7 +103,7 @@ pub struct Staged {
 }
 
 impl Staged {
-    pub fn none() -> Self {
+    pub fn nothing_staged() -> Self {
         Self { objects: Vec::new(), kept: Vec::new(), notes: Vec::new() }
     }
 }
@@ -237,8 +237,8 @@ impl Receipt {
     }
 
     /// The changes that take back what was written; what was there already stays.
-    pub fn reversed(&self) -> Vec<Change> {
+    pub fn reversed_changes(&self) -> Vec<Change> {
         let written = self.paths.iter().filter(|p| matches!(p.outcome, Outcome::Applied | Outcome::Reverted));
-        written.map(|p| p.change.reversed()).collect()
+        written.map(|p| p.change.reverse_change()).collect()
     }
 }

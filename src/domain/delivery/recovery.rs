@@ -91,7 +91,7 @@ pub enum Progress {
 
 /// Decides. `sights` are in the order of the plan's steps; steps that had nothing to do are ignored.
 /// `after_a_crash`: anything may have been done between the steps and the sights.
-pub fn decide(
+pub fn decide_recovery(
     plan: &DeliveryPlan,
     progress: Progress,
     sights: &[Sight],
@@ -102,7 +102,7 @@ pub fn decide(
     let came_before_a_written_one = |at: usize| last.is_some_and(|last| at < last);
     let written = match progress {
         Progress::InPlace => vec![true; steps.len()],
-        _ => written(&steps, sights, &came_before_a_written_one),
+        _ => written_steps(&steps, sights, &came_before_a_written_one),
     };
     let may_go_on =
         steps.iter().zip(sights).zip(&written).all(|((step, sight), written)| {
@@ -122,8 +122,10 @@ pub fn decide(
             Temporary::Absent => Act::Nothing,
             _ => Act::DropStaged,
         },
-        (_, Direction::Forward, _) => forward(sights[at], written[at]),
-        (step, Direction::Back, _) => back(step, sights[at], after_a_crash || came_before_a_written_one(at)),
+        (_, Direction::Forward, _) => act_forward(sights[at], written[at]),
+        (step, Direction::Back, _) => {
+            act_back(step, sights[at], after_a_crash || came_before_a_written_one(at))
+        }
     };
     let acts: Vec<Act> = (0..steps.len()).map(act).collect();
     let is_later = |at: usize| {
@@ -142,7 +144,11 @@ pub fn decide(
 
 /// Which steps were carried out, as far as the names tell. Where a name is gone, the order of the steps
 /// tells.
-fn written(steps: &[Step], sights: &[Sight], came_before_a_written_one: &dyn Fn(usize) -> bool) -> Vec<bool> {
+fn written_steps(
+    steps: &[Step],
+    sights: &[Sight],
+    came_before_a_written_one: &dyn Fn(usize) -> bool,
+) -> Vec<bool> {
     let first_staged = (0..steps.len()).find(|at| sights[*at].temporary == Temporary::Staged);
     let told = |at: usize| match (sights[at].temporary, steps[at]) {
         (Temporary::Held | Temporary::HeldForeign, _) => true,
@@ -175,7 +181,7 @@ fn can_go_forward(step: Step, sight: Sight, written: bool) -> bool {
     }
 }
 
-fn forward(sight: Sight, written: bool) -> Act {
+fn act_forward(sight: Sight, written: bool) -> Act {
     match (sight.live, sight.temporary) {
         (Live::Before, Temporary::Staged | Temporary::Absent) if !written => Act::Commit,
         (Live::After, Temporary::Held) => Act::Finish,
@@ -185,7 +191,7 @@ fn forward(sight: Sight, written: bool) -> Act {
     }
 }
 
-fn back(step: Step, sight: Sight, surely: bool) -> Act {
+fn act_back(step: Step, sight: Sight, surely: bool) -> Act {
     match (sight.live, sight.temporary, step) {
         (_, Temporary::Staged, _) => Act::DropStaged,
         // Nothing lay there: what was taken from the path is the user's edit of what we put there, or another
@@ -240,25 +246,26 @@ mod tests {
 
     const STEPS: [Step; 4] = [Step::Delete, Step::Replace, Step::Create, Step::Already];
 
-    fn sight(live: Live, temporary: Temporary) -> Sight {
+    fn sight_of(live: Live, temporary: Temporary) -> Sight {
         Sight { live, temporary }
     }
 
     /// The sight of a step that was, or was not, carried out.
-    fn seen(step: Step, done: bool) -> Sight {
+    fn sight_of_step(step: Step, done: bool) -> Sight {
         match (step, done) {
-            (Step::Delete, false) | (Step::Already, _) => sight(Live::Before, Temporary::Absent),
-            (_, false) => sight(Live::Before, Temporary::Staged),
-            (Step::Create, true) => sight(Live::After, Temporary::Absent),
-            (_, true) => sight(Live::After, Temporary::Held),
+            (Step::Delete, false) | (Step::Already, _) => sight_of(Live::Before, Temporary::Absent),
+            (_, false) => sight_of(Live::Before, Temporary::Staged),
+            (Step::Create, true) => sight_of(Live::After, Temporary::Absent),
+            (_, true) => sight_of(Live::After, Temporary::Held),
         }
     }
 
     #[test]
     fn a_crash_after_any_number_of_steps_goes_forward() {
         for done in 0..=3 {
-            let sights: Vec<Sight> = STEPS.iter().enumerate().map(|(at, s)| seen(*s, at < done)).collect();
-            let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights, false);
+            let sights: Vec<Sight> =
+                STEPS.iter().enumerate().map(|(at, s)| sight_of_step(*s, at < done)).collect();
+            let decided = decide_recovery(&plan_of(&STEPS), Progress::Staged, &sights, false);
             assert_eq!(decided.direction, Direction::Forward, "{done}");
             let commits = decided.acts.iter().filter(|a| **a == Act::Commit).count();
             assert_eq!(commits, 3 - done);
@@ -268,9 +275,9 @@ mod tests {
 
     #[test]
     fn a_crash_while_the_old_objects_are_dropped_finishes() {
-        let mut sights: Vec<Sight> = STEPS.iter().map(|s| seen(*s, true)).collect();
+        let mut sights: Vec<Sight> = STEPS.iter().map(|s| sight_of_step(*s, true)).collect();
         sights[0].temporary = Temporary::Absent;
-        let decided = decide(&plan_of(&STEPS), Progress::Staged, &sights, false);
+        let decided = decide_recovery(&plan_of(&STEPS), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Nothing, Act::Finish, Act::Nothing, Act::Nothing]);
     }
@@ -281,7 +288,12 @@ mod tests {
         let temps = [Temporary::Absent, Temporary::Staged, Temporary::Held, Temporary::HeldForeign];
         for step in [Step::Delete, Step::Replace, Step::Create] {
             for (live, temporary) in lives.iter().flat_map(|live| temps.map(|temporary| (*live, temporary))) {
-                let decided = decide(&plan_of(&[step]), Progress::InPlace, &[sight(live, temporary)], false);
+                let decided = decide_recovery(
+                    &plan_of(&[step]),
+                    Progress::InPlace,
+                    &[sight_of(live, temporary)],
+                    false,
+                );
                 assert_eq!(decided.direction, Direction::Forward);
                 let act = decided.acts[0];
                 assert!(
@@ -296,53 +308,67 @@ mod tests {
 
     #[test]
     fn a_path_that_was_reset_takes_everything_back() {
-        let reset = sight(Live::Before, Temporary::Absent);
-        let untouched = seen(Step::Delete, false);
+        let reset = sight_of(Live::Before, Temporary::Absent);
+        let untouched = sight_of_step(Step::Delete, false);
         for step in [Step::Replace, Step::Create] {
-            for other in [untouched, seen(Step::Delete, true)] {
-                let decided =
-                    decide(&plan_of(&[Step::Delete, step]), Progress::Staged, &[other, reset], false);
+            for other in [untouched, sight_of_step(Step::Delete, true)] {
+                let decided = decide_recovery(
+                    &plan_of(&[Step::Delete, step]),
+                    Progress::Staged,
+                    &[other, reset],
+                    false,
+                );
                 assert_eq!(decided.direction, Direction::Back);
                 assert!(!decided.acts.contains(&Act::Commit));
             }
         }
-        let written = [seen(Step::Delete, true), sight(Live::Before, Temporary::Held)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &written, false);
+        let written = [sight_of_step(Step::Delete, true), sight_of(Live::Before, Temporary::Held)];
+        let decided = decide_recovery(&plan_of(&STEPS[..2]), Progress::Staged, &written, false);
         assert_eq!(decided.acts, [Act::PutBack, Act::KeepLater]);
     }
 
     #[test]
     fn a_deletion_whose_object_is_gone_is_made_again_where_it_surely_took_place() {
-        let gone = sight(Live::After, Temporary::Absent);
-        let act =
-            |after: Sight| decide(&plan_of(&STEPS[..2]), Progress::TakingBack, &[gone, after], false).acts[0];
-        assert_eq!(act(seen(Step::Replace, true)), Act::Remake);
-        assert_eq!(act(seen(Step::Replace, false)), Act::Nothing);
+        let gone = sight_of(Live::After, Temporary::Absent);
+        let act = |after: Sight| {
+            decide_recovery(&plan_of(&STEPS[..2]), Progress::TakingBack, &[gone, after], false).acts[0]
+        };
+        assert_eq!(act(sight_of_step(Step::Replace, true)), Act::Remake);
+        assert_eq!(act(sight_of_step(Step::Replace, false)), Act::Nothing);
     }
 
     #[test]
     fn before_everything_is_staged_it_only_tidies_up() {
-        let sights =
-            [seen(Step::Delete, false), seen(Step::Replace, false), sight(Live::Before, Temporary::Absent)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Planned, &sights, false);
+        let sights = [
+            sight_of_step(Step::Delete, false),
+            sight_of_step(Step::Replace, false),
+            sight_of(Live::Before, Temporary::Absent),
+        ];
+        let decided = decide_recovery(&plan_of(&STEPS[..3]), Progress::Planned, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::Nothing, Act::DropStaged, Act::Nothing]);
     }
 
     #[test]
     fn an_edit_that_came_between_goes_back() {
-        let sights =
-            [seen(Step::Delete, true), sight(Live::After, Temporary::HeldForeign), seen(Step::Create, false)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
+        let sights = [
+            sight_of_step(Step::Delete, true),
+            sight_of(Live::After, Temporary::HeldForeign),
+            sight_of_step(Step::Create, false),
+        ];
+        let decided = decide_recovery(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
     }
 
     #[test]
     fn a_later_edit_of_a_written_path_is_kept_and_the_rest_goes_forward() {
-        let sights =
-            [seen(Step::Delete, true), sight(Live::Foreign, Temporary::Held), seen(Step::Create, false)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
+        let sights = [
+            sight_of_step(Step::Delete, true),
+            sight_of(Live::Foreign, Temporary::Held),
+            sight_of_step(Step::Create, false),
+        ];
+        let decided = decide_recovery(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Finish, Act::KeepLater, Act::Commit]);
         assert_eq!(decided.later.len(), 1);
@@ -350,9 +376,12 @@ mod tests {
 
     #[test]
     fn an_edit_of_an_unwritten_path_takes_everything_back() {
-        let sights =
-            [seen(Step::Delete, true), seen(Step::Replace, true), sight(Live::Foreign, Temporary::Staged)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
+        let sights = [
+            sight_of_step(Step::Delete, true),
+            sight_of_step(Step::Replace, true),
+            sight_of(Live::Foreign, Temporary::Staged),
+        ];
+        let decided = decide_recovery(&plan_of(&STEPS[..3]), Progress::Staged, &sights, false);
         assert_eq!(decided.direction, Direction::Back);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::DropStaged]);
         assert_eq!(decided.later[0].to_string(), "p2");
@@ -360,20 +389,24 @@ mod tests {
 
     #[test]
     fn a_deletion_is_told_by_what_came_after_it() {
-        let edited = sight(Live::Foreign, Temporary::Absent);
-        let not_begun = [edited, seen(Step::Replace, false)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &not_begun, false);
+        let edited = sight_of(Live::Foreign, Temporary::Absent);
+        let not_begun = [edited, sight_of_step(Step::Replace, false)];
+        let decided = decide_recovery(&plan_of(&STEPS[..2]), Progress::Staged, &not_begun, false);
         assert_eq!(decided.direction, Direction::Back);
-        let begun = [edited, seen(Step::Replace, true)];
-        let decided = decide(&plan_of(&STEPS[..2]), Progress::Staged, &begun, false);
+        let begun = [edited, sight_of_step(Step::Replace, true)];
+        let decided = decide_recovery(&plan_of(&STEPS[..2]), Progress::Staged, &begun, false);
         assert_eq!(decided.direction, Direction::Forward);
         assert_eq!(decided.acts, [Act::Nothing, Act::Finish]);
     }
 
     #[test]
     fn once_it_was_being_taken_back_it_never_goes_forward() {
-        let sights = [seen(Step::Delete, true), seen(Step::Replace, true), seen(Step::Create, true)];
-        let decided = decide(&plan_of(&STEPS[..3]), Progress::TakingBack, &sights, false);
+        let sights = [
+            sight_of_step(Step::Delete, true),
+            sight_of_step(Step::Replace, true),
+            sight_of_step(Step::Create, true),
+        ];
+        let decided = decide_recovery(&plan_of(&STEPS[..3]), Progress::TakingBack, &sights, false);
         assert_eq!(decided.acts, [Act::PutBack, Act::PutBack, Act::PutBack]);
     }
 
@@ -386,7 +419,8 @@ mod tests {
             for progress in [Progress::Staged, Progress::TakingBack] {
                 for live in lives {
                     for temporary in temps {
-                        let decided = decide(&plan_of(&[step]), progress, &[sight(live, temporary)], false);
+                        let decided =
+                            decide_recovery(&plan_of(&[step]), progress, &[sight_of(live, temporary)], false);
                         let act = decided.acts[0];
                         assert!(
                             !(temporary == Temporary::HeldForeign

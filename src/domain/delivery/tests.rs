@@ -2,41 +2,41 @@ use super::*;
 use crate::domain::delivery::receipt::{Outcome, PathReceipt};
 use crate::domain::proof::verdict::Strength;
 
-fn path(text: &str) -> RepoPath {
+fn repo_path(text: &str) -> RepoPath {
     RepoPath::new(text).expect("a path")
 }
 
-fn id(text: &str) -> ObjectId {
+fn blob_id(text: &str) -> ObjectId {
     crate::domain::value::digest::ObjectFormat::Sha1.blob_id(text.as_bytes()).expect("hashes")
 }
 
-fn state(mode: Mode, text: &str) -> Option<FileState> {
-    Some(FileState { mode, git_blob: id(text), sha256: Sha256::of(text.as_bytes()) })
+fn file_state(mode: Mode, text: &str) -> Option<FileState> {
+    Some(FileState { mode, git_blob: blob_id(text), sha256: Sha256::of(text.as_bytes()) })
 }
 
-fn entry(mode: Mode, text: &str) -> IndexState {
-    IndexState::Entry { mode, git_blob: id(text) }
+fn index_entry(mode: Mode, text: &str) -> IndexState {
+    IndexState::Entry { mode, git_blob: blob_id(text) }
 }
 
 /// A live regular file; `old` and `new` are the texts of the two sides.
-fn file(text: &str, executable: bool) -> LiveKind {
+fn live_file(text: &str, executable: bool) -> LiveKind {
     LiveKind::File(LiveFile {
         executable,
         permissions: if executable { 0o755 } else { 0o644 },
         links: 1,
         sha256: Sha256::of(text.as_bytes()),
-        git_blob: id(text),
+        git_blob: blob_id(text),
         is_before: text == "old",
         is_after: text == "new",
         owner_kept: true,
     })
 }
 
-fn link(target: &str) -> LiveKind {
-    LiveKind::Link { git_blob: id(target), sha256: Sha256::of(target.as_bytes()) }
+fn live_link(target: &str) -> LiveKind {
+    LiveKind::Link { git_blob: blob_id(target), sha256: Sha256::of(target.as_bytes()) }
 }
 
-fn fact(kind: LiveKind, index: IndexState) -> LiveFact {
+fn live_fact(kind: LiveKind, index: IndexState) -> LiveFact {
     LiveFact {
         kind,
         parent: None,
@@ -48,89 +48,92 @@ fn fact(kind: LiveKind, index: IndexState) -> LiveFact {
     }
 }
 
-fn modify() -> Change {
-    Change::new(path("p"), state(Mode::File, "old"), state(Mode::File, "new"))
+fn modify_change() -> Change {
+    Change::new(repo_path("p"), file_state(Mode::File, "old"), file_state(Mode::File, "new"))
 }
 
-fn create() -> Change {
-    Change::new(path("p"), None, state(Mode::File, "new"))
+fn create_change() -> Change {
+    Change::new(repo_path("p"), None, file_state(Mode::File, "new"))
 }
 
-fn delete() -> Change {
-    Change::new(path("p"), state(Mode::File, "old"), None)
+fn delete_change() -> Change {
+    Change::new(repo_path("p"), file_state(Mode::File, "old"), None)
 }
 
-fn step(change: &Change, fact: LiveFact) -> std::result::Result<Step, Reason> {
-    let at_base = IndexState::of(change.old.as_ref());
-    match plan(std::slice::from_ref(change), &[fact], IndexRule::Stays, &|_| at_base.clone()) {
+fn planned_step(change: &Change, fact: LiveFact) -> std::result::Result<Step, Reason> {
+    let at_base = IndexState::from_tree_state(change.old.as_ref());
+    match plan_delivery(std::slice::from_ref(change), &[fact], IndexRule::Stays, &|_| at_base.clone()) {
         Ok(plan) => Ok(plan.items()[0].step),
         Err(conflicts) => Err(conflicts[0].reason),
     }
 }
 
 fn old_entry() -> IndexState {
-    entry(Mode::File, "old")
+    index_entry(Mode::File, "old")
 }
 
 #[test]
 fn a_modified_path_is_applied_there_already_or_a_conflict() {
-    let seen = |kind| step(&modify(), fact(kind, old_entry()));
-    assert_eq!(seen(file("old", false)), Ok(Step::Replace));
-    assert_eq!(seen(file("new", false)), Ok(Step::Already));
-    assert_eq!(seen(file("mine", false)), Err(Reason::Edited));
-    assert_eq!(seen(file("old", true)), Err(Reason::ModeChanged));
-    assert_eq!(seen(file("new", true)), Err(Reason::ModeChanged));
+    let seen = |kind| planned_step(&modify_change(), live_fact(kind, old_entry()));
+    assert_eq!(seen(live_file("old", false)), Ok(Step::Replace));
+    assert_eq!(seen(live_file("new", false)), Ok(Step::Already));
+    assert_eq!(seen(live_file("mine", false)), Err(Reason::Edited));
+    assert_eq!(seen(live_file("old", true)), Err(Reason::ModeChanged));
+    assert_eq!(seen(live_file("new", true)), Err(Reason::ModeChanged));
     assert_eq!(seen(LiveKind::Missing), Err(Reason::Missing));
-    for kind in [link("old"), LiveKind::Directory { strangers: false }, LiveKind::Other] {
+    for kind in [live_link("old"), LiveKind::Directory { strangers: false }, LiveKind::Other] {
         assert_eq!(seen(kind), Err(Reason::TypeChanged));
     }
 }
 
 #[test]
 fn a_created_path_must_be_free() {
-    let seen = |kind| step(&create(), fact(kind, IndexState::Absent));
+    let seen = |kind| planned_step(&create_change(), live_fact(kind, IndexState::Absent));
     assert_eq!(seen(LiveKind::Missing), Ok(Step::Create));
-    assert_eq!(seen(file("new", false)), Ok(Step::Already));
-    assert_eq!(seen(file("mine", false)), Err(Reason::Appeared));
-    assert_eq!(seen(file("new", true)), Err(Reason::Appeared));
-    assert_eq!(seen(link("new")), Err(Reason::Appeared));
+    assert_eq!(seen(live_file("new", false)), Ok(Step::Already));
+    assert_eq!(seen(live_file("mine", false)), Err(Reason::Appeared));
+    assert_eq!(seen(live_file("new", true)), Err(Reason::Appeared));
+    assert_eq!(seen(live_link("new")), Err(Reason::Appeared));
     assert_eq!(seen(LiveKind::Directory { strangers: true }), Err(Reason::TypeChanged));
     assert_eq!(seen(LiveKind::Directory { strangers: false }), Ok(Step::Replace));
     assert_eq!(seen(LiveKind::Other), Err(Reason::TypeChanged));
-    let collides = LiveFact { collision: true, ..fact(LiveKind::Missing, IndexState::Absent) };
-    assert_eq!(step(&create(), collides), Err(Reason::Collision));
+    let collides = LiveFact { collision: true, ..live_fact(LiveKind::Missing, IndexState::Absent) };
+    assert_eq!(planned_step(&create_change(), collides), Err(Reason::Collision));
 }
 
 #[test]
 fn a_deleted_path_is_gone_or_unchanged() {
-    let seen = |kind| step(&delete(), fact(kind, old_entry()));
-    assert_eq!(seen(file("old", false)), Ok(Step::Delete));
+    let seen = |kind| planned_step(&delete_change(), live_fact(kind, old_entry()));
+    assert_eq!(seen(live_file("old", false)), Ok(Step::Delete));
     assert_eq!(seen(LiveKind::Missing), Ok(Step::Already));
-    assert_eq!(seen(file("mine", false)), Err(Reason::Edited));
+    assert_eq!(seen(live_file("mine", false)), Err(Reason::Edited));
     assert_eq!(seen(LiveKind::Directory { strangers: false }), Err(Reason::TypeChanged));
 }
 
 #[test]
 fn links_are_compared_by_their_target() {
-    let change = Change::new(path("p"), state(Mode::Symlink, "old"), state(Mode::Symlink, "new"));
-    let index = || entry(Mode::Symlink, "old");
-    assert_eq!(step(&change, fact(link("old"), index())), Ok(Step::Replace));
-    assert_eq!(step(&change, fact(link("new"), index())), Ok(Step::Already));
-    assert_eq!(step(&change, fact(link("mine"), index())), Err(Reason::Edited));
-    assert_eq!(step(&change, fact(file("old", false), index())), Err(Reason::TypeChanged));
+    let change =
+        Change::new(repo_path("p"), file_state(Mode::Symlink, "old"), file_state(Mode::Symlink, "new"));
+    let index = || index_entry(Mode::Symlink, "old");
+    assert_eq!(planned_step(&change, live_fact(live_link("old"), index())), Ok(Step::Replace));
+    assert_eq!(planned_step(&change, live_fact(live_link("new"), index())), Ok(Step::Already));
+    assert_eq!(planned_step(&change, live_fact(live_link("mine"), index())), Err(Reason::Edited));
+    assert_eq!(planned_step(&change, live_fact(live_file("old", false), index())), Err(Reason::TypeChanged));
 }
 
 #[test]
 fn the_index_must_say_one_of_three_things() {
     let seen = |index, at_base: IndexState| {
-        let facts = [fact(file("old", false), index)];
-        plan(&[modify()], &facts, IndexRule::Stays, &|_| at_base.clone()).map(|_| ()).map_err(|c| c[0].reason)
+        let facts = [live_fact(live_file("old", false), index)];
+        plan_delivery(&[modify_change()], &facts, IndexRule::Stays, &|_| at_base.clone())
+            .map(|_| ())
+            .map_err(|c| c[0].reason)
     };
-    for index in [old_entry(), entry(Mode::File, "new"), entry(Mode::File, "staged before")] {
-        assert_eq!(seen(index, entry(Mode::File, "staged before")), Ok(()));
+    for index in [old_entry(), index_entry(Mode::File, "new"), index_entry(Mode::File, "staged before")] {
+        assert_eq!(seen(index, index_entry(Mode::File, "staged before")), Ok(()));
     }
-    assert_eq!(seen(entry(Mode::File, "staged since"), old_entry()), Err(Reason::IndexChanged));
-    assert_eq!(seen(entry(Mode::Executable, "old"), old_entry()), Err(Reason::IndexChanged));
+    assert_eq!(seen(index_entry(Mode::File, "staged since"), old_entry()), Err(Reason::IndexChanged));
+    assert_eq!(seen(index_entry(Mode::Executable, "old"), old_entry()), Err(Reason::IndexChanged));
     assert_eq!(seen(IndexState::Absent, old_entry()), Err(Reason::IndexChanged));
     assert_eq!(seen(IndexState::IntentToAdd, IndexState::Absent), Err(Reason::IntentToAdd));
     assert_eq!(seen(IndexState::Unmerged, IndexState::Unmerged), Err(Reason::Unmerged));
@@ -139,69 +142,71 @@ fn the_index_must_say_one_of_three_things() {
 #[test]
 fn what_bars_the_way_is_named() {
     let with = |change: &Change, change_fact: fn(&mut LiveFact)| {
-        let mut f = fact(LiveKind::Missing, IndexState::of(change.old.as_ref()));
+        let mut f = live_fact(LiveKind::Missing, IndexState::from_tree_state(change.old.as_ref()));
         change_fact(&mut f);
-        step(change, f)
+        planned_step(change, f)
     };
-    let link: fn(&mut LiveFact) = |f| f.parent = Some(ParentProblem::Link(path("d")));
-    let file: fn(&mut LiveFact) = |f| f.parent = Some(ParentProblem::File(path("d")));
-    for change in [create(), modify(), delete()] {
+    let link: fn(&mut LiveFact) = |f| f.parent = Some(ParentProblem::Link(repo_path("d")));
+    let file: fn(&mut LiveFact) = |f| f.parent = Some(ParentProblem::File(repo_path("d")));
+    for change in [create_change(), modify_change(), delete_change()] {
         assert_eq!(with(&change, link), Err(Reason::ParentIsLink));
         assert_eq!(with(&change, file), Err(Reason::ParentIsFile));
         assert_eq!(with(&change, |f| f.nested_repository = true), Err(Reason::NestedRepository));
         assert_eq!(with(&change, |f| f.outside_sparse = true), Err(Reason::OutsideSparse));
     }
-    let gitlink = Change::new(path("p"), state(Mode::File, "old"), state(Mode::Gitlink, "new"));
+    let gitlink =
+        Change::new(repo_path("p"), file_state(Mode::File, "old"), file_state(Mode::Gitlink, "new"));
     assert_eq!(with(&gitlink, |_| {}), Err(Reason::Gitlink));
-    let mut foreign = fact(self::file("old", false), old_entry());
+    let mut foreign = live_fact(self::live_file("old", false), old_entry());
     if let LiveKind::File(f) = &mut foreign.kind {
         f.owner_kept = false;
     }
-    assert_eq!(step(&modify(), foreign.clone()), Err(Reason::Owner));
-    assert_eq!(step(&delete(), foreign), Ok(Step::Delete));
+    assert_eq!(planned_step(&modify_change(), foreign.clone()), Err(Reason::Owner));
+    assert_eq!(planned_step(&delete_change(), foreign), Ok(Step::Delete));
 }
 
 #[test]
 fn what_the_patch_itself_moves_is_not_in_the_way() {
-    let gone = Change::new(path("d"), state(Mode::File, "old"), None);
-    let inner = Change::new(path("d/x"), None, state(Mode::File, "new"));
+    let gone = Change::new(repo_path("d"), file_state(Mode::File, "old"), None);
+    let inner = Change::new(repo_path("d/x"), None, file_state(Mode::File, "new"));
     let beneath_file = LiveFact {
-        parent: Some(ParentProblem::File(path("d"))),
-        ..fact(LiveKind::Missing, IndexState::Absent)
+        parent: Some(ParentProblem::File(repo_path("d"))),
+        ..live_fact(LiveKind::Missing, IndexState::Absent)
     };
-    let facts = [fact(file("old", false), old_entry()), beneath_file.clone()];
+    let facts = [live_fact(live_file("old", false), old_entry()), beneath_file.clone()];
     let both = [gone.clone(), inner.clone()];
-    let planned = plan(&both, &facts, IndexRule::Stays, &|p| {
-        if *p == path("d") { old_entry() } else { IndexState::Absent }
+    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &|p| {
+        if *p == repo_path("d") { old_entry() } else { IndexState::Absent }
     });
     let steps: Vec<Step> = planned.expect("fits").items().iter().map(|i| i.step).collect();
     assert_eq!(steps, [Step::Delete, Step::Create]);
     // Delivered before: both are there already.
     let facts = [
-        fact(LiveKind::Directory { strangers: true }, IndexState::Absent),
-        fact(file("new", false), IndexState::Absent),
+        live_fact(LiveKind::Directory { strangers: true }, IndexState::Absent),
+        live_fact(live_file("new", false), IndexState::Absent),
     ];
-    let planned = plan(&both, &facts, IndexRule::Stays, &|_| IndexState::Absent).expect("fits");
+    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &|_| IndexState::Absent).expect("fits");
     assert!(planned.items().iter().all(|i| i.step == Step::Already));
     // The other way round.
-    let facts = [fact(file("old", false), old_entry()), beneath_file];
-    let back = [gone.reversed(), inner.reversed()];
-    let conflicts = plan(&back, &facts, IndexRule::Stays, &|_| old_entry()).expect_err("d is there");
+    let facts = [live_fact(live_file("old", false), old_entry()), beneath_file];
+    let back = [gone.reverse_change(), inner.reverse_change()];
+    let conflicts = plan_delivery(&back, &facts, IndexRule::Stays, &|_| old_entry()).expect_err("d is there");
     assert_eq!(conflicts.len(), 1);
 }
 
 #[test]
 fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
-    let second = Change::new(path("q"), None, state(Mode::File, "new"));
-    let mut edited = fact(file("mine", false), old_entry());
+    let second = Change::new(repo_path("q"), None, file_state(Mode::File, "new"));
+    let mut edited = live_fact(live_file("mine", false), old_entry());
     edited.mergeable = true;
-    let facts = [edited, fact(link("x"), IndexState::Absent)];
-    let at_base = |p: &RepoPath| if *p == path("p") { old_entry() } else { IndexState::Absent };
-    let conflicts = plan(&[modify(), second], &facts, IndexRule::Stays, &at_base).expect_err("two");
-    let failure = refused(&conflicts);
+    let facts = [edited, live_fact(live_link("x"), IndexState::Absent)];
+    let at_base = |p: &RepoPath| if *p == repo_path("p") { old_entry() } else { IndexState::Absent };
+    let conflicts =
+        plan_delivery(&[modify_change(), second], &facts, IndexRule::Stays, &at_base).expect_err("two");
+    let failure = refuse_delivery(&conflicts);
     assert_eq!(failure.exit_code(), 3);
     let shown = serde_json::to_value(&conflicts).expect("serializes");
-    let side = |mode: &str, text: &str| serde_json::json!({"mode": mode, "gitBlob": id(text)});
+    let side = |mode: &str, text: &str| serde_json::json!({"mode": mode, "gitBlob": blob_id(text)});
     assert_eq!(
         shown,
         serde_json::json!([
@@ -211,7 +216,7 @@ fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
     );
 }
 
-fn row(id: &str, required: bool, verdict: Verdict) -> Row {
+fn requirement_row(id: &str, required: bool, verdict: Verdict) -> Row {
     Row {
         id: id.into(),
         verifier: id.into(),
@@ -231,15 +236,21 @@ fn row(id: &str, required: bool, verdict: Verdict) -> Row {
 #[test]
 fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
     let planned = || {
-        plan(&[modify()], &[fact(file("old", false), old_entry())], IndexRule::Stays, &|_| old_entry())
-            .expect("fits")
+        plan_delivery(
+            &[modify_change()],
+            &[live_fact(live_file("old", false), old_entry())],
+            IndexRule::Stays,
+            &|_| old_entry(),
+        )
+        .expect("fits")
     };
-    let manifest = manifest_sha256(&[modify()]);
-    let optional = row("b", false, Verdict::Failed);
-    let good = Clearance::from_rows(manifest, &[row("a", true, Verdict::Passed), optional]).expect("passed");
-    assert!(planned().clear(&good).is_ok());
+    let manifest = manifest_sha256(&[modify_change()]);
+    let optional = requirement_row("b", false, Verdict::Failed);
+    let good = Clearance::from_rows(manifest, &[requirement_row("a", true, Verdict::Passed), optional])
+        .expect("passed");
+    assert!(planned().clear_with(&good).is_ok());
     let other = Clearance::from_rows(Sha256::of(b"other"), &[]).expect("passed");
-    assert_eq!(planned().clear(&other).expect_err("another manifest").code(), Code::Internal);
+    assert_eq!(planned().clear_with(&other).expect_err("another manifest").code(), Code::Internal);
     let codes = [
         (Verdict::Failed, Code::VerificationFailed),
         (Verdict::Error, Code::VerificationFailed),
@@ -248,7 +259,8 @@ fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
         (Verdict::NeedsConfirmation, Code::ConfirmationRequired),
     ];
     for (verdict, code) in codes {
-        let refused = Clearance::from_rows(manifest, &[row("a", true, verdict)]).expect_err("refused");
+        let refused =
+            Clearance::from_rows(manifest, &[requirement_row("a", true, verdict)]).expect_err("refused");
         assert_eq!(refused.code(), code);
         assert!(refused.details().contains_key("requirements"));
     }
@@ -264,24 +276,25 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         kept: None,
         notes: Vec::new(),
     };
-    let there = Change::new(path("q"), None, state(Mode::File, "new"));
+    let there = Change::new(repo_path("q"), None, file_state(Mode::File, "new"));
     let receipt = Receipt {
         id: "d1".into(),
-        manifest_sha256: manifest_sha256(&[modify(), there.clone()]),
-        paths: vec![at(modify(), Outcome::Applied), at(there, Outcome::Already)],
+        manifest_sha256: manifest_sha256(&[modify_change(), there.clone()]),
+        paths: vec![at(modify_change(), Outcome::Applied), at(there, Outcome::Already)],
         index: Vec::new(),
         publication: None,
     };
-    let back = modify().reversed();
-    assert_eq!(receipt.reversed(), std::slice::from_ref(&back));
+    let back = modify_change().reverse_change();
+    assert_eq!(receipt.reversed_changes(), std::slice::from_ref(&back));
     let planned = |change: &Change| {
-        let mut live = fact(file("new", false), entry(Mode::File, "new"));
+        let mut live = live_fact(live_file("new", false), index_entry(Mode::File, "new"));
         if let LiveKind::File(f) = &mut live.kind {
             (f.is_before, f.is_after) = (true, false);
         }
-        plan(std::slice::from_ref(change), &[live], IndexRule::Stays, &|_| old_entry()).expect("fits")
+        plan_delivery(std::slice::from_ref(change), &[live], IndexRule::Stays, &|_| old_entry())
+            .expect("fits")
     };
-    assert!(planned(&back).clear(&Clearance::to_undo(&receipt)).is_ok());
-    let wider = Change::new(path("z"), state(Mode::File, "new"), None);
-    assert!(planned(&wider).clear(&Clearance::to_undo(&receipt)).is_err());
+    assert!(planned(&back).clear_with(&Clearance::to_undo(&receipt)).is_ok());
+    let wider = Change::new(repo_path("z"), file_state(Mode::File, "new"), None);
+    assert!(planned(&wider).clear_with(&Clearance::to_undo(&receipt)).is_err());
 }

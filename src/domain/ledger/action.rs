@@ -58,7 +58,7 @@ impl ActionState {
     ];
 
     /// The states that may follow this one.
-    pub fn successors(self) -> &'static [ActionState] {
+    pub fn possible_successors(self) -> &'static [ActionState] {
         match self {
             Self::Planned => &[Self::Authorized, Self::Denied],
             Self::Authorized => &[Self::Dispatched],
@@ -71,8 +71,8 @@ impl ActionState {
     }
 
     /// The only way from one state to the next.
-    pub fn transition(self, to: ActionState) -> Result<ActionState> {
-        if self.successors().contains(&to) {
+    pub fn transition_to(self, to: ActionState) -> Result<ActionState> {
+        if self.possible_successors().contains(&to) {
             Ok(to)
         } else {
             Err(Failure::internal(format!("an action cannot go from {self:?} to {to:?}")))
@@ -86,7 +86,7 @@ impl ActionState {
 
     /// True where nothing can follow.
     pub fn is_final(self) -> bool {
-        self.successors().is_empty()
+        self.possible_successors().is_empty()
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         ];
         for from in ActionState::ALL {
             for to in ActionState::ALL {
-                assert_eq!(from.transition(to).is_ok(), drawn.contains(&(from, to)), "{from:?} -> {to:?}");
+                assert_eq!(from.transition_to(to).is_ok(), drawn.contains(&(from, to)), "{from:?} -> {to:?}");
             }
         }
     }

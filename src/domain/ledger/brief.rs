@@ -6,7 +6,7 @@ use crate::domain::contract::{DeliveryMode, Verification};
 use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
 use crate::domain::ledger::record::{Opened, Seal};
-use crate::domain::ledger::report::{FindingObject, Report, word};
+use crate::domain::ledger::report::{FindingObject, Report, word_of};
 use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
@@ -87,7 +87,7 @@ impl Brief {
             candidate: report.candidate,
             open,
             runs,
-            done: steps(view),
+            done: brief_steps(view),
             questions: report.questions,
             amendments: report.amendments,
             findings: report.findings,
@@ -100,7 +100,7 @@ impl Brief {
     /// of earlier workers and the names that they gave to files. Of a row only the verdict is left. What was
     /// asked of a person stays, marked as the worker's words.
     pub fn for_instructions(self) -> Self {
-        let verdict = |row: Row| Row { reason: Some(word(&row.verdict).replace('_', " ")), ..row };
+        let verdict = |row: Row| Row { reason: Some(word_of(&row.verdict).replace('_', " ")), ..row };
         Self {
             open: self.open.into_iter().map(verdict).collect(),
             runs: Vec::new(),
@@ -113,7 +113,7 @@ impl Brief {
 
     /// What tells a new status from one that was given before: what stands, without ids, times, references,
     /// and what counts on with every call. What was done or said again in the same words is nothing new.
-    pub fn novelty(&self) -> Value {
+    pub fn novelty_key(&self) -> Value {
         let each = |values: Vec<Value>| -> BTreeSet<String> { values.iter().map(Value::to_string).collect() };
         let open = self.open.iter().map(|row| json!([row.id, row.verdict, row.reason, row.checks]));
         let runs = self.runs.iter().map(|run| json!([run.verifier, run.requirements, run.end]));
@@ -134,7 +134,7 @@ impl Brief {
 }
 
 /// The steps that a task took, in the order of time.
-fn steps(view: &TaskView) -> Vec<BriefStep> {
+fn brief_steps(view: &TaskView) -> Vec<BriefStep> {
     let mut steps = Vec::new();
     let mut add = |at: &str, reference: &str, text: String| {
         steps.push((at.to_owned(), BriefStep { text, reference: reference.to_owned() }))
@@ -148,7 +148,7 @@ fn steps(view: &TaskView) -> Vec<BriefStep> {
         );
     }
     for run in &view.evidence {
-        let outcome = word(&run.value.outcome);
+        let outcome = word_of(&run.value.outcome);
         add(&run.at, &run.action, format!("{} for {}: {outcome}", run.value.verifier, run.value.requirement));
     }
     for call in view.calls.iter() {

@@ -42,7 +42,7 @@ pub struct Calls(Vec<Call>);
 
 impl Calls {
     /// Takes one row in.
-    pub fn take(&mut self, entry: &Entry) {
+    pub fn take_row(&mut self, entry: &Entry) {
         if entry.state == ActionState::Planned
             && entry.result.get("record").is_some_and(|record| record == "call")
         {
@@ -55,7 +55,7 @@ impl Calls {
     }
 
     /// Paths that a call has changed.
-    pub fn changed(&mut self, action: &str, paths: impl IntoIterator<Item = RepoPath>) {
+    pub fn note_changed_paths(&mut self, action: &str, paths: impl IntoIterator<Item = RepoPath>) {
         if let Some(call) = self.0.iter_mut().rev().find(|call| call.action == action) {
             call.changed.extend(paths);
         }
@@ -72,7 +72,7 @@ impl Calls {
     }
 
     /// Counts the calls by their ends.
-    pub fn counts(&self) -> Counts {
+    pub fn count_ends(&self) -> Counts {
         let mut counts = Counts::default();
         for call in &self.0 {
             counts.made += 1;

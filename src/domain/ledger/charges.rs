@@ -1,6 +1,6 @@
 //! Budgets: how much a task may use, what it has used, and what is left of it for the task and its family.
 //!
-//! - Everything is computed from the ledger's rows ([`Charges::take`]), so a restart refills nothing.
+//! - Everything is computed from the ledger's rows ([`Charges::take_row`]), so a restart refills nothing.
 //! - A run of a verifier uses only what was reserved for it beforehand, slice by slice. Reserving is one
 //!   transaction over the whole family ([`Standing::next_slice`]), so that runs side by side never use the
 //!   same rest twice.
@@ -14,7 +14,7 @@
 
 mod share;
 
-pub use share::{Member, Spent, Standing, standing};
+pub use share::{Member, Spent, Standing, family_standing};
 
 use crate::domain::contract::budget::{Amounts, Cost};
 use crate::domain::ledger::action::ActionState;
@@ -50,14 +50,14 @@ pub struct Charges {
 }
 
 impl Charges {
-    pub fn take(&mut self, entry: &Entry) {
+    pub fn take_row(&mut self, entry: &Entry) {
         let record = entry.result.get("record").and_then(Value::as_str);
         match (record, entry.state) {
-            (Some("reserved"), ActionState::Dispatched) => self.reserve(entry),
-            (Some("call"), ActionState::Planned) => self.call(entry),
+            (Some("reserved"), ActionState::Dispatched) => self.take_reservation(entry),
+            (Some("call"), ActionState::Planned) => self.take_call(entry),
             (Some("resumed"), ActionState::Succeeded) => {
-                let added: Option<Amounts> = field(entry, "added");
-                self.repetition.forgive();
+                let added: Option<Amounts> = row_field(entry, "added");
+                self.repetition.count_anew();
                 for (key, amount) in added.unwrap_or_default() {
                     let sum = self.added.entry(key).or_default();
                     *sum = sum.saturating_add(amount);
@@ -71,21 +71,21 @@ impl Charges {
         if entry.state.is_final()
             && let Some(run) = self.running.remove(&entry.action)
         {
-            self.ended = self.ended.plus(field(entry, "cost").unwrap_or_else(|| run.cut_off(&entry.at)));
+            self.ended = self.ended.plus(row_field(entry, "cost").unwrap_or_else(|| run.cut_off(&entry.at)));
         }
     }
 
-    fn reserve(&mut self, entry: &Entry) {
-        let reserved = field(entry, "reserved").unwrap_or_default();
-        let used = field(entry, "used").unwrap_or_default();
+    fn take_reservation(&mut self, entry: &Entry) {
+        let reserved = row_field(entry, "reserved").unwrap_or_default();
+        let used = row_field(entry, "used").unwrap_or_default();
         let since = || Running { since: entry.at.clone(), reserved, used };
         let run = self.running.entry(entry.action.clone()).or_insert_with(since);
         (run.reserved, run.used) = (reserved, used);
     }
 
-    fn call(&mut self, entry: &Entry) {
+    fn take_call(&mut self, entry: &Entry) {
         self.open_calls.insert(entry.action.clone());
-        if field(entry, "charged").unwrap_or(true) {
+        if row_field(entry, "charged").unwrap_or(true) {
             self.calls = self.calls.saturating_add(1);
             self.last_charged = entry.seq;
         } else {
@@ -97,16 +97,16 @@ impl Charges {
     /// written, and not again once it is settled. What a crash cut off is not charged, since nobody knows for
     /// how long it went on; what it ran is, as far as that was reserved.
     fn call_went_on(&mut self, entry: &Entry) {
-        let of_a_failure = || field(entry, "cost").map(|cost: Cost| cost.milliseconds);
-        let milliseconds = field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
+        let of_a_failure = || row_field(entry, "cost").map(|cost: Cost| cost.milliseconds);
+        let milliseconds = row_field(entry, "milliseconds").or_else(of_a_failure).unwrap_or(0);
         self.ended = self.ended.plus(Cost { milliseconds, output_bytes: 0 });
         if entry.state.is_final() {
             self.open_calls.remove(&entry.action);
-            self.repetition.take(entry);
+            self.repetition.take_row(entry);
         }
     }
 
-    pub fn ended(&self) -> Cost {
+    pub fn ended_cost(&self) -> Cost {
         self.ended
     }
 
@@ -116,17 +116,17 @@ impl Charges {
     }
 
     /// A person's addition to each limit.
-    pub fn added(&self) -> &Amounts {
+    pub fn added_amounts(&self) -> &Amounts {
         &self.added
     }
 
     /// The sum that is reserved for runs that have not ended.
-    pub fn reserved(&self) -> Cost {
+    pub fn reserved_cost(&self) -> Cost {
         self.running.values().fold(Cost::default(), |sum, run| sum.plus(run.reserved))
     }
 
     /// The actions that something is reserved for.
-    pub fn running(&self) -> impl Iterator<Item = &str> {
+    pub fn running_actions(&self) -> impl Iterator<Item = &str> {
         self.running.keys().map(String::as_str)
     }
 }
@@ -144,7 +144,7 @@ impl Running {
     }
 }
 
-fn field<T: serde::de::DeserializeOwned>(entry: &Entry, name: &str) -> Option<T> {
+fn row_field<T: serde::de::DeserializeOwned>(entry: &Entry, name: &str) -> Option<T> {
     entry.result.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
 }
 

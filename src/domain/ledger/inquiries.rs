@@ -28,47 +28,47 @@ pub enum Decided {
 
 impl Inquiries {
     /// Takes a question in.
-    pub fn asked(&mut self, question: Recorded<Question>) {
+    pub fn take_question(&mut self, question: Recorded<Question>) {
         self.questions.push((question, None));
     }
 
     /// Takes in what a client gave back for a question.
-    pub fn hinted(&mut self, hint: Recorded<Hint>) {
+    pub fn take_hint(&mut self, hint: Recorded<Hint>) {
         self.hints.push(hint);
     }
 
     /// Takes a wish in.
-    pub fn proposed(&mut self, proposal: Recorded<Proposal>) {
+    pub fn take_proposal(&mut self, proposal: Recorded<Proposal>) {
         self.proposals.push((proposal, None));
     }
 
     /// Takes an answer in, to whatever it answers.
-    pub fn answered(&mut self, reply: Recorded<Reply>) {
+    pub fn take_reply(&mut self, reply: Recorded<Reply>) {
         let to = reply.value.to.clone();
         if let Some((_, answer)) = self.questions.iter_mut().find(|(asked, _)| asked.action == to) {
             *answer = Some(reply);
         } else {
             let Recorded { seq, action, at, .. } = reply;
-            self.decided(&to, Recorded { seq, action, at, value: Decided::Refused });
+            self.take_decision(&to, Recorded { seq, action, at, value: Decided::Refused });
         }
     }
 
     /// Takes an amendment in that a person agreed to.
-    pub fn amended(&mut self, amended: &Recorded<&Amended>) {
+    pub fn take_amendment(&mut self, amended: &Recorded<&Amended>) {
         let Recorded { seq, action, at, value } = amended;
         let decided = Decided::Version(value.opened.seal.version);
         let (seq, action, at) = (*seq, action.clone(), at.clone());
-        self.decided(&value.to, Recorded { seq, action, at, value: decided });
+        self.take_decision(&value.to, Recorded { seq, action, at, value: decided });
     }
 
-    fn decided(&mut self, to: &str, decided: Recorded<Decided>) {
+    fn take_decision(&mut self, to: &str, decided: Recorded<Decided>) {
         if let Some((_, answer)) = self.proposals.iter_mut().find(|(wish, _)| wish.action == to) {
             *answer = Some(decided);
         }
     }
 
     /// The answers that came back through clients for a question, the oldest first.
-    pub fn hints(&self, to: &str) -> Vec<HintObject> {
+    pub fn hints_for(&self, to: &str) -> Vec<HintObject> {
         self.hints.iter().filter(|hint| hint.value.to == to).map(HintObject::new).collect()
     }
 
@@ -85,7 +85,7 @@ impl Inquiries {
     /// The questions as a report shows them.
     pub fn question_objects(&self) -> Vec<QuestionObject> {
         let object = |(asked, answer): &(Recorded<Question>, Option<Recorded<Reply>>)| {
-            QuestionObject::new(asked, answer.as_ref(), self.hints(&asked.action))
+            QuestionObject::new(asked, answer.as_ref(), self.hints_for(&asked.action))
         };
         self.questions.iter().map(object).collect()
     }

@@ -233,7 +233,7 @@ pub enum Referenced {
 
 impl Referenced {
     /// The bytes of a blob; `None` for an action.
-    pub fn raw(&self) -> Option<Vec<u8>> {
+    pub fn raw_bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Blob { text: Some(text), .. } => Some(text.clone().into_bytes()),
             Self::Blob { base64: Some(code), .. } => decode_base64(code).ok(),
@@ -242,7 +242,7 @@ impl Referenced {
     }
 
     /// A stored blob under the reference that named it.
-    pub fn blob(reference: &str, bytes: Vec<u8>) -> Self {
+    pub fn from_blob(reference: &str, bytes: Vec<u8>) -> Self {
         let length = bytes.len();
         let (text, base64) = text_or_base64(bytes);
         let digest = reference.trim_start_matches("sha256:");

@@ -128,7 +128,7 @@ pub struct Planned {
 
 impl Planned {
     /// The record of its end.
-    pub fn done(&self, receipt: Receipt) -> Record {
+    pub fn end_record(&self, receipt: Receipt) -> Record {
         if self.undoes {
             return Record::Undone(Box::new(receipt));
         }
@@ -139,7 +139,7 @@ impl Planned {
 
 impl Publishing {
     /// The publication that a row announces, where it is of that kind.
-    pub fn of(entry: &Entry) -> Option<Box<Self>> {
+    pub fn from_entry(entry: &Entry) -> Option<Box<Self>> {
         if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
             return None;
         }
@@ -150,8 +150,8 @@ impl Publishing {
     }
 
     /// The record of its end.
-    pub fn done(&self) -> Record {
-        let receipt = self.finished();
+    pub fn end_record(&self) -> Record {
+        let receipt = self.final_receipt();
         if self.undoes {
             return Record::Undone(Box::new(receipt));
         }
@@ -297,8 +297,8 @@ impl Record {
     }
 
     /// The key by which later tasks find it: evidence, and what was delivered last to a ref.
-    pub fn key(&self) -> Option<Sha256> {
-        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::key);
+    pub fn lookup_key(&self) -> Option<Sha256> {
+        let of = |receipt: &Receipt| receipt.publication.as_deref().map(Publication::target_key);
         match self {
             Self::Evidence(evidence) => Some(evidence.key.digest()),
             Self::Delivered(delivered) => of(&delivered.receipt),

@@ -30,8 +30,8 @@ const NOT_COUNTED: [&str; 4] = ["budget.exhausted", "failure.repeated", "store.b
 
 impl Repetition {
     /// Takes one row in: the end of a call. The caller knows that it is one.
-    pub fn take(&mut self, entry: &Entry) {
-        let Some(outcome) = outcome(entry) else { return };
+    pub fn take_row(&mut self, entry: &Entry) {
+        let Some(outcome) = outcome_key(entry) else { return };
         let print = Sha256::of_json(&json!([entry.tool, entry.params_sha256, outcome]));
         // A refusal moves nothing: a task that is stopped stays so, whatever else it is refused.
         if self.seen.insert(print) && entry.state != ActionState::Denied {
@@ -42,44 +42,44 @@ impl Repetition {
         *count += 1;
         let count = *count;
         self.last = Some((entry.action.clone(), count));
-        if count > self.most() {
+        if count > self.highest_count() {
             self.most = Some((entry.tool.clone(), count));
         }
     }
 
     /// A person lets the task go on: it is counted anew.
-    pub fn forgive(&mut self) {
+    pub fn count_anew(&mut self) {
         self.counts.clear();
         self.most = None;
         self.last = None;
     }
 
     /// The highest count since something was new.
-    pub fn most(&self) -> u64 {
+    pub fn highest_count(&self) -> u64 {
         self.most.as_ref().map_or(0, |(_, count)| *count)
     }
 
     /// The tool that came back that often, where that reaches the limit. A single call is no repetition,
     /// whatever the limit.
-    pub fn stopped(&self, limit: u64) -> Option<&str> {
+    pub fn stopped_tool(&self, limit: u64) -> Option<&str> {
         self.most.as_ref().filter(|(_, count)| *count >= limit.max(2)).map(|(tool, _)| tool.as_str())
     }
 
     /// What to say with the answer of this call, if it was the last one that counted: how often it came back,
     /// where that is worth a word.
-    pub fn warning(&self, action: &str, limit: u64) -> Option<String> {
+    pub fn warning_for(&self, action: &str, limit: u64) -> Option<String> {
         let from = WARN_FROM.min(limit.saturating_sub(1)).max(2);
         let (_, count) = self.last.as_ref().filter(|(last, count)| last == action && *count >= from)?;
         Some(format!(
             "this is the same call with the same result for the {} time; at {} the task stops",
-            ordinal(*count),
+            ordinal_word(*count),
             limit.max(2)
         ))
     }
 }
 
 /// The outcome of a call, as far as it tells one result from another.
-fn outcome(entry: &Entry) -> Option<Value> {
+fn outcome_key(entry: &Entry) -> Option<Value> {
     let failure = entry.result.pointer("/failure/code").and_then(Value::as_str);
     match entry.state {
         ActionState::Succeeded => entry.result.get("result").cloned(),
@@ -90,7 +90,7 @@ fn outcome(entry: &Entry) -> Option<Value> {
     }
 }
 
-fn ordinal(number: u64) -> String {
+fn ordinal_word(number: u64) -> String {
     let suffix = match (number % 10, number % 100) {
         (1, hundred) if hundred != 11 => "st",
         (2, hundred) if hundred != 12 => "nd",
@@ -106,7 +106,7 @@ mod tests {
     use crate::domain::ledger::entry::EntryBody;
     use crate::domain::ledger::repetition::*;
 
-    fn row(tool: &str, arguments: &str, state: ActionState, result: Value) -> Entry {
+    fn call_row(tool: &str, arguments: &str, state: ActionState, result: Value) -> Entry {
         Entry {
             seq: 1,
             at: String::new(),
@@ -126,71 +126,71 @@ mod tests {
         }
     }
 
-    fn ok(tool: &str, result: &str) -> Entry {
-        row(tool, "same", ActionState::Succeeded, json!({ "result": result }))
+    fn succeeded_row(tool: &str, result: &str) -> Entry {
+        call_row(tool, "same", ActionState::Succeeded, json!({ "result": result }))
     }
 
-    fn failed(tool: &str, arguments: &str, code: &str) -> Entry {
+    fn failed_row(tool: &str, arguments: &str, code: &str) -> Entry {
         let result = json!({ "failure": { "code": code } });
-        row(tool, arguments, ActionState::FailedWithoutEffect, result)
+        call_row(tool, arguments, ActionState::FailedWithoutEffect, result)
     }
 
-    fn after(rows: impl IntoIterator<Item = Entry>) -> Repetition {
+    fn repetition_after(rows: impl IntoIterator<Item = Entry>) -> Repetition {
         let mut repetition = Repetition::default();
-        rows.into_iter().for_each(|entry| repetition.take(&entry));
+        rows.into_iter().for_each(|entry| repetition.take_row(&entry));
         repetition
     }
 
     #[test]
     fn the_third_is_warned_of_and_the_fifth_stops() {
-        let same = |n| std::iter::repeat_with(|| failed("apply_patch", "a", "patch.invalid")).take(n);
-        assert_eq!(after(same(2)).warning("", 5), None);
-        assert!(after(same(3)).warning("", 5).is_some_and(|text| text.contains("3rd")));
-        assert_eq!(after(same(3)).warning("one whose outcome is not known", 5), None);
-        assert_eq!(after(same(4)).stopped(5), None);
-        assert_eq!(after(same(5)).stopped(5), Some("apply_patch"));
-        assert_eq!(after(same(1)).stopped(1), None);
+        let same = |n| std::iter::repeat_with(|| failed_row("apply_patch", "a", "patch.invalid")).take(n);
+        assert_eq!(repetition_after(same(2)).warning_for("", 5), None);
+        assert!(repetition_after(same(3)).warning_for("", 5).is_some_and(|text| text.contains("3rd")));
+        assert_eq!(repetition_after(same(3)).warning_for("one whose outcome is not known", 5), None);
+        assert_eq!(repetition_after(same(4)).stopped_tool(5), None);
+        assert_eq!(repetition_after(same(5)).stopped_tool(5), Some("apply_patch"));
+        assert_eq!(repetition_after(same(1)).stopped_tool(1), None);
     }
 
     #[test]
     fn two_in_turn_are_stopped_and_a_poll_that_changes_is_not() {
-        let turns = (0..10).map(|n| ok(if n % 2 == 0 { "a" } else { "b" }, "old"));
-        assert!(after(turns).stopped(5).is_some());
-        let poll = (0..50).map(|n| ok("task_status", &n.to_string()));
-        assert_eq!(after(poll).most(), 1);
+        let turns = (0..10).map(|n| succeeded_row(if n % 2 == 0 { "a" } else { "b" }, "old"));
+        assert!(repetition_after(turns).stopped_tool(5).is_some());
+        let poll = (0..50).map(|n| succeeded_row("task_status", &n.to_string()));
+        assert_eq!(repetition_after(poll).highest_count(), 1);
         // Something new in between starts all over, and what was seen long ago is nothing new.
-        let mut rows: Vec<Entry> = (0..4).map(|_| ok("a", "old")).collect();
-        rows.push(ok("b", "new"));
-        rows.extend((0..4).map(|_| ok("a", "old")));
-        assert_eq!(after(rows.clone()).stopped(5), None);
-        rows.push(ok("a", "old"));
-        assert_eq!(after(rows).stopped(5), Some("a"));
+        let mut rows: Vec<Entry> = (0..4).map(|_| succeeded_row("a", "old")).collect();
+        rows.push(succeeded_row("b", "new"));
+        rows.extend((0..4).map(|_| succeeded_row("a", "old")));
+        assert_eq!(repetition_after(rows.clone()).stopped_tool(5), None);
+        rows.push(succeeded_row("a", "old"));
+        assert_eq!(repetition_after(rows).stopped_tool(5), Some("a"));
     }
 
     #[test]
     fn a_refusal_of_something_else_lets_no_task_go_on() {
         let denied = |arguments: &str| {
             let result = json!({ "failure": { "code": "scope.violation" } });
-            row("apply_patch", arguments, ActionState::Denied, result)
+            call_row("apply_patch", arguments, ActionState::Denied, result)
         };
         let mut rows: Vec<Entry> = (0..5).map(|_| denied("src/a")).collect();
-        assert!(after(rows.clone()).stopped(5).is_some());
+        assert!(repetition_after(rows.clone()).stopped_tool(5).is_some());
         rows.push(denied("src/b"));
-        assert!(after(rows.clone()).stopped(5).is_some());
-        rows.push(ok("read_file", "new"));
-        assert_eq!(after(rows).stopped(5), None);
+        assert!(repetition_after(rows.clone()).stopped_tool(5).is_some());
+        rows.push(succeeded_row("read_file", "new"));
+        assert_eq!(repetition_after(rows).stopped_tool(5), None);
     }
 
     #[test]
     fn other_words_are_another_call_and_refusals_of_a_stopped_task_do_not_count() {
-        let worded = (0..9).map(|n| failed("apply_patch", &n.to_string(), "patch.invalid"));
-        assert_eq!(after(worded).most(), 1);
-        let refused = (0..9).map(|_| failed("apply_patch", "a", "budget.exhausted"));
-        assert_eq!(after(refused).most(), 0);
-        let mut repetition = after((0..5).map(|_| ok("a", "old")));
-        repetition.forgive();
-        assert_eq!(repetition.stopped(5), None);
-        repetition.take(&ok("a", "old"));
-        assert_eq!(repetition.most(), 1);
+        let worded = (0..9).map(|n| failed_row("apply_patch", &n.to_string(), "patch.invalid"));
+        assert_eq!(repetition_after(worded).highest_count(), 1);
+        let refused = (0..9).map(|_| failed_row("apply_patch", "a", "budget.exhausted"));
+        assert_eq!(repetition_after(refused).highest_count(), 0);
+        let mut repetition = repetition_after((0..5).map(|_| succeeded_row("a", "old")));
+        repetition.count_anew();
+        assert_eq!(repetition.stopped_tool(5), None);
+        repetition.take_row(&succeeded_row("a", "old"));
+        assert_eq!(repetition.highest_count(), 1);
     }
 }

@@ -169,13 +169,13 @@ impl DeliveryObject {
             remote: None,
             requirements: Vec::new(),
             risks: None,
-            notes: receipt.sentences(),
+            notes: receipt.note_sentences(),
         }
-        .published(receipt.publication.as_deref())
+        .with_publication(receipt.publication.as_deref())
     }
 
     /// With the ref that was moved, or would be.
-    pub fn published(mut self, publication: Option<&Publication>) -> Self {
+    pub fn with_publication(mut self, publication: Option<&Publication>) -> Self {
         let Some(publication) = publication else { return self };
         self.branch = Some(publication.branch.clone());
         self.commit = match self.state {
@@ -187,7 +187,7 @@ impl DeliveryObject {
     }
 
     /// The delivery that would take place (`--dry-run`).
-    pub fn preview(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
+    pub fn previewed_delivery(task: &str, mode: DeliveryMode, paths: Vec<(RepoPath, Outcome)>) -> Self {
         Self {
             schema: "git-tender/delivery/v1".to_owned(),
             task_id: task.to_owned(),
@@ -204,7 +204,7 @@ impl DeliveryObject {
     }
 
     /// The receipt of a delivery that took place before: nothing was written now.
-    pub fn already(mut self) -> Self {
+    pub fn mark_already(mut self) -> Self {
         for path in &mut self.paths {
             path.outcome = Outcome::Already;
         }
@@ -231,7 +231,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub fn of(rows: &[Row]) -> Self {
+    pub fn count_rows(rows: &[Row]) -> Self {
         let mut summary = Self::default();
         for row in rows {
             let slot = match row.verdict {
@@ -306,8 +306,8 @@ pub struct Report {
 impl Report {
     pub fn new(known: Known<'_>) -> Self {
         let Known { view, opened, rows, .. } = known;
-        let state = view.state(rows);
-        let candidate = view.candidate().map(|c| &c.value);
+        let state = view.state_with(rows);
+        let candidate = view.current_candidate().map(|c| &c.value);
         let delivered = view.delivered.as_ref().map(|d| &d.value.receipt);
         let receipt = view.undone.as_ref().map(|u| &u.value).or(delivered);
         Self {
@@ -317,31 +317,34 @@ impl Report {
             kind: opened.contract.kind.as_str().to_owned(),
             goal: opened.contract.goal.clone(),
             candidate: candidate.map(|c| c.candidate),
-            summary: Summary::of(rows),
+            summary: Summary::count_rows(rows),
             requirements: rows.to_vec(),
             runs: known.runs.to_vec(),
             changes: candidate.map(|c| c.changes.clone()).unwrap_or_default(),
-            findings: findings(view),
-            limits: limits(view, opened),
+            findings: finding_objects(view),
+            limits: known_limits(view, opened),
             questions: view.inquiries.question_objects(),
             amendments: view.inquiries.amendment_objects(),
-            risks: crate::domain::ledger::risk::all(known),
+            risks: crate::domain::ledger::risk::all_risks(known),
             budget: view
                 .standing
                 .as_ref()
-                .map_or(Value::Null, crate::domain::ledger::charges::Standing::object),
-            sandbox: SandboxObject { requested: word(&opened.contract.sandbox), enforced: "none".to_owned() },
+                .map_or(Value::Null, crate::domain::ledger::charges::Standing::shares_object),
+            sandbox: SandboxObject {
+                requested: word_of(&opened.contract.sandbox),
+                enforced: "none".to_owned(),
+            },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),
             narrowed: opened.narrowed.clone(),
-            calls: (!view.calls.is_empty()).then(|| view.calls.counts()),
+            calls: (!view.calls.is_empty()).then(|| view.calls.count_ends()),
             unfinished: view.unfinished.clone(),
         }
     }
 }
 
 /// The word that a value is in objects, such as `needs_confirmation`.
-pub fn word(value: &impl Serialize) -> String {
+pub fn word_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
         _ => String::new(),
@@ -392,12 +395,12 @@ impl FindingObject {
 }
 
 /// The worker's notes of the kind `finding`.
-pub fn findings(view: &TaskView) -> Vec<FindingObject> {
+pub fn finding_objects(view: &TaskView) -> Vec<FindingObject> {
     let found = view.findings.iter().filter(|noted| noted.value.kind == finding::Kind::Finding);
     found.map(FindingObject::new).collect()
 }
 
-fn limits(view: &TaskView, opened: &Opened) -> Vec<String> {
+fn known_limits(view: &TaskView, opened: &Opened) -> Vec<String> {
     let missing = [
         (&opened.lacks.submodules, "submodules were not checked out"),
         (&opened.lacks.lfs, "files in LFS were present as pointers only"),

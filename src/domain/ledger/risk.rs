@@ -6,9 +6,9 @@ use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::proof::evidence::{Evidence, shown};
+use crate::domain::proof::evidence::{Evidence, shown_digest};
 use crate::domain::proof::gone_cases::tell_gone_cases;
-use crate::domain::proof::judge::{disagree, is_fresh};
+use crate::domain::proof::judge::{is_fresh, records_disagree};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::repo_path::RepoPath;
@@ -39,7 +39,7 @@ pub struct Known<'a> {
 }
 
 /// Every risk that holds, in a fixed order.
-pub fn all(known: Known<'_>) -> Vec<Risk> {
+pub fn all_risks(known: Known<'_>) -> Vec<Risk> {
     let mut risks = Vec::new();
     for rule in [
         empty_change,
@@ -49,14 +49,14 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
         uncompared_cases,
         unseen_work,
         moved_head,
-        confinement,
-        protected,
+        add_confinement,
+        add_protected,
         delivery_notes,
         a_persons_word,
         open_effects,
-        flaky,
+        add_flaky,
         cut_output,
-        tripped,
+        add_tripped,
         seen_after,
         unverified_findings,
         later_work,
@@ -66,23 +66,23 @@ pub fn all(known: Known<'_>) -> Vec<Risk> {
     risks
 }
 
-fn add(risks: &mut Vec<Risk>, reference: &str, text: String) {
+fn add_risk(risks: &mut Vec<Risk>, reference: &str, text: String) {
     risks.push(Risk { text, reference: reference.to_owned() });
 }
 
 fn empty_change(known: Known<'_>, risks: &mut Vec<Risk>) {
     // An exploration is not meant to change anything.
     let meant = known.opened.contract.kind != Kind::Explore;
-    if let Some(candidate) = known.view.candidate().filter(|c| meant && c.value.changes.is_empty()) {
-        add(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
+    if let Some(candidate) = known.view.current_candidate().filter(|c| meant && c.value.changes.is_empty()) {
+        add_risk(risks, &candidate.action, "the candidate changes nothing: no work was done".to_owned());
     }
 }
 
 /// A candidate without a single row to show for it is delivered unseen.
 fn nothing_asked(known: Known<'_>, risks: &mut Vec<Risk>) {
     let meant = known.opened.contract.kind != Kind::Explore && known.rows.is_empty();
-    if let Some(candidate) = known.view.candidate().filter(|c| meant && !c.value.changes.is_empty()) {
-        add(
+    if let Some(candidate) = known.view.current_candidate().filter(|c| meant && !c.value.changes.is_empty()) {
+        add_risk(
             risks,
             &candidate.action,
             "no verifier was asked: nothing shows that the change is right".to_owned(),
@@ -94,7 +94,7 @@ fn a_persons_word(known: Known<'_>, risks: &mut Vec<Risk>) {
     if let Some(delivered) = known.view.delivered.as_ref().filter(|delivered| delivered.value.said_by_person)
     {
         let text = "nobody saw the delivery end: a person said that it took place".to_owned();
-        add(risks, &delivered.action, text);
+        add_risk(risks, &delivered.action, text);
     }
 }
 
@@ -103,33 +103,37 @@ fn later_work(known: Known<'_>, risks: &mut Vec<Risk>) {
     let (Some(delivered), true) = (&known.view.delivered, known.view.is_being_worked_on()) else { return };
     let text =
         "the worker changed files after the candidate that was delivered: they are only in its worktree";
-    add(risks, &delivered.action, text.to_owned());
+    add_risk(risks, &delivered.action, text.to_owned());
 }
 
 fn optional_rows(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidate() else { return };
+    let Some(candidate) = known.view.current_candidate() else { return };
     for row in known.rows.iter().filter(|row| !row.required && row.verdict != Verdict::Passed) {
         let reason = row.reason.as_deref().unwrap_or("no reason recorded");
-        add(risks, &candidate.action, format!("the optional requirement {} did not pass: {reason}", row.id));
+        add_risk(
+            risks,
+            &candidate.action,
+            format!("the optional requirement {} did not pass: {reason}", row.id),
+        );
     }
 }
 
 /// Tests that vanish are a change of the judge, whoever let them.
 fn gone_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidate() else { return };
+    let Some(candidate) = known.view.current_candidate() else { return };
     if let Some(gone) = tell_gone_cases(known.rows) {
         let (action, who) = who_confirmed(known, &candidate.action);
         let word = match known.opened.effective.gone_cases {
             GoneCases::Person => who,
             GoneCases::Warn => "the policy asks nobody".to_owned(),
         };
-        add(risks, &action, format!("{gone} ({word})"));
+        add_risk(risks, &action, format!("{gone} ({word})"));
     }
 }
 
 /// A count says nothing of which cases ran.
 fn uncompared_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidate() else { return };
+    let Some(candidate) = known.view.current_candidate() else { return };
     let counted = |row: &&Row| row.required && row.verdict == Verdict::Passed && row.checks.is_some();
     for row in known.rows.iter().filter(counted) {
         let observation = known.view.observation.as_ref();
@@ -144,7 +148,7 @@ fn uncompared_cases(known: Known<'_>, risks: &mut Vec<Risk>) {
             (None, _) => "the runs name none".to_owned(),
         };
         let text = format!("the cases of {} were not compared with those of the base: {why}", row.id);
-        add(risks, &candidate.action, text);
+        add_risk(risks, &candidate.action, text);
     }
 }
 
@@ -152,8 +156,9 @@ fn unseen_work(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(opened) = known.view.opened.as_ref().filter(|_| !is_proven(known)) else { return };
     let dirty = &opened.value.lacks.dirty;
     if !opened.value.base.live && !dirty.is_empty() {
-        let text = format!("the live tree had uncommitted work in {} that no evidence saw", named(dirty));
-        add(risks, &opened.action, text);
+        let text =
+            format!("the live tree had uncommitted work in {} that no evidence saw", name_paths(dirty));
+        add_risk(risks, &opened.action, text);
     }
 }
 
@@ -170,18 +175,18 @@ fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
             "HEAD of the live tree is {head}, the evidence was made on {}: the rest of the tree differs",
             base.commit
         );
-        add(risks, &delivered.action, text);
+        add_risk(risks, &delivered.action, text);
     }
 }
 
-fn confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
+fn add_confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(opened) = &known.view.opened else { return };
     let text = "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network";
-    add(risks, &opened.action, text.to_owned());
+    add_risk(risks, &opened.action, text.to_owned());
 }
 
-fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
-    let Some(candidate) = known.view.candidate() else { return };
+fn add_protected(known: Known<'_>, risks: &mut Vec<Risk>) {
+    let Some(candidate) = known.view.current_candidate() else { return };
     let touched: Vec<RepoPath> = candidate
         .value
         .changes
@@ -196,10 +201,10 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
     let (action, who) = who_confirmed(known, &candidate.action);
     if !touched.is_empty() {
-        add(risks, &action, format!("protected paths change: {} ({who})", named(&touched)));
+        add_risk(risks, &action, format!("protected paths change: {} ({who})", name_paths(&touched)));
     }
     if !judges.is_empty() {
-        add(risks, &action, format!("the change touches what judges {} ({who})", judges.join(", ")));
+        add_risk(risks, &action, format!("the change touches what judges {} ({who})", judges.join(", ")));
     }
 }
 
@@ -207,7 +212,7 @@ fn protected(known: Known<'_>, risks: &mut Vec<Risk>) {
 fn who_confirmed(known: Known<'_>, otherwise: &str) -> (String, String) {
     let row = known.rows.iter().find(|row| row.id == PROTECTED);
     let confirmed = row.filter(|row| row.verdict == Verdict::Passed).and_then(|row| {
-        let by = known.evidence.iter().find(|e| Some(shown(&e.value.digest())) == row.evidence)?;
+        let by = known.evidence.iter().find(|e| Some(shown_digest(&e.value.digest())) == row.evidence)?;
         let person = by.value.attestation.as_ref().map_or("a person", |word| word.person.as_str());
         Some((by.action.clone(), format!("confirmed by {person} on {}", by.at)))
     });
@@ -216,25 +221,30 @@ fn who_confirmed(known: Known<'_>, otherwise: &str) -> (String, String) {
 
 fn delivery_notes(known: Known<'_>, risks: &mut Vec<Risk>) {
     if let Some(delivered) = &known.view.delivered {
-        delivered.value.receipt.sentences().into_iter().for_each(|note| add(risks, &delivered.action, note));
+        delivered
+            .value
+            .receipt
+            .note_sentences()
+            .into_iter()
+            .for_each(|note| add_risk(risks, &delivered.action, note));
     }
     if let Some(undone) = &known.view.undone {
-        undone.value.sentences().into_iter().for_each(|note| add(risks, &undone.action, note));
+        undone.value.note_sentences().into_iter().for_each(|note| add_risk(risks, &undone.action, note));
     }
 }
 
 fn open_effects(known: Known<'_>, risks: &mut Vec<Risk>) {
     for (effect, action) in known.view.outside_effects() {
-        add(risks, action, effect);
+        add_risk(risks, action, effect);
     }
 }
 
-fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
+fn add_flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(observation) = known.view.observation.as_ref().map(|observed| &observed.value) else { return };
     for observed in &observation.rows {
         let clause = &observed.clause;
         let fresh = known.evidence.iter().filter(|e| is_fresh(observation, observed, &e.value));
-        if !disagree(fresh.clone().map(|e| &e.value)) {
+        if !records_disagree(fresh.clone().map(|e| &e.value)) {
             continue;
         }
         if let Some(last) = fresh.max_by_key(|e| e.seq) {
@@ -242,14 +252,14 @@ fn flaky(known: Known<'_>, risks: &mut Vec<Risk>) {
             let text = format!(
                 "the requirement {id} is flaky: its verifier {verifier} failed and passed on the same bytes"
             );
-            add(risks, &last.action, text);
+            add_risk(risks, &last.action, text);
         }
     }
 }
 
 fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
-    for run in resting(known).filter(|e| e.value.truncated()) {
-        add(
+    for run in evidence_rested_on(known).filter(|e| e.value.is_truncated()) {
+        add_risk(
             risks,
             &run.action,
             format!("the output of the verifier {} was truncated at its limit", run.value.verifier),
@@ -257,10 +267,10 @@ fn cut_output(known: Known<'_>, risks: &mut Vec<Risk>) {
     }
 }
 
-fn tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
+fn add_tripped(known: Known<'_>, risks: &mut Vec<Risk>) {
     for seen in &known.view.tripped {
         for change in &seen.value.changes {
-            add(risks, &seen.action, format!("while the task was open, {change}"));
+            add_risk(risks, &seen.action, format!("while the task was open, {change}"));
         }
     }
 }
@@ -275,7 +285,7 @@ fn seen_after(known: Known<'_>, risks: &mut Vec<Risk>) {
 pub fn seen_after_delivery(view: &TaskView) -> Vec<Risk> {
     let mut risks = Vec::new();
     if let Some(seen) = &view.seen_after {
-        seen.value.risks().into_iter().for_each(|text| add(&mut risks, &seen.action, text));
+        seen.value.risks().into_iter().for_each(|text| add_risk(&mut risks, &seen.action, text));
     }
     risks
 }
@@ -285,22 +295,22 @@ fn unverified_findings(known: Known<'_>, risks: &mut Vec<Risk>) {
         noted.value.kind == finding::Kind::Finding && !noted.value.is_verified()
     };
     for noted in known.view.findings.iter().filter(unverified) {
-        add(risks, &noted.action, format!("a finding without evidence: {}", noted.value.line()));
+        add_risk(risks, &noted.action, format!("a finding without evidence: {}", noted.value.one_line()));
     }
 }
 
 /// The evidence that the rows rest on.
-fn resting<'a>(
+fn evidence_rested_on<'a>(
     known: Known<'a>,
 ) -> impl Iterator<Item = &'a crate::domain::ledger::entry::Recorded<crate::domain::proof::evidence::Evidence>>
 {
     known.evidence.iter().filter(move |e| {
-        let reference = shown(&e.value.digest());
+        let reference = shown_digest(&e.value.digest());
         known.rows.iter().any(|row| row.evidence.as_deref() == Some(reference.as_str()))
     })
 }
 
-fn named(paths: &[RepoPath]) -> String {
+fn name_paths(paths: &[RepoPath]) -> String {
     match paths {
         [] => "no path".to_owned(),
         [one] => one.to_string(),

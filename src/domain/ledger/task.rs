@@ -1,7 +1,7 @@
 //! What is known of a task: the projection of its ledger rows, and its state.
 //!
-//! A [`Record`] is what the result of a row holds. [`TaskView::apply`] is the only place where records become
-//! knowledge. The states between `candidate` and `verified` are never stored; they follow from the
+//! A [`Record`] is what the result of a row holds. [`TaskView::apply_row`] is the only place where records
+//! become knowledge. The states between `candidate` and `verified` are never stored; they follow from the
 //! requirement rows.
 
 mod effects;
@@ -151,10 +151,10 @@ impl TaskView {
     }
 
     /// Takes the next row of the task in.
-    pub fn apply(&mut self, entry: &Entry) -> Result<()> {
+    pub fn apply_row(&mut self, entry: &Entry) -> Result<()> {
         self.upto = entry.seq;
-        self.charges.take(entry);
-        self.calls.take(entry);
+        self.charges.take_row(entry);
+        self.calls.take_row(entry);
         if self.candidates.is_empty() && !self.calls.is_empty() {
             self.worked = Some(entry.seq);
         }
@@ -162,7 +162,7 @@ impl TaskView {
         let known = known.map(|at| self.unfinished.remove(at));
         if !entry.state.is_final() {
             let (action, tool) = (entry.action.clone(), entry.tool.clone());
-            let publishing = Publishing::of(entry).or(known.and_then(|known| known.publishing));
+            let publishing = Publishing::from_entry(entry).or(known.and_then(|known| known.publishing));
             self.unfinished.push(Unfinished { action, tool, state: entry.state, publishing });
             return Ok(());
         }
@@ -180,11 +180,11 @@ impl TaskView {
             )
             .subject(entry.action.clone())
         })?;
-        self.take(entry, record);
+        self.take_record(entry, record);
         Ok(())
     }
 
-    fn take(&mut self, entry: &Entry, record: Record) {
+    fn take_record(&mut self, entry: &Entry, record: Record) {
         match record {
             Record::Opened(opened) => {
                 self.sealed.push(opened.seal.sha256);
@@ -197,10 +197,10 @@ impl TaskView {
                 self.observation = Some(Recorded::new(entry, *observation));
             }
             Record::Rebased(rebased) => self.take_rebase(entry, *rebased),
-            Record::Answered(reply) => self.inquiries.answered(Recorded::new(entry, reply)),
-            Record::Hinted(hint) => self.inquiries.hinted(Recorded::new(entry, hint)),
+            Record::Answered(reply) => self.inquiries.take_reply(Recorded::new(entry, reply)),
+            Record::Hinted(hint) => self.inquiries.take_hint(Recorded::new(entry, hint)),
             Record::Amended(amended) => {
-                self.inquiries.amended(&Recorded::new(entry, &*amended));
+                self.inquiries.take_amendment(&Recorded::new(entry, &*amended));
                 self.take_amendment(entry, *amended);
             }
             Record::Observed(observation) => self.observation = Some(Recorded::new(entry, *observation)),
@@ -244,10 +244,10 @@ impl TaskView {
         match called.effect {
             Some(Effect::Patched { changes }) => {
                 self.worked = Some(entry.seq);
-                self.calls.changed(&entry.action, changes.into_iter().map(|change| change.path));
+                self.calls.note_changed_paths(&entry.action, changes.into_iter().map(|change| change.path));
             }
-            Some(Effect::Asked(question)) => self.inquiries.asked(Recorded::new(entry, question)),
-            Some(Effect::Proposed(proposal)) => self.inquiries.proposed(Recorded::new(entry, proposal)),
+            Some(Effect::Asked(question)) => self.inquiries.take_question(Recorded::new(entry, question)),
+            Some(Effect::Proposed(proposal)) => self.inquiries.take_proposal(Recorded::new(entry, proposal)),
             Some(Effect::Noted(finding)) => self.findings.push(Recorded::new(entry, finding)),
             None => {}
         }
@@ -277,7 +277,7 @@ impl TaskView {
     fn take_anew(&mut self, entry: &Entry, captured: Option<(Candidate, Observation)>) {
         self.observation = None;
         if let Some((candidate, observation)) = captured {
-            self.take(
+            self.take_record(
                 entry,
                 Record::Captured { candidate: Box::new(candidate), observation: Box::new(observation) },
             );
@@ -293,7 +293,7 @@ impl TaskView {
     }
 
     /// The terms that `open` fixed.
-    pub fn opened(&self) -> Result<&Opened> {
+    pub fn opened_terms(&self) -> Result<&Opened> {
         self.opened.as_ref().map(|o| &o.value).ok_or_else(|| {
             Failure::new(Code::NotFound, format!("there is no task {:?}", self.id)).subject(self.id.clone())
         })
@@ -301,7 +301,7 @@ impl TaskView {
 
     /// The last candidate, if it was made on the base and under the version of the contract that the task has
     /// now.
-    pub fn candidate(&self) -> Option<&Recorded<Candidate>> {
+    pub fn current_candidate(&self) -> Option<&Recorded<Candidate>> {
         let opened = &self.opened.as_ref()?.value;
         self.candidates.last().filter(|last| {
             last.value.base_tree == opened.base.tree && last.value.contract_version == opened.seal.version
@@ -317,7 +317,7 @@ impl TaskView {
 
     /// The last candidate, or `state.invalid` with the command that makes one.
     pub fn last_candidate(&self) -> Result<&Recorded<Candidate>> {
-        self.candidate().ok_or_else(|| {
+        self.current_candidate().ok_or_else(|| {
             Failure::new(Code::StateInvalid, format!("the task {} has no candidate yet", self.id))
                 .subject(self.id.clone())
                 .expected("candidate", "open")
@@ -338,7 +338,7 @@ impl TaskView {
     }
 
     /// The basis that an authorization of this task names.
-    pub fn basis(&self) -> Value {
+    pub fn authorization_basis(&self) -> Value {
         self.opened.as_ref().map_or(Value::Null, |opened| {
             json!({
                 "contract": opened.value.seal,
@@ -379,7 +379,7 @@ impl TaskView {
     }
 
     /// The state, given the requirement rows of the last candidate.
-    pub fn state(&self, rows: &[Row]) -> TaskState {
+    pub fn state_with(&self, rows: &[Row]) -> TaskState {
         let delivering = |u: &Unfinished| writes_live_tree(&u.tool) && u.state == ActionState::Dispatched;
         if self.cancelled.is_some() {
             TaskState::Cancelled
@@ -393,11 +393,11 @@ impl TaskView {
             TaskState::Completed
         } else if self.waits_for_input() {
             TaskState::WaitingInput
-        } else if self.spent().is_some() || self.repeated().is_some() {
+        } else if self.spent_budget().is_some() || self.refuse_repetition().is_some() {
             TaskState::Incomplete
         } else if self.is_being_worked_on() {
             TaskState::Working
-        } else if self.candidate().is_none() {
+        } else if self.current_candidate().is_none() {
             TaskState::Open
         } else {
             candidate_state(rows)

@@ -147,7 +147,7 @@ mod tests {
 
     fn list_of(cases: &[(&str, CaseOutcome)]) -> CaseList {
         let case = |(name, outcome): &(&str, CaseOutcome)| {
-            let mut case = CountedCase::named(name, *outcome);
+            let mut case = CountedCase::with_name(name, *outcome);
             if let Some((class, name)) = name.rsplit_once('.') {
                 (case.class, case.name) = (Some(class.to_owned()), name.to_owned());
             }
@@ -215,7 +215,7 @@ mod tests {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(found.moved, [pair("m::two", "n::two"), pair("tests.a::one", "tests.b::one")]);
         let of_file = |file: &str| {
-            let mut case = CountedCase::named("x", Passed);
+            let mut case = CountedCase::with_name("x", Passed);
             (case.class, case.file) = (Some("c".to_owned()), Some(file.to_owned()));
             CaseList::new(vec![case], 0)
         };

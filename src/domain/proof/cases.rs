@@ -35,7 +35,7 @@ pub type CaseIdentity<'a> = (Option<&'a str>, Option<&'a str>, &'a str);
 
 impl CountedCase {
     /// A case of which only the name is known.
-    pub fn named(name: &str, outcome: CaseOutcome) -> Self {
+    pub fn with_name(name: &str, outcome: CaseOutcome) -> Self {
         Self { name: name.to_owned(), class: None, file: None, outcome }
     }
 
@@ -45,7 +45,7 @@ impl CountedCase {
     }
 
     /// Class and name in one.
-    pub fn title(&self) -> String {
+    pub fn full_title(&self) -> String {
         match self.class.as_deref().filter(|class| !class.is_empty()) {
             Some(class) => format!("{class}::{}", self.name),
             None => self.name.clone(),

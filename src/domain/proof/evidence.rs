@@ -113,7 +113,7 @@ impl Identity {
     }
 
     /// The differences, each in a few words.
-    pub fn differences(&self, before: &Identity) -> Vec<String> {
+    pub fn differences_from(&self, before: &Identity) -> Vec<String> {
         let mut found = Vec::new();
         if self.manifest != before.manifest {
             found.push("the manifest changed".to_owned());
@@ -428,12 +428,12 @@ impl Evidence {
     }
 
     /// True where a log of it was cut.
-    pub fn truncated(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.truncated)
     }
 }
 
 /// A digest as reports show it.
-pub fn shown(digest: &Sha256) -> String {
+pub fn shown_digest(digest: &Sha256) -> String {
     format!("sha256:{digest}")
 }

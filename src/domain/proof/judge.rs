@@ -10,7 +10,9 @@ use super::records::{On, Record, StoredLists, counts_here, find_on_base, is_of};
 use super::reproduction::{Reproduction, find_reproduction};
 use crate::domain::contract::Kind;
 use crate::domain::contract::policy::Flaky;
-use crate::domain::proof::evidence::{Evidence, EvidenceKind, Observation, Observed, Reuse, Source, shown};
+use crate::domain::proof::evidence::{
+    Evidence, EvidenceKind, Observation, Observed, Reuse, Source, shown_digest,
+};
 use crate::domain::proof::listing::listing_differences;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
@@ -37,7 +39,7 @@ pub struct Job {
 }
 
 /// The rows of a report: computed from what was observed and from the records, never stored.
-pub fn rows(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Row> {
+pub fn judge_rows(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Row> {
     let (_, mut rows) = with_confirmation(observation, records, stored);
     if observation.kind == Kind::Repair {
         refuse_what_was_not_reproduced(observation, records, stored, &mut rows);
@@ -71,26 +73,26 @@ fn judge_row(
     records: &[Record],
     stored: StoredLists<'_>,
 ) -> Row {
-    let mut row = judged(observation, observed, records, stored);
-    if let Some(found) = current(observation, observed, records)
+    let mut row = judge_observed(observation, observed, records, stored);
+    if let Some(found) = current_record(observation, observed, records)
         && observed.source == Source::Command
     {
         let now = &found.record.1;
         row.cases = compare_with_base(observation, observed, records, stored, now);
         row.judge_changed |=
             row.verdict == Verdict::Passed && row.cases.as_ref().is_some_and(|cases| cases.gone.count > 0);
-        row.strength = strength(observation, observed, &row, (records, stored, now));
+        row.strength = strength_of(observation, observed, &row, (records, stored, now));
     }
     row
 }
 
 /// What `verify` has to run so that no row lacks evidence that a run could give. A row that was shown and
 /// failed is tried again.
-pub fn missing(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Job> {
+pub fn missing_jobs(observation: &Observation, records: &[Record], stored: StoredLists<'_>) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     for on in [On::Base, On::BaseWithCase, On::BaseWithoutCase, On::Candidate] {
         for (at, observed) in observation.rows.iter().enumerate() {
-            if !wanted(observation, observed, (records, stored), on) {
+            if !is_wanted(observation, observed, (records, stored), on) {
                 continue;
             }
             let verifier = &observed.clause.verifier;
@@ -110,13 +112,13 @@ pub fn missing(observation: &Observation, records: &[Record], stored: StoredList
     jobs
 }
 
-fn wanted(
+fn is_wanted(
     observation: &Observation,
     observed: &Observed,
     (records, stored): (&[Record], StoredLists<'_>),
     on: On,
 ) -> bool {
-    let found = current(observation, observed, records);
+    let found = current_record(observation, observed, records);
     match (&observed.source, on) {
         (Source::Command | Source::Builtin, On::Candidate) => {
             observed.reuse == Reuse::Never
@@ -130,13 +132,13 @@ fn wanted(
     }
 }
 
-fn judged(
+fn judge_observed(
     observation: &Observation,
     observed: &Observed,
     records: &[Record],
     stored: StoredLists<'_>,
 ) -> Row {
-    let not_run = |reason: String| blank(observed, Verdict::NotRun, Some(reason));
+    let not_run = |reason: String| blank_row(observed, Verdict::NotRun, Some(reason));
     match &observed.source {
         Source::Forbidden => not_run(FORBIDDEN.to_owned()),
         Source::NotAllowed => not_run(format!(
@@ -148,12 +150,12 @@ fn judged(
             observed.clause.verifier
         )),
         Source::Missing { what } | Source::NothingToSee { why: what } => not_run(what.clone()),
-        Source::Manual | Source::Protected { .. } => attested(observation, observed, records),
+        Source::Manual | Source::Protected { .. } => judge_attested(observation, observed, records),
         Source::Command | Source::Builtin => shown_by_runs(observation, observed, records, stored),
     }
 }
 
-fn blank(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
+fn blank_row(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
     Row {
         id: observed.clause.id.clone(),
         verifier: observed.clause.verifier.clone(),
@@ -170,7 +172,7 @@ fn blank(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
     }
 }
 
-fn attested(observation: &Observation, observed: &Observed, records: &[Record]) -> Row {
+fn judge_attested(observation: &Observation, observed: &Observed, records: &[Record]) -> Row {
     let words = |(_, e): &&Record| {
         e.kind == EvidenceKind::Attestation
             && e.requirement == observed.clause.id
@@ -188,15 +190,15 @@ fn attested(observation: &Observation, observed: &Observed, records: &[Record]) 
             (_, true) => other.to_owned(),
             (_, false) => "a person has to attest it for this candidate".to_owned(),
         };
-        return blank(observed, Verdict::NeedsConfirmation, Some(reason));
+        return blank_row(observed, Verdict::NeedsConfirmation, Some(reason));
     };
     let said = evidence.attestation.as_ref().map(|a| a.message.clone());
     let (verdict, reason) = match evidence.outcome {
         Verdict::Passed => (Verdict::Passed, None),
         _ => (Verdict::Failed, Some(format!("attested as failed: {}", said.unwrap_or_default()))),
     };
-    let mut row = blank(observed, verdict, reason);
-    row.evidence = Some(shown(digest));
+    let mut row = blank_row(observed, verdict, reason);
+    row.evidence = Some(shown_digest(digest));
     row.reused = evidence.candidate != observation.candidate;
     row
 }
@@ -220,7 +222,7 @@ pub fn is_fresh(observation: &Observation, observed: &Observed, evidence: &Evide
 }
 
 /// True where fresh records of a row disagree, or one of them does with itself.
-pub fn disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
+pub fn records_disagree<'a>(fresh: impl Iterator<Item = &'a Evidence>) -> bool {
     let (mut passed, mut failed, mut flaky) = (false, false, false);
     for evidence in fresh {
         passed |= evidence.outcome == Verdict::Passed;
@@ -242,16 +244,20 @@ fn is_cleared(fresh: &[&Record]) -> bool {
 
 /// True where a run of the job passed last, and has to pass again to clear what disagreed before.
 pub fn has_to_clear(observation: &Observation, job: &Job, records: &[Record]) -> bool {
-    let found = job.rows.iter().filter_map(|at| current(observation, &observation.rows[*at], records));
+    let found = job.rows.iter().filter_map(|at| current_record(observation, &observation.rows[*at], records));
     job.on == On::Candidate
         && found.into_iter().any(|found| found.flaky && found.record.1.outcome == Verdict::Passed)
 }
 
 /// Only the last run with exactly this key speaks; that another one disagreed makes the row flaky.
-fn current<'a>(observation: &Observation, observed: &Observed, records: &'a [Record]) -> Option<Current<'a>> {
+fn current_record<'a>(
+    observation: &Observation,
+    observed: &Observed,
+    records: &'a [Record],
+) -> Option<Current<'a>> {
     let fresh: Vec<&Record> = records.iter().filter(|(_, e)| is_fresh(observation, observed, e)).collect();
     let record = *fresh.last()?;
-    let flaky = disagree(fresh.iter().map(|(_, e)| e)) && !is_cleared(&fresh);
+    let flaky = records_disagree(fresh.iter().map(|(_, e)| e)) && !is_cleared(&fresh);
     let (verdict, reason) = match (record.1.outcome, flaky) {
         (Verdict::Passed, true) if observation.flaky == Flaky::Warn => {
             (Verdict::Passed, Some("flaky: it failed before on the same bytes".to_owned()))
@@ -272,10 +278,10 @@ fn shown_by_runs(
     records: &[Record],
     stored: StoredLists<'_>,
 ) -> Row {
-    if let Some(found) = current(observation, observed, records) {
+    if let Some(found) = current_record(observation, observed, records) {
         let (digest, evidence) = found.record;
-        let mut row = blank(observed, found.verdict, found.reason);
-        row.evidence = Some(shown(digest));
+        let mut row = blank_row(observed, found.verdict, found.reason);
+        row.evidence = Some(shown_digest(digest));
         row.checks = evidence.checks;
         row.reused = evidence.task != observation.task || evidence.candidate != observation.candidate;
         return row;
@@ -287,10 +293,10 @@ fn shown_by_runs(
             && e.verifier == observed.clause.verifier
     });
     let Some((digest, evidence)) = earlier else {
-        return blank(observed, Verdict::NotRun, Some(NEVER_RUN.to_owned()));
+        return blank_row(observed, Verdict::NotRun, Some(NEVER_RUN.to_owned()));
     };
-    let mut row = blank(observed, Verdict::Stale, Some(stale_reason(observed, evidence, stored)));
-    row.evidence = Some(shown(digest));
+    let mut row = blank_row(observed, Verdict::Stale, Some(stale_reason(observed, evidence, stored)));
+    row.evidence = Some(shown_digest(digest));
     row
 }
 
@@ -303,7 +309,7 @@ fn stale_reason(observed: &Observed, before: &Evidence, stored: StoredLists<'_>)
     }
     if key.verifier != before.key.verifier {
         let parts =
-            observed.identity.as_ref().map(|now| now.differences(&before.identity)).unwrap_or_default();
+            observed.identity.as_ref().map(|now| now.differences_from(&before.identity)).unwrap_or_default();
         found.push(some_of(&parts, "the verifier changed"));
     }
     if key.inputs != before.key.inputs {
@@ -334,7 +340,7 @@ pub fn some_of(named: &[String], otherwise: &str) -> String {
     }
 }
 
-fn strength(
+fn strength_of(
     observation: &Observation,
     observed: &Observed,
     row: &Row,
@@ -378,7 +384,7 @@ fn refuse_what_was_not_reproduced(
         if row.verdict != Verdict::Passed || !affected {
             continue;
         }
-        let now = current(observation, observed, records).map(|found| &found.record.1);
+        let now = current_record(observation, observed, records).map(|found| &found.record.1);
         let why = match now.filter(|_| observed.counts) {
             None => "no required verifier that counts cases ran on the base".to_owned(),
             Some(now) => match find_reproduction(observation, observed, records, stored, now) {
@@ -395,7 +401,7 @@ fn refuse_what_was_not_reproduced(
 
 /// Marks as reused every pass that rests on a record which is not among those just made.
 pub fn mark_reused(rows: &mut [Row], made: &[Sha256]) {
-    let made: Vec<String> = made.iter().map(shown).collect();
+    let made: Vec<String> = made.iter().map(shown_digest).collect();
     for row in rows.iter_mut().filter(|row| row.verdict == Verdict::Passed) {
         row.reused = row.evidence.as_ref().is_some_and(|evidence| !made.contains(evidence));
     }

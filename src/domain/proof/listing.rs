@@ -55,12 +55,12 @@ pub struct Listing {
 
 impl Listing {
     /// A whole listing of sorted files.
-    pub fn whole(files: Vec<InputFile>) -> Self {
+    pub fn whole_listing(files: Vec<InputFile>) -> Self {
         Self { differs_from: None, without: Vec::new(), files }
     }
 
     /// `files` told by what differs from `other`, which is stored as the blob `at`. Both are sorted.
-    pub fn against(at: Sha256, other: &[InputFile], files: &[InputFile]) -> Self {
+    pub fn listing_against(at: Sha256, other: &[InputFile], files: &[InputFile]) -> Self {
         let known: BTreeMap<&RepoPath, &InputFile> = other.iter().map(|file| (&file.path, file)).collect();
         let now: std::collections::BTreeSet<&RepoPath> = files.iter().map(|file| &file.path).collect();
         Self {
@@ -71,7 +71,7 @@ impl Listing {
     }
 
     /// The sorted files, given those of the listing that this one differs from.
-    pub fn resolve(self, other: Vec<InputFile>) -> Vec<InputFile> {
+    pub fn resolve_with(self, other: Vec<InputFile>) -> Vec<InputFile> {
         let mut all: BTreeMap<RepoPath, InputFile> =
             other.into_iter().map(|file| (file.path.clone(), file)).collect();
         self.without.iter().for_each(|path| drop(all.remove(path)));

@@ -30,7 +30,7 @@ pub struct LiveInputs {
 
 impl LiveInputs {
     /// The sentence for a reader, where the live tree has other inputs.
-    pub fn risk(&self) -> Option<String> {
+    pub fn risk_sentence(&self) -> Option<String> {
         let first = self.differs.first().filter(|_| self.on_live == Some(OnLive::Differs))?;
         let more = if self.differs.len() > 1 { " and others" } else { "" };
         Some(format!(
@@ -56,7 +56,7 @@ pub struct SeenAfterDelivery {
 impl SeenAfterDelivery {
     /// Every sentence for a reader.
     pub fn risks(&self) -> Vec<String> {
-        self.rows.iter().filter_map(LiveInputs::risk).chain(self.told.iter().cloned()).collect()
+        self.rows.iter().filter_map(LiveInputs::risk_sentence).chain(self.told.iter().cloned()).collect()
     }
 }
 

@@ -162,7 +162,8 @@ impl CasePlaces<'_> {
         let read = || self.observed.listing.and_then(|listing| (self.stored.files)(&listing));
         let files = self.files.get_or_init(|| read().unwrap_or_default());
         let fitting = files.iter().filter(|file| std::str::from_utf8(file.path.as_bytes()).is_ok_and(&fits));
-        let decided: BTreeSet<bool> = fitting.map(|file| self.observation.case.matches(&file.path)).collect();
+        let decided: BTreeSet<bool> =
+            fitting.map(|file| self.observation.case.matches_path(&file.path)).collect();
         decided.first().copied().filter(|_| decided.len() == 1)
     }
 }

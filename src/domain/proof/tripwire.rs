@@ -47,34 +47,39 @@ pub struct Tripped {
 
 /// What changed, one sentence each. `ours` says of an object's id whether a delivery's record names it: what
 /// a ref or an index entry has from a delivery is no alarm.
-pub fn changes(before: &Sight, now: &Sight, ours: &dyn Fn(&str) -> bool) -> Vec<String> {
+pub fn changes_since(before: &Sight, now: &Sight, ours: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let digests = |map: &BTreeMap<String, Sha256>| -> BTreeMap<String, String> {
         map.iter().map(|(name, digest)| (name.clone(), digest.to_string())).collect()
     };
-    let keys = differences(&digests(&before.config), &digests(&now.config));
+    let keys = map_differences(&digests(&before.config), &digests(&now.config));
     if keys.is_empty() {
-        let files = differences(&digests(&before.config_files), &digests(&now.config_files));
-        tell(&mut found, "the shared git configuration file", files);
+        let files = map_differences(&digests(&before.config_files), &digests(&now.config_files));
+        tell_differences(&mut found, "the shared git configuration file", files);
     }
-    tell(&mut found, "the key of the shared git configuration", keys);
+    tell_differences(&mut found, "the key of the shared git configuration", keys);
     if before.hooks_at != now.hooks_at {
         found
             .push(format!("git takes hooks from another directory: {} -> {}", before.hooks_at, now.hooks_at));
     } else {
-        tell(&mut found, "the hook", differences(&before.hooks, &now.hooks));
+        tell_differences(&mut found, "the hook", map_differences(&before.hooks, &now.hooks));
     }
-    tell(&mut found, "the file info/", differences(&before.info, &now.info));
+    tell_differences(&mut found, "the file info/", map_differences(&before.info, &now.info));
     let is_ours =
         |one: &Difference| one.now.as_ref().is_some_and(|now| now.split(' ').next_back().is_some_and(ours));
-    let foreign = |before, now| differences(before, now).into_iter().filter(|one| !is_ours(one)).collect();
-    tell(&mut found, "the ref", foreign(&before.refs, &now.refs));
+    let foreign =
+        |before, now| map_differences(before, now).into_iter().filter(|one| !is_ours(one)).collect();
+    tell_differences(&mut found, "the ref", foreign(&before.refs, &now.refs));
     if before.head != now.head {
-        found.push(format!("HEAD of the live tree changed: {} -> {}", short(&before.head), short(&now.head)));
+        found.push(format!(
+            "HEAD of the live tree changed: {} -> {}",
+            shorten_value(&before.head),
+            shorten_value(&now.head)
+        ));
     }
     // A checkout or a merge says so itself.
     if before.head == now.head && before.refs.get(&before.head) == now.refs.get(&now.head) {
-        tell(&mut found, "the live tree's index entry", foreign(&before.index, &now.index));
+        tell_differences(&mut found, "the live tree's index entry", foreign(&before.index, &now.index));
     }
     found
 }
@@ -85,7 +90,7 @@ struct Difference {
     now: Option<String>,
 }
 
-fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Difference> {
+fn map_differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Difference> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     names
         .into_iter()
@@ -98,11 +103,12 @@ fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>
         .collect()
 }
 
-fn tell(found: &mut Vec<String>, what: &str, differences: Vec<Difference>) {
+fn tell_differences(found: &mut Vec<String>, what: &str, differences: Vec<Difference>) {
     let more = differences.len().saturating_sub(MOST_NAMED);
     let space = if what.ends_with('/') { "" } else { " " };
     for one in differences.into_iter().take(MOST_NAMED) {
-        let side = |value: Option<String>| value.map_or_else(|| "nothing".to_owned(), |value| short(&value));
+        let side =
+            |value: Option<String>| value.map_or_else(|| "nothing".to_owned(), |value| shorten_value(&value));
         let (name, before, now) = (one.name, side(one.before), side(one.now));
         found.push(format!("{what}{space}{name} changed: {before} -> {now}"));
     }
@@ -112,7 +118,7 @@ fn tell(found: &mut Vec<String>, what: &str, differences: Vec<Difference>) {
 }
 
 /// Ids and digests are cut to what a person can compare; names stay whole.
-fn short(value: &str) -> String {
+fn shorten_value(value: &str) -> String {
     let cut = |word: &str| {
         let hex = word.len() >= 40 && word.bytes().all(|b| b.is_ascii_hexdigit());
         if hex { word[..12].to_owned() } else { word.to_owned() }
@@ -124,7 +130,7 @@ fn short(value: &str) -> String {
 mod tests {
     use crate::domain::proof::tripwire::*;
 
-    fn sight() -> Sight {
+    fn sight_sample() -> Sight {
         let text = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
         };
@@ -141,54 +147,59 @@ mod tests {
         }
     }
 
-    fn changed(change: impl FnOnce(&mut Sight)) -> Vec<String> {
-        let mut now = sight();
+    fn changes_after(change: impl FnOnce(&mut Sight)) -> Vec<String> {
+        let mut now = sight_sample();
         change(&mut now);
-        changes(&sight(), &now, &|id| id == "c".repeat(40))
+        changes_since(&sight_sample(), &now, &|id| id == "c".repeat(40))
     }
 
     #[test]
     fn each_change_is_named_with_what_it_was_and_is() {
-        assert!(changed(|_| {}).is_empty());
-        let key = changed(|s| {
+        assert!(changes_after(|_| {}).is_empty());
+        let key = changes_after(|s| {
             s.config_files.insert("config".into(), Sha256::of(b"2"));
             s.config.insert("core.hookspath".into(), Sha256::of(b"x"));
         });
         assert_eq!(key.len(), 1);
         assert!(key[0].contains("core.hookspath changed: nothing -> "), "{key:?}");
-        let file = changed(|s| s.config_files = [("config".into(), Sha256::of(b"2"))].into());
+        let file = changes_after(|s| s.config_files = [("config".into(), Sha256::of(b"2"))].into());
         assert!(file[0].contains("configuration file config changed"), "{file:?}");
         assert_eq!(
-            changed(|s| drop(s.hooks.remove("pre-commit"))),
+            changes_after(|s| drop(s.hooks.remove("pre-commit"))),
             ["the hook pre-commit changed: 100755 aa -> nothing"]
         );
         assert_eq!(
-            changed(|s| drop(s.info.remove("exclude"))),
+            changes_after(|s| drop(s.info.remove("exclude"))),
             ["the file info/exclude changed: 100644 bb -> nothing"]
         );
-        let moved = changed(|s| drop(s.refs.insert("refs/heads/main".into(), "d".repeat(40))));
+        let moved = changes_after(|s| drop(s.refs.insert("refs/heads/main".into(), "d".repeat(40))));
         assert_eq!(moved, ["the ref refs/heads/main changed: aaaaaaaaaaaa -> dddddddddddd"]);
         assert_eq!(
-            changed(|s| s.head = "refs/heads/x".into()),
+            changes_after(|s| s.head = "refs/heads/x".into()),
             ["HEAD of the live tree changed: refs/heads/main -> refs/heads/x"]
         );
-        let staged = changed(|s| drop(s.index.insert("a".into(), "100644 1".into())));
+        let staged = changes_after(|s| drop(s.index.insert("a".into(), "100644 1".into())));
         assert_eq!(staged, ["the live tree's index entry a changed: nothing -> 100644 1"]);
-        assert!(changed(|s| s.hooks_at = "/x".into())[0].contains("/r/.git/hooks -> /x"));
+        assert!(changes_after(|s| s.hooks_at = "/x".into())[0].contains("/r/.git/hooks -> /x"));
     }
 
     #[test]
     fn what_a_delivery_made_is_no_alarm() {
-        assert!(changed(|s| drop(s.refs.insert("refs/heads/bot".into(), "c".repeat(40)))).is_empty());
+        assert!(changes_after(|s| drop(s.refs.insert("refs/heads/bot".into(), "c".repeat(40)))).is_empty());
         assert!(
-            changed(|s| drop(s.index.insert("a".into(), format!("100644 {}", "c".repeat(40))))).is_empty()
+            changes_after(|s| drop(s.index.insert("a".into(), format!("100644 {}", "c".repeat(40)))))
+                .is_empty()
         );
-        assert_eq!(changed(|s| drop(s.refs.remove("refs/stash"))).len(), 1, "a removal is nobody's delivery");
+        assert_eq!(
+            changes_after(|s| drop(s.refs.remove("refs/stash"))).len(),
+            1,
+            "a removal is nobody's delivery"
+        );
     }
 
     #[test]
     fn a_flood_of_changes_is_counted() {
-        let many = changed(|s| {
+        let many = changes_after(|s| {
             (0..50).for_each(|n| drop(s.refs.insert(format!("refs/heads/b{n}"), "e".repeat(40))))
         });
         assert_eq!(many.len(), MOST_NAMED + 1);

@@ -214,7 +214,7 @@ pub struct FileState {
 
 impl FileState {
     /// As a tree has it: mode and object.
-    pub fn object(&self) -> TreeObject {
+    pub fn tree_object(&self) -> TreeObject {
         TreeObject { mode: self.mode, id: self.git_blob.clone() }
     }
 }

@@ -10,14 +10,14 @@ const MOST_LINKS: u32 = 40;
 
 /// Why the target of the link at `path` is not inside the tree, or `None` where it is. `lookup` gives the
 /// target of a link at a path of the tree.
-pub fn escape(
+pub fn find_escape(
     path: &RepoPath,
     target: &[u8],
     lookup: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Option<&'static str> {
     let mut at: Vec<Vec<u8>> = path.components().map(<[u8]>::to_vec).collect();
     at.pop();
-    let mut rest: Vec<Vec<u8>> = split(target)?;
+    let mut rest: Vec<Vec<u8>> = split_target(target)?;
     if target.first() == Some(&b'/') {
         return Some("its target is absolute");
     }
@@ -43,13 +43,13 @@ pub fn escape(
             return Some("it leads through another link to an absolute path");
         }
         at.pop();
-        rest.extend(split(&next).unwrap_or_default());
+        rest.extend(split_target(&next).unwrap_or_default());
     }
     None
 }
 
 /// The components of a target, last one first. An empty target leads nowhere.
-fn split(target: &[u8]) -> Option<Vec<Vec<u8>>> {
+fn split_target(target: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!target.is_empty()).then(|| target.split(|b| *b == b'/').rev().map(<[u8]>::to_vec).collect())
 }
 
@@ -57,11 +57,11 @@ fn split(target: &[u8]) -> Option<Vec<Vec<u8>>> {
 mod tests {
     use crate::domain::value::link::*;
 
-    fn of(path: &str, target: &str, links: &[(&str, &str)]) -> Option<&'static str> {
+    fn escape_of(path: &str, target: &str, links: &[(&str, &str)]) -> Option<&'static str> {
         let lookup = |at: &[u8]| {
             links.iter().find(|(p, _)| p.as_bytes() == at).map(|(_, target)| target.as_bytes().to_vec())
         };
-        escape(&RepoPath::new(path).expect("a path"), target.as_bytes(), &lookup)
+        find_escape(&RepoPath::new(path).expect("a path"), target.as_bytes(), &lookup)
     }
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
         for (path, target) in
             [("a/l", "../b"), ("l", "a/b/../c"), ("a/b/l", "../../x"), ("l", "./x"), ("l", "l")]
         {
-            assert_eq!(of(path, target, &[("l", "l")]), None, "{path} -> {target}");
+            assert_eq!(escape_of(path, target, &[("l", "l")]), None, "{path} -> {target}");
         }
     }
 
@@ -78,11 +78,11 @@ mod tests {
         for (path, target) in
             [("l", ".."), ("a/l", "../../x"), ("l", "/etc/passwd"), ("l", ".git/config"), ("l", "a/.GIT")]
         {
-            assert!(of(path, target, &[]).is_some(), "{path} -> {target}");
+            assert!(escape_of(path, target, &[]).is_some(), "{path} -> {target}");
         }
         let links = [("p/q/d", "../../a")];
-        assert!(of("l", "p/q/d/../../z", &links).is_some());
-        assert_eq!(of("l", "p/q/e/../../z", &links), None);
-        assert!(of("l", "d/x", &[("d", "/tmp")]).is_some());
+        assert!(escape_of("l", "p/q/d/../../z", &links).is_some());
+        assert_eq!(escape_of("l", "p/q/e/../../z", &links), None);
+        assert!(escape_of("l", "d/x", &[("d", "/tmp")]).is_some());
     }
 }

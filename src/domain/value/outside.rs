@@ -46,7 +46,7 @@ impl Origin {
 }
 
 /// Takes a text of at most `most` characters that says something. `field` is the argument that it came in.
-pub fn accept(field: &str, text: &str, most: usize) -> Result<String> {
+pub fn accept_text(field: &str, text: &str, most: usize) -> Result<String> {
     let refused =
         |why: String| Failure::new(Code::ArgumentsInvalid, format!("`{field}` {why}")).subject(field);
     if text.trim().is_empty() {
@@ -63,7 +63,7 @@ pub fn accept(field: &str, text: &str, most: usize) -> Result<String> {
 
 /// A text in one line for a terminal: at most `most` characters of it, and what could act on a terminal, or
 /// show it as something else, is spelled out.
-pub fn plain(text: &str, most: usize) -> String {
+pub fn plain_line(text: &str, most: usize) -> String {
     let mut out = String::new();
     for (at, character) in text.trim().chars().enumerate() {
         if at == most {
@@ -73,27 +73,27 @@ pub fn plain(text: &str, most: usize) -> String {
         match character {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            _ => spell(&mut out, character),
+            _ => spell_out(&mut out, character),
         }
     }
     out
 }
 
 /// A text of several lines for a terminal: lines and indentation stay, and what could act is spelled out as
-/// in [`plain`].
-pub fn readable(text: &str) -> String {
+/// in [`plain_line`].
+pub fn readable_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {
         match character {
             '\n' | '\t' => out.push(character),
-            _ => spell(&mut out, character),
+            _ => spell_out(&mut out, character),
         }
     }
     out
 }
 
-fn spell(out: &mut String, character: char) {
-    if acts(character) {
+fn spell_out(out: &mut String, character: char) {
+    if acts_on_terminal(character) {
         let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
     } else {
         out.push(character);
@@ -101,7 +101,7 @@ fn spell(out: &mut String, character: char) {
 }
 
 /// Control characters, and those that are not seen but change what is.
-fn acts(character: char) -> bool {
+fn acts_on_terminal(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -116,23 +116,23 @@ mod tests {
     #[test]
     fn what_acts_on_a_terminal_is_spelled_out_and_long_text_cut() {
         let hostile = "a\u{1b}[2Jb\r\u{7}\n\u{202e}c\u{9b}d";
-        let shown = plain(hostile, 100);
+        let shown = plain_line(hostile, 100);
         assert_eq!(shown, "a\\u{1b}[2Jb\\u{d}\\u{7}\\n\\u{202e}c\\u{9b}d");
         assert!(!shown.chars().any(char::is_control));
-        assert_eq!(plain("  äöü 漢字 ", 100), "äöü 漢字");
-        assert_eq!(readable(" a\r\n\tb\r\u{1b}[2K"), " a\n\tb\\u{d}\\u{1b}[2K");
-        assert_eq!(plain(&"x".repeat(50), 3), "xxx…");
-        assert_eq!(plain("xxx", 3), "xxx");
+        assert_eq!(plain_line("  äöü 漢字 ", 100), "äöü 漢字");
+        assert_eq!(readable_text(" a\r\n\tb\r\u{1b}[2K"), " a\n\tb\\u{d}\\u{1b}[2K");
+        assert_eq!(plain_line(&"x".repeat(50), 3), "xxx…");
+        assert_eq!(plain_line("xxx", 3), "xxx");
     }
 
     #[test]
     fn only_words_of_a_bounded_length_are_taken() {
         for empty in ["", " \n\t "] {
-            let failure = accept("question", empty, 10).expect_err("refused");
+            let failure = accept_text("question", empty, 10).expect_err("refused");
             assert_eq!((failure.code(), failure.subject_text()), (Code::ArgumentsInvalid, Some("question")));
         }
-        assert_eq!(accept("question", "ten chars!", 10).expect("taken"), "ten chars!");
-        let failure = accept("question", "eleven char", 10).expect_err("refused");
+        assert_eq!(accept_text("question", "ten chars!", 10).expect("taken"), "ten chars!");
+        let failure = accept_text("question", "eleven char", 10).expect_err("refused");
         assert_eq!(failure.details()["limit"], 10);
     }
 }

@@ -24,13 +24,13 @@ impl RepoPath {
     /// Checks and takes a path. The failure is a `scope.violation` that names the path and the rule.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self> {
         let bytes = bytes.into();
-        match refusal(&bytes) {
+        match refusal_of(&bytes) {
             None => Ok(Self(bytes)),
             Some(rule) => Err(Failure::new(
                 Code::ScopeViolation,
-                format!("the path {} is refused: {rule}", display(&bytes)),
+                format!("the path {} is refused: {rule}", display_bytes(&bytes)),
             )
-            .subject(display(&bytes))
+            .subject(display_bytes(&bytes))
             .with_detail(&RULE, rule)),
         }
     }
@@ -65,7 +65,7 @@ impl RepoPath {
     }
 
     /// The path `below` this one; `below` may have several components and is checked like any path.
-    pub fn join(&self, below: impl AsRef<[u8]>) -> Result<RepoPath> {
+    pub fn join_below(&self, below: impl AsRef<[u8]>) -> Result<RepoPath> {
         Self::new([&self.0, b"/".as_slice(), below.as_ref()].concat())
     }
 
@@ -91,7 +91,7 @@ impl RepoPath {
 }
 
 /// Bytes as text for a message: lossless for UTF-8 without control characters, escaped otherwise.
-pub fn display(bytes: &[u8]) -> String {
+pub fn display_bytes(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => format!("\"{}\"", bytes.escape_ascii()),
@@ -99,7 +99,7 @@ pub fn display(bytes: &[u8]) -> String {
 }
 
 /// The reason why these bytes are no path that may be written, or `None`.
-fn refusal(bytes: &[u8]) -> Option<&'static str> {
+fn refusal_of(bytes: &[u8]) -> Option<&'static str> {
     if bytes.is_empty() {
         return Some("it is empty");
     }
@@ -182,7 +182,7 @@ fn is_nothing_on_ntfs(rest: &[u8]) -> bool {
 
 impl fmt::Display for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&display(&self.0))
+        f.write_str(&display_bytes(&self.0))
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[expect(clippy::disallowed_methods, reason = "git itself is the oracle here")]
-    fn git(at: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    fn git_with_input(at: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let mut child = Command::new("git")
             .current_dir(at)
             .env_clear()
@@ -236,21 +236,21 @@ mod tests {
     /// Which of the names git takes, each beneath a directory of its own.
     fn taken_by_git(names: &[Vec<u8>], mode: &str) -> Vec<bool> {
         let dir = tempfile::tempdir().expect("a directory");
-        git(dir.path(), &["init", "-q", "."], b"");
+        git_with_input(dir.path(), &["init", "-q", "."], b"");
         let mut input = Vec::new();
         for (at, name) in names.iter().enumerate() {
             write!(input, "{mode} ce013625030ba8dba906f756967f9e9ca394464a\tp{at}/").expect("writes");
             input.extend_from_slice(name);
             input.push(0);
         }
-        git(dir.path(), &["update-index", "-z", "--index-info"], &input);
-        let listed = git(dir.path(), &["ls-files", "-z"], b"");
+        git_with_input(dir.path(), &["update-index", "-z", "--index-info"], &input);
+        let listed = git_with_input(dir.path(), &["ls-files", "-z"], b"");
         let taken: BTreeSet<&[u8]> = listed.split(|b| *b == 0).collect();
         let full = |at: usize| [format!("p{at}/").as_bytes(), &names[at]].concat();
         (0..names.len()).map(|at| taken.contains(full(at).as_slice())).collect()
     }
 
-    fn ours(name: &[u8]) -> bool {
+    fn is_accepted(name: &[u8]) -> bool {
         RepoPath::new(name).is_ok()
     }
 
@@ -276,7 +276,7 @@ mod tests {
         "gi7eba~0",
     ];
 
-    fn spelling() -> impl Strategy<Value = Vec<u8>> {
+    fn any_spelling() -> impl Strategy<Value = Vec<u8>> {
         let noise = prop::sample::select(vec![
             "",
             "",
@@ -329,7 +329,7 @@ mod tests {
             })
     }
 
-    fn names(strategy: impl Strategy<Value = Vec<u8>>, count: usize) -> Vec<Vec<u8>> {
+    fn sample_names(strategy: impl Strategy<Value = Vec<u8>>, count: usize) -> Vec<Vec<u8>> {
         let mut runner = proptest::test_runner::TestRunner::deterministic();
         let one = prop::collection::vec(strategy, count);
         let tree = proptest::strategy::Strategy::new_tree(&one, &mut runner).expect("generates");
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn spellings_of_dot_git_are_judged_as_git_judges_them() {
-        let mut names = names(spelling(), 30_000);
+        let mut names = sample_names(any_spelling(), 30_000);
         names.extend(CORES.iter().map(|core| core.as_bytes().to_vec()));
         let files = taken_by_git(&names, "100644");
         let links = taken_by_git(&names, "120000");
@@ -348,13 +348,13 @@ mod tests {
             // Git does not look behind a backslash in the first place of a component; we do.
             let blind = name.split(|b| *b == b'/').any(|component| component.starts_with(b"\\"));
             assert!(
-                ours(name) == files[at] || blind && files[at],
+                is_accepted(name) == files[at] || blind && files[at],
                 "{} as a file: git {}",
-                display(name),
+                display_bytes(name),
                 files[at]
             );
             let link = RepoPath::new(name.clone()).is_ok_and(|path| path.refused_as_link().is_none());
-            assert!(!link || links[at], "{} as a link is refused by git, taken by us", display(name));
+            assert!(!link || links[at], "{} as a link is refused by git, taken by us", display_bytes(name));
         }
     }
 
@@ -389,10 +389,10 @@ mod tests {
         names.push(b"caf\xe9.txt".to_vec());
         for (at, taken) in taken_by_git(&names, "100644").into_iter().enumerate() {
             assert!(
-                taken && ours(&names[at]),
+                taken && is_accepted(&names[at]),
                 "{}: git {taken}, we {}",
-                display(&names[at]),
-                ours(&names[at])
+                display_bytes(&names[at]),
+                is_accepted(&names[at])
             );
         }
     }
@@ -440,9 +440,9 @@ mod tests {
     #[test]
     fn starts_with_goes_by_component() {
         let path = |text: &str| RepoPath::new(text).expect("fine");
-        assert_eq!(path("docs").join("a/b").expect("fine"), path("docs/a/b"));
-        assert!(path("docs").join("../x").is_err());
-        assert!(path("docs").join(".git").is_err());
+        assert_eq!(path("docs").join_below("a/b").expect("fine"), path("docs/a/b"));
+        assert!(path("docs").join_below("../x").is_err());
+        assert!(path("docs").join_below(".git").is_err());
     }
 
     #[test]

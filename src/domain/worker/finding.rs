@@ -2,7 +2,7 @@
 //! refers to; one without references is marked as unverified.
 
 use crate::domain::value::digest::ObjectId;
-use crate::domain::value::outside::{accept, plain};
+use crate::domain::value::outside::{accept_text, plain_line};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ pub struct Lines {
 
 impl Lines {
     /// Of `12` or `12-15`.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse_range(text: &str) -> Option<Self> {
         let number =
             |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
         let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -100,7 +100,7 @@ impl std::fmt::Display for Reference {
 impl Finding {
     /// With references that were looked up. Refused (`arguments.invalid`) where it says nothing, or too much.
     pub fn new(kind: Kind, text: &str, refs: Vec<Reference>) -> Result<Self> {
-        Ok(Self { kind, text: accept("text", text, LONGEST_TEXT)?, refs })
+        Ok(Self { kind, text: accept_text("text", text, LONGEST_TEXT)?, refs })
     }
 
     /// True where it refers to something that was there.
@@ -109,8 +109,8 @@ impl Finding {
     }
 
     /// In one line for people.
-    pub fn line(&self) -> String {
-        plain(&self.text, SHOWN)
+    pub fn one_line(&self) -> String {
+        plain_line(&self.text, SHOWN)
     }
 }
 
@@ -122,10 +122,10 @@ mod tests {
     fn lines_are_numbers_in_order() {
         let lines = |first, last| Some(Lines { first, last });
         for (text, read) in [("1", lines(1, 1)), ("3-5", lines(3, 5)), ("4-4", lines(4, 4))] {
-            assert_eq!(Lines::read(text), read, "{text}");
+            assert_eq!(Lines::parse_range(text), read, "{text}");
         }
         for wrong in ["", "0", "-1", "3-", "5-3", "a", "1-2-3", "+1", "1:2", "99999999999999999999"] {
-            assert_eq!(Lines::read(wrong), None, "{wrong}");
+            assert_eq!(Lines::parse_range(wrong), None, "{wrong}");
         }
         assert_eq!(Lines { first: 2, last: 2 }.to_string(), "2");
         assert_eq!(Lines { first: 2, last: 3 }.to_string(), "2-3");

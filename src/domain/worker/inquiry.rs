@@ -4,7 +4,7 @@
 //! Both are the results of the worker's own actions; the id of that action is what a person answers to. An
 //! answer is an action of its own.
 
-use crate::domain::value::outside::accept;
+use crate::domain::value::outside::accept_text;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Question {
 impl Question {
     /// Refused (`arguments.invalid`) where it asks nothing, or is longer than [`LONGEST_QUESTION`].
     pub fn new(text: &str) -> Result<Self> {
-        accept("question", text, LONGEST_QUESTION).map(|text| Self { text })
+        accept_text("question", text, LONGEST_QUESTION).map(|text| Self { text })
     }
 }
 

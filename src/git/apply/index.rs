@@ -4,7 +4,7 @@
 
 use super::{Act, DeliveryRun, StepStop};
 use crate::domain::delivery::receipt::DeliveryPlan;
-use crate::domain::delivery::{Conflict, IndexStep, refused};
+use crate::domain::delivery::{Conflict, IndexStep, refuse_delivery};
 use crate::error::Result;
 use crate::git::Environment;
 use crate::git::index_write::{IndexWriter, Locked, Towards};
@@ -55,7 +55,7 @@ impl DeliveryRun<'_> {
             return Ok(steps);
         }
         let conflicts: Vec<Conflict> = others.into_iter().map(Conflict::of_the_index).collect();
-        Err(StepStop::Failed(refused(&conflicts)))
+        Err(StepStop::Failed(refuse_delivery(&conflicts)))
     }
 
     /// The index as it was before, and its lock free.

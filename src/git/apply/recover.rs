@@ -2,7 +2,7 @@
 //! nothing.
 
 use super::index::{self, IndexProgress};
-use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide};
+use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide_recovery};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
 use crate::domain::value::repo_path::RepoPath;
@@ -93,7 +93,7 @@ pub fn recover_delivery(
             run.note_outcome(at, Note::NotFound(name));
         }
     }
-    let mut decided = decide(plan, progress, &sights, run.after_a_crash);
+    let mut decided = decide_recovery(plan, progress, &sights, run.after_a_crash);
     if decided.direction == Direction::Forward {
         let receipt = match progress {
             Progress::InPlace => run.finish_again(&decided.acts, journal),
@@ -121,7 +121,7 @@ pub fn recover_delivery(
 /// Going on met a conflict and was taken back. If anything is left in between, that is a failure.
 fn back_after_all(run: &mut DeliveryRun<'_>, because: Failure) -> Result<Recovered> {
     let sights = run.look_at_steps()?;
-    let decided = decide(run.plan, Progress::TakingBack, &sights, false);
+    let decided = decide_recovery(run.plan, Progress::TakingBack, &sights, false);
     if decided.acts.iter().any(|act| *act != Act::Nothing) {
         return Err(because);
     }
@@ -139,5 +139,5 @@ fn open_top(unfinished: &UnfinishedDelivery) -> Result<TreeTop> {
 }
 
 fn staged_files(unfinished: &UnfinishedDelivery) -> Staged {
-    unfinished.staged.clone().unwrap_or_else(Staged::none)
+    unfinished.staged.clone().unwrap_or_else(Staged::nothing_staged)
 }

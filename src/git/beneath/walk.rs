@@ -156,7 +156,7 @@ fn lift_folder(dir: &Folder, name: &[u8], (top, lifted): (&Folder, &mut u64)) ->
 mod tests {
     use super::super::FolderCursor;
     use super::*;
-    use crate::domain::value::repo_path::{RepoPath, display};
+    use crate::domain::value::repo_path::{RepoPath, display_bytes};
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test plays the worker")]
@@ -173,7 +173,7 @@ mod tests {
         let see = || {
             let mut seen = Vec::new();
             let left_out = walk_what_can_be_seen(&root, &mut |_, path, _| {
-                seen.push(display(path));
+                seen.push(display_bytes(path));
                 if path == b"swapped" && home.path().join("swapped").is_dir() {
                     std::fs::rename(home.path().join("swapped"), home.path().join("b")).expect("moved");
                     std::os::unix::fs::symlink("b", home.path().join("swapped")).expect("linked");

@@ -57,7 +57,10 @@ fn bytes_are_raw_and_permissions_stay() {
     open_worktree(&world).confirm_written(&changes).expect("as written");
     let id = world.repository.format().blob_id(b"uno\r\ndue\n").expect("an id");
     let first = changes.iter().find(|change| change.path == repo_path("a")).expect("listed");
-    assert_eq!(first.new.as_ref().map(FileState::object), Some(TreeObject { mode: Mode::Executable, id }));
+    assert_eq!(
+        first.new.as_ref().map(FileState::tree_object),
+        Some(TreeObject { mode: Mode::Executable, id })
+    );
     world.write_file("a", "later\n");
     let failure = open_worktree(&world).confirm_written(&changes).expect_err("changed again");
     assert_eq!((failure.code(), failure.subject_text()), (Code::VersionConflict, Some("a")));

@@ -181,7 +181,7 @@ impl<'a, 't> Group<'a, 't> {
             (Body::None, None) => self.objects.format().blob_id(b"")?,
             (Body::Text(hunks), _) => {
                 let content = before.map_or(Ok(Vec::new()), |object| self.objects.read_blob(&object.id))?;
-                let content = exact::apply(item.text, hunks, &content)
+                let content = exact::apply_hunks(item.text, hunks, &content)
                     .map_err(|misfit| hunk_misfits(item, hunks, misfit))?;
                 self.objects.format().blob_id(&content)?
             }
@@ -247,17 +247,16 @@ impl<'a, 't> Group<'a, 't> {
                     .section
                     .hunks()
                     .iter()
-                    .any(|hunk| hunk.lines(item.text).all(|(side, _)| side != Side::Both))
+                    .any(|hunk| hunk.body_lines(item.text).all(|(side, _)| side != Side::Both))
         };
         let hint = self
             .items
             .iter()
             .find(bare)
             .map_or("", |_| " (a hunk has no context lines; make the patch without -U0)");
-        let one = self
-            .items
-            .iter()
-            .find(|item| said.contains(&crate::domain::value::repo_path::display(item.section.path())));
+        let one = self.items.iter().find(|item| {
+            said.contains(&crate::domain::value::repo_path::display_bytes(item.section.shown_path()))
+        });
         let first = said.lines().find(|line| line.starts_with("error: ")).unwrap_or(said);
         let message = format!("git does not apply the patch: {}{hint}", first.trim_start_matches("error: "));
         Err(one.unwrap_or(&self.items[0]).section_failure(Code::PatchInvalid, message).detail("git", said))
@@ -321,7 +320,7 @@ fn contradiction_of_index(item: &PatchItem, after: &ObjectId) -> Option<Failure>
 
 fn hunk_misfits(item: &PatchItem, hunks: &[Hunk], misfit: Misfit) -> Failure {
     let hunk = &hunks[misfit.hunk];
-    let header = crate::domain::value::repo_path::display(&item.text[hunk.header.clone()]);
+    let header = crate::domain::value::repo_path::display_bytes(&item.text[hunk.header.clone()]);
     let place = match misfit.would_apply_at.as_slice() {
         [] => String::new(),
         lines => {
@@ -331,7 +330,7 @@ fn hunk_misfits(item: &PatchItem, hunks: &[Hunk], misfit: Misfit) -> Failure {
     };
     let differs =
         misfit.differs.map(|(line, patch, base)| json!({"line": line, "patch": patch, "base": base}));
-    let path = crate::domain::value::repo_path::display(item.section.path());
+    let path = crate::domain::value::repo_path::display_bytes(item.section.shown_path());
     item.section_failure(
         Code::PatchInvalid,
         format!("the hunk `{header}` does not fit {path}: {}{place}", misfit.what),

@@ -7,7 +7,7 @@ use super::view::{Found, TreeView};
 use crate::domain::change::patch_text;
 use crate::domain::change::patch_text::{BinaryHunk, BinaryKind, Body, Operation, Section, Strip};
 use crate::domain::value::digest::Mode;
-use crate::domain::value::repo_path::{RepoPath, display};
+use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::{Code, Failure, Result};
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ impl PatchItem<'_> {
     /// A failure about this section, with its mail.
     pub(super) fn section_failure(&self, code: Code, message: impl Into<String>) -> Failure {
         let failure = Failure::new(code, message)
-            .subject(display(self.section.path()))
+            .subject(display_bytes(self.section.shown_path()))
             .detail("line", self.section.line);
         with_mail(failure, self.mail)
     }
@@ -90,9 +90,9 @@ fn item_from_section<'t>(section: Section, part: &'t MailPart, strip: Strip) -> 
         Some("160000") => Ok(Some(Mode::Gitlink)),
         Some(other) => Err(Failure::new(
             Code::PatchInvalid,
-            format!("{} has the mode {other}, which git does not keep", display(section.path())),
+            format!("{} has the mode {other}, which git does not keep", display_bytes(section.shown_path())),
         )
-        .subject(display(section.path()))
+        .subject(display_bytes(section.shown_path()))
         .expected(["100644", "100755", "120000"], other)),
     };
     let (old, new) = (path(&section.old)?, path(&section.new)?);
@@ -122,14 +122,14 @@ pub(super) fn refuse_gitlink(path: &RepoPath) -> Failure {
 /// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes
 /// are taken off, unless only the whole names exist. `made` are the paths that earlier parts create.
 fn read_sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(Strip, Vec<Section>)> {
-    let one = patch_text::parse(text, Strip::One);
+    let one = patch_text::parse_sections(text, Strip::One);
     if let Ok(sections) = &one
         && (sections.is_empty()
             || has_known_prefixes(sections) && all_sources_exist(view, sections, made)? != Some(false))
     {
         return Ok((Strip::One, one?));
     }
-    let Ok(whole) = patch_text::parse(text, Strip::None) else { return Ok((Strip::One, one?)) };
+    let Ok(whole) = patch_text::parse_sections(text, Strip::None) else { return Ok((Strip::One, one?)) };
     let whole_exist = all_sources_exist(view, &whole, made)?;
     let take_whole = match &one {
         // Only new files: the whole name is the likely one where its folder is there.

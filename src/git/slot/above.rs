@@ -4,7 +4,7 @@
 
 use super::super::beneath::{Folder, Stamp, file_type, path_operation_failed, remove_content};
 use crate::domain::value::digest::Sha256;
-use crate::domain::value::repo_path::display;
+use crate::domain::value::repo_path::display_bytes;
 use crate::error::Result;
 use rustix::fs::{AtFlags, CWD, FileType};
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ fn remove_others(folder: &Path, is_ours: &dyn Fn(&[u8]) -> bool) -> Result<Vec<P
         let is_folder = opened.stat(&name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
         if !(is_folder && is_ours(&name)) {
             remove_entry(&opened, &name)?;
-            strangers.push(folder.join(display(&name)));
+            strangers.push(folder.join(display_bytes(&name)));
         }
     }
     Ok(strangers)

@@ -50,7 +50,7 @@ fn is_wanted(task: &TaskWrite<'_>, options: &Options) -> Result<bool> {
         let next = ["git", "tender", "deliver", &task.view.id];
         return if asked { Err(refused.remedy("Leave the option out.", next)) } else { Ok(false) };
     }
-    let by_policy = task.view.opened()?.effective.live == LiveRule::Prove;
+    let by_policy = task.view.opened_terms()?.effective.live == LiveRule::Prove;
     Ok(options.write == Write::Yes && (asked || by_policy))
 }
 

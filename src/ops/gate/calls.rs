@@ -121,7 +121,7 @@ pub fn run_call(
         }
         AuthorizedCall::TaskStatus => {
             let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
-            CallOutcome { novelty: Some(brief.novelty()), ..CallOutcome::of_answer(&brief)? }
+            CallOutcome { novelty: Some(brief.novelty_key()), ..CallOutcome::of_answer(&brief)? }
         }
         AuthorizedCall::Finish => checks::run_finish(task, line)?,
     })
@@ -145,7 +145,7 @@ fn folder_within(place: &Place<'_>, path: Option<&str>) -> Result<Option<RepoPat
 
 /// Only what the contract's own list allows may be run by a worker, whatever other verifiers there are.
 fn require_allowed_check(task: &TaskWrite<'_>, verifier: &str) -> Result<()> {
-    let contract = &task.view.opened()?.contract;
+    let contract = &task.view.opened_terms()?.contract;
     let lists = &contract.verification;
     let names = |list: &[String]| list.iter().any(|id| id == verifier);
     let required = contract.requirements.iter().any(|requirement| requirement.verifier == verifier);
@@ -169,7 +169,7 @@ fn run_apply_patch(
     worker: &str,
 ) -> std::result::Result<CallOutcome, CallFailure> {
     let TaskWrite { session, ledger, view, .. } = task;
-    let worktree = Path::new(&view.opened()?.worktree);
+    let worktree = Path::new(&view.opened_terms()?.worktree);
     let applied = match with_reach(view, worker, |allowed| {
         patch::apply(session, (ledger, action), worktree, arguments, allowed)
     })? {

@@ -6,7 +6,7 @@ use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract;
-use crate::domain::ledger::report::{VerificationObject, word};
+use crate::domain::ledger::report::{VerificationObject, word_of};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::Origin;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub fn run_check(task: &mut TaskWrite<'_>, id: &str, line: &CallControl<'_>) -> 
     let worst = rows.iter().map(|row| row.verdict).max_by_key(|verdict| severity(*verdict));
     let answer = RunCheckAnswer {
         candidate: candidate.candidate,
-        verdict: word(&worst.unwrap_or(Verdict::NotRun)),
+        verdict: word_of(&worst.unwrap_or(Verdict::NotRun)),
         requirements: rows.iter().map(object).collect(),
         runs: runs::of_verifier(&task.session.blobs(), &evidence, &verification.requirements, id),
     };
@@ -42,10 +42,10 @@ pub fn run_finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<Ca
     for row in rows.iter().filter(|row| row.required && row.verdict != Verdict::Passed) {
         let waits = row.verdict == Verdict::NeedsConfirmation;
         let reason = row.reason.as_deref().unwrap_or("no reason was recorded");
-        why.push(format!("{} is {}: {reason}", row.id, word(&row.verdict)));
+        why.push(format!("{} is {}: {reason}", row.id, word_of(&row.verdict)));
         done &= waits;
     }
-    if candidate.changes.is_empty() && task.view.opened()?.contract.kind != contract::Kind::Explore {
+    if candidate.changes.is_empty() && task.view.opened_terms()?.contract.kind != contract::Kind::Explore {
         done = false;
         why.push("nothing has changed against the base".to_owned());
     }
@@ -58,7 +58,7 @@ pub fn run_finish(task: &mut TaskWrite<'_>, line: &CallControl<'_>) -> Result<Ca
     let answer = FinishAnswer {
         done,
         why,
-        state: word(&task.view.state(&verification.requirements)),
+        state: word_of(&task.view.state_with(&verification.requirements)),
         candidate: candidate.candidate,
         requirements: rows.iter().map(object).collect(),
         changes: candidate.changes.iter().map(object).collect(),

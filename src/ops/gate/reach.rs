@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The tools that a task's worker may call, by name.
 pub fn allowed_tools(view: &TaskView) -> Result<Vec<WorkerTool>> {
-    let named = &view.opened()?.contract.allowed_tools;
+    let named = &view.opened_terms()?.contract.allowed_tools;
     let is_allowed = |tool: &WorkerTool| {
         tool.is_always_allowed() || *tool != WorkerTool::Shell && named.iter().any(|name| name == tool.name())
     };
@@ -23,7 +23,7 @@ pub fn allowed_tools(view: &TaskView) -> Result<Vec<WorkerTool>> {
 
 /// The worktree as the task's tools reach it.
 pub fn worktree_of<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     Ok(Place {
         top: Path::new(&opened.worktree),
         read: opened.contract.read_scope.as_ref(),
@@ -33,11 +33,11 @@ pub fn worktree_of<'a>(task: &'a TaskWrite<'_>) -> Result<Place<'a>> {
 
 /// Lends what one worker may read and write, and what it knows.
 pub fn with_reach<T>(view: &TaskView, worker: &str, work: impl FnOnce(patch::Allowed<'_>) -> T) -> Result<T> {
-    let opened = view.opened()?;
+    let opened = view.opened_terms()?;
     let (contract, effective) = (&opened.contract, &opened.effective);
     let read = |path: &RepoPath| require_readable(contract.read_scope.as_ref(), path);
     let limits = CandidateLimits {
-        allowed: &|path| effective.write_allows(path) || contract.scratch.matches(path),
+        allowed: &|path| effective.write_allows(path) || contract.scratch.matches_path(path),
         scope: &effective.write_patterns(),
         artifact_bytes: None,
     };

@@ -18,6 +18,6 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
 /// The brief report of a task that is known already.
 pub fn brief_of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Brief> {
     let report = of_view(session, ledger, view)?;
-    let opened = view.opened()?;
+    let opened = view.opened_terms()?;
     Ok(Brief::new(report, view, opened, &allowed_tools(view)?))
 }

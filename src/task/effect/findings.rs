@@ -47,18 +47,18 @@ pub fn deliver(
     evidence: Vec<String>,
     write: Write,
 ) -> Result<DeliveryObject> {
-    let (id, mode) = (task.view.id.clone(), task.view.opened()?.effective.delivery);
+    let (id, mode) = (task.view.id.clone(), task.view.opened_terms()?.effective.delivery);
     if write == Write::DryRun {
         let text = "the report would be delivered; no file is written".to_owned();
         action.succeed(&mut task.ledger, &Record::Done { text })?;
-        return Ok(DeliveryObject::preview(&id, mode, Vec::new()));
+        return Ok(DeliveryObject::previewed_delivery(&id, mode, Vec::new()));
     }
     let manifest = task.view.last_candidate()?.value.patch.manifest_sha256;
     let receipt = Receipt::of_changes(&fresh_id("d"), manifest, &[], Outcome::Applied);
     // Whether the live tree has moved on is worth knowing, and nothing hangs on it.
     let head = task
         .session
-        .live_repository(task.view.opened()?)
+        .live_repository(task.view.opened_terms()?)
         .and_then(|home| home.resolve_revision("HEAD", "commit"));
     let head = head.ok().flatten();
     let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };

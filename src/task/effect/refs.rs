@@ -92,8 +92,8 @@ pub fn deliver(
         action.succeed(&mut task.ledger, &Record::Done { text })?;
         let paths = publishing.receipt.paths.into_iter();
         let paths = paths.map(|path| (path.change.path, Outcome::WouldApply)).collect();
-        return Ok(DeliveryObject::preview(&id, publishing.publication.mode, paths)
-            .published(Some(&publishing.publication)));
+        return Ok(DeliveryObject::previewed_delivery(&id, publishing.publication.mode, paths)
+            .with_publication(Some(&publishing.publication)));
     }
     let mode = publishing.publication.mode;
     let receipt = carry_out(task, action, publishing)?;
@@ -110,9 +110,9 @@ pub fn undo(
     let id = task.view.id.clone();
     let published = receipt.publication.as_deref();
     let published = published.ok_or_else(|| Failure::internal("a receipt without the ref that was moved"))?;
-    let changes = receipt.reversed();
+    let changes = receipt.reversed_changes();
     let publishing = Publishing {
-        publication: published.reversed(),
+        publication: published.reverse_publication(),
         commit: None,
         push_options: Vec::new(),
         receipt: Receipt::of_changes(&id, manifest_sha256(&changes), &changes, Outcome::Reverted),
@@ -138,9 +138,9 @@ fn plan(
     write: Write,
 ) -> Result<Publishing> {
     let (session, id) = (task.session, task.view.id.as_str());
-    let opened = task.view.opened()?;
+    let opened = task.view.opened_terms()?;
     let candidate = &task.view.last_candidate()?.value;
-    clearance.covers(candidate.patch.manifest_sha256)?;
+    clearance.require_manifest(candidate.patch.manifest_sha256)?;
     let terms = &opened.contract.terms;
     let mode = opened.contract.delivery;
     let target = || PushTarget::find_remote(&session.repository, terms.remote.as_deref());
@@ -170,26 +170,26 @@ fn plan(
 /// Fixes what the ref has to name: what was delivered there last. A ref that is gone since is nobody's, and
 /// made anew; an earlier attempt that arrived after all is ours.
 fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()> {
-    let key = publication.key();
+    let key = publication.target_key();
     let former = delivered_last(&task.ledger, &key)?;
-    let late = task.view.late.iter().map(|(_, sent)| &sent.publication).filter(|sent| sent.key() == key);
+    let late =
+        task.view.late.iter().map(|(_, sent)| &sent.publication).filter(|sent| sent.target_key() == key);
     let late: Vec<&ObjectId> = late.filter_map(|sent| sent.new.as_ref()).collect();
     if former.is_none() && late.is_empty() {
         return Ok(());
     }
     let there = match &publication.remote {
-        None => branch::resolve_commit(&task.session.repository, &publication.reference())?,
+        None => branch::resolve_commit(&task.session.repository, &publication.ref_name())?,
         // Where it cannot be asked the push will find out.
-        Some(_) => {
-            remote::there(task.session, task.view.opened()?, publication).unwrap_or_else(|_| former.clone())
-        }
+        Some(_) => remote::there(task.session, task.view.opened_terms()?, publication)
+            .unwrap_or_else(|_| former.clone()),
     };
     match (there, former) {
         (Some(there), _) if late.contains(&&there) => publication.old = Some(there),
         (Some(_), former) => publication.old = former,
         (None, None) => {}
         (None, Some(former)) => {
-            let place = publication.place();
+            let place = publication.place_name();
             let note =
                 format!("{place} had been deleted since {former} was delivered there; it was made anew");
             publication.notes.push(note);
@@ -215,11 +215,11 @@ fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &
     for (action, task, tool) in ledger.unfinished()? {
         let Some(task) = task.filter(|task| task != own && writes_live_tree(&tool)) else { continue };
         let Some(publishing) = planned(&ledger.action(&action)?) else { continue };
-        if publishing.publication.key() != wanted.key() {
+        if publishing.publication.target_key() != wanted.target_key() {
             continue;
         }
         let Some(_lock) = LockGuard::try_acquire(&session.layout.task_lock(&task))? else {
-            let place = wanted.place();
+            let place = wanted.place_name();
             return Err(Failure::new(Code::StoreBusy, format!("the task {task} is delivering to {place}"))
                 .subject(task));
         };
@@ -259,7 +259,8 @@ fn commit_plan(
         message: branch::message_with_trailers(task.session.repository.environment(), &text, &trailers)?,
     };
     let attempts = task.ledger.entries(Some(id))?;
-    let mut attempts = attempts.iter().rev().filter_map(Publishing::of).filter_map(|earlier| earlier.commit);
+    let mut attempts =
+        attempts.iter().rev().filter_map(Publishing::from_entry).filter_map(|earlier| earlier.commit);
     Ok(attempts.find(|earlier| plan.means_same_commit(earlier)).unwrap_or(plan))
 }
 
@@ -270,28 +271,31 @@ fn now_to_the_second() -> String {
 
 /// A branch of this repository that is somebody's, or that somebody works on, stays.
 fn may_move(repository: &Repository, publication: &Publication, task: &str) -> Result<()> {
-    let reference = publication.reference();
+    let reference = publication.ref_name();
     let there = branch::resolve_commit(repository, &reference)?;
-    if publication.standing(there.as_ref()) == Standing::Arrived
+    if publication.compare_ref(there.as_ref()) == Standing::Arrived
         && publication.new.is_none()
         && publication.old.is_some()
     {
         return Ok(());
     }
     if there != publication.old {
-        return Err(publication.conflict(there.as_ref(), task));
+        return Err(publication.ref_conflict(there.as_ref(), task));
     }
     let Some(held) = branch::find_hold(repository, &reference)? else { return Ok(()) };
     let (reason, what) = match held {
         branch::BranchHold::In(place) => ("checked_out", format!("is checked out in {}", place.display())),
         branch::BranchHold::Symbolic(target) => ("symbolic", format!("stands for {target}")),
     };
-    Err(Failure::new(Code::DeliveryConflict, format!("{} {what}, so it is not moved", publication.place()))
-        .subject(reference.clone())
-        .expected("a branch that nobody works on", what)
-        .detail("ref", reference)
-        .detail("reason", reason)
-        .remedy("Check another branch out there, then deliver again.", ["git", "worktree", "list"]))
+    Err(Failure::new(
+        Code::DeliveryConflict,
+        format!("{} {what}, so it is not moved", publication.place_name()),
+    )
+    .subject(reference.clone())
+    .expected("a branch that nobody works on", what)
+    .detail("ref", reference)
+    .detail("reason", reason)
+    .remedy("Check another branch out there, then deliver again.", ["git", "worktree", "list"]))
 }
 
 /// What `deliver --dry-run` looks at.
@@ -300,8 +304,12 @@ fn would_move(task: &TaskWrite<'_>, publishing: &Publishing) -> Result<()> {
     if publication.remote.is_none() {
         return Ok(());
     }
-    let there = remote::there(task.session, task.view.opened()?, publication)?;
-    if there == publication.old { Ok(()) } else { Err(publication.conflict(there.as_ref(), &task.view.id)) }
+    let there = remote::there(task.session, task.view.opened_terms()?, publication)?;
+    if there == publication.old {
+        Ok(())
+    } else {
+        Err(publication.ref_conflict(there.as_ref(), &task.view.id))
+    }
 }
 
 /// Writes the plan down, brings the objects in, moves the ref, and writes down what came of it.
@@ -311,7 +319,7 @@ fn carry_out(
     mut publishing: Publishing,
 ) -> Result<Receipt> {
     let (session, id) = (task.session, task.view.id.clone());
-    let opened = task.view.opened()?.clone();
+    let opened = task.view.opened_terms()?.clone();
     action.note(&mut task.ledger, &Record::Publishing(Box::new(publishing.clone())))?;
     let new = publishing.publication.new.as_ref().filter(|_| !publishing.undoes);
     let brought = new.map_or(Ok(()), |new| {
@@ -325,9 +333,9 @@ fn carry_out(
     match moved {
         Moved::Done(notes) => {
             publishing.publication.notes.extend(notes);
-            action.succeed(&mut task.ledger, &publishing.done())?;
+            action.succeed(&mut task.ledger, &publishing.end_record())?;
             view::catch_up(&task.ledger, &mut task.view)?;
-            Ok(publishing.finished())
+            Ok(publishing.final_receipt())
         }
         Moved::Refused(failure) => Err(action.fail(&mut task.ledger, failure)),
         Moved::Nothing(failure) => {
@@ -343,7 +351,7 @@ fn carry_out(
 
 fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved {
     let (repository, publication) = (&session.repository, &publishing.publication);
-    let reference = publication.reference();
+    let reference = publication.ref_name();
     let why = format!("git-tender: {} {task}", if publishing.undoes { "undo" } else { "deliver" });
     let set = branch::update_branch(
         repository,
@@ -357,13 +365,13 @@ fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved 
         Ok(Err(refused)) | Err(refused) => refused,
     };
     match branch::resolve_commit(repository, &reference) {
-        Ok(there) => match publication.standing(there.as_ref()) {
+        Ok(there) => match publication.compare_ref(there.as_ref()) {
             Standing::Arrived => Moved::Done(Vec::new()),
-            Standing::Foreign => Moved::Refused(publication.conflict(there.as_ref(), task)),
+            Standing::Foreign => Moved::Refused(publication.ref_conflict(there.as_ref(), task)),
             // Another branch whose name is a part of this one, or a lock that somebody else holds.
             Standing::Unchanged => Moved::Refused(in_the_way(publication, &refused, task)),
         },
-        Err(_) => Moved::Unknown(publishing.unknown(refused.message())),
+        Err(_) => Moved::Unknown(publishing.outcome_unknown(refused.message())),
     }
 }
 
@@ -372,14 +380,14 @@ fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failu
     if !(said.contains("exists; cannot create") || said.contains("cannot lock ref")) {
         return Failure::new(
             Code::Io,
-            format!("{} could not be moved: {}", publication.place(), refused.message()),
+            format!("{} could not be moved: {}", publication.place_name(), refused.message()),
         )
-        .subject(publication.reference());
+        .subject(publication.ref_name());
     }
-    Failure::new(Code::DeliveryConflict, format!("{} could not be moved: {said}", publication.place()))
-        .subject(publication.reference())
+    Failure::new(Code::DeliveryConflict, format!("{} could not be moved: {said}", publication.place_name()))
+        .subject(publication.ref_name())
         .expected(publication.old.as_ref(), said)
-        .detail("ref", publication.reference())
+        .detail("ref", publication.ref_name())
         .detail("reason", "in_the_way")
         .remedy(
             "Rename the branch that is in the way, or deliver to another one.",
@@ -389,7 +397,7 @@ fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failu
 
 /// The plan in an action's rows; `None` where it moves no ref, or did not come so far.
 pub fn planned(entries: &[Entry]) -> Option<Box<Publishing>> {
-    entries.iter().rev().find_map(Publishing::of)
+    entries.iter().rev().find_map(Publishing::from_entry)
 }
 
 /// Looks what became of an unfinished action that moves a ref, and ends it where that can be told. The
@@ -405,35 +413,38 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
     let opened = opened
         .as_ref()
         .ok_or_else(|| Failure::internal("an action of a task that was not opened"))?
-        .opened()?;
+        .opened_terms()?;
     let mut resumed = RunningAction::resume(last);
     let mut reconciled = Reconciled::new(last);
     match remote::ask(session, opened, &publishing) {
         Asked::Arrived(notes) => {
             publishing.publication.notes.extend(notes);
             resumed.reconcile(&mut ledger)?;
-            resumed.succeed(&mut ledger, &publishing.done())?;
+            resumed.succeed(&mut ledger, &publishing.end_record())?;
             reconciled.outcome = "completed";
-            reconciled.notes = publishing.finished().sentences();
+            reconciled.notes = publishing.final_receipt().note_sentences();
         }
         Asked::Unchanged => {
             resumed.reconcile(&mut ledger)?;
             let text = if publishing.is_sent() {
                 publishing.late_effect()
             } else {
-                format!("{} names what it named before: nothing took place", publishing.publication.place())
+                format!(
+                    "{} names what it named before: nothing took place",
+                    publishing.publication.place_name()
+                )
             };
             resumed.safe_to_retry(&mut ledger, &Record::Done { text: text.clone() })?;
             reconciled.notes.push(text);
         }
         Asked::Foreign(there) => {
-            let failure = publishing.publication.conflict(there.as_ref(), &task);
+            let failure = publishing.publication.ref_conflict(there.as_ref(), &task);
             reconciled.notes.push(failure.message().to_owned());
             resumed.reconcile(&mut ledger)?;
             resumed.safe_to_retry(&mut ledger, &Record::Failure { failure, cost: None })?;
         }
         Asked::Unknown(why) => {
-            let mut failure = publishing.unknown(&why).reference(action);
+            let mut failure = publishing.outcome_unknown(&why).reference(action);
             if last.state == ActionState::Dispatched {
                 failure = resumed.lose(&mut ledger, failure);
             }

@@ -4,7 +4,9 @@
 use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::delivery::{Clearance, IndexRule, IndexState, IndexStep, Plan, Reason, plan, refused};
+use crate::domain::delivery::{
+    Clearance, IndexRule, IndexState, IndexStep, Plan, Reason, plan_delivery, refuse_delivery,
+};
 use crate::domain::ledger::record::{IndexDifference, Opened};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
@@ -104,7 +106,7 @@ impl Write<'_> {
         let Compared { terms, survey, plan } = self.compare(home, &quarantine)?;
         let materials = live::prepare_materials(&terms, survey, &plan)?;
         let delivery = Delivery { id, top: terms.top, outcome: self.outcome, repository: home };
-        let cleared = plan.clear(clearance)?;
+        let cleared = plan.clear_with(clearance)?;
         self.session.with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper))
     }
 
@@ -122,8 +124,9 @@ impl Write<'_> {
             settings: live::Settings::read_settings(home)?,
         };
         let survey = live::survey_paths(&terms)?;
-        let mut plan = plan(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
-            .map_err(|conflicts| refused(&conflicts))?;
+        let mut plan =
+            plan_delivery(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
+                .map_err(|conflicts| refuse_delivery(&conflicts))?;
         if let Some(staged) = self.staged {
             plan = plan.taking_index_back(staged);
         }

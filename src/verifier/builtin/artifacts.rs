@@ -8,7 +8,7 @@ use super::{BuiltinOutcome, finding};
 use crate::domain::contract::Artifact;
 use crate::domain::proof::evidence::Finding;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
-use crate::domain::value::document::clipped;
+use crate::domain::value::document::quote_clipped;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::objects::Objects;
@@ -70,7 +70,7 @@ fn claim(
     }
     for text in &artifact.must_not_contain {
         if let Some(line) = line_of(&bytes, text) {
-            let message = format!("contains {}", clipped(text));
+            let message = format!("contains {}", quote_clipped(text));
             findings.push(finding(path, Some(line), "mustNotContain", message));
         }
     }

@@ -32,7 +32,7 @@ pub fn judge(changes: &[Change], effective: &Effective) -> BuiltinOutcome {
 mod tests {
     use super::*;
     use crate::domain::contract::Contract;
-    use crate::domain::contract::policy::{Config, effective};
+    use crate::domain::contract::policy::{Config, effective_contract};
     use crate::domain::proof::verdict::Verdict;
     use crate::domain::value::digest::{FileState, ObjectFormat, Sha256};
     use crate::domain::value::repo_path::RepoPath;
@@ -49,9 +49,9 @@ mod tests {
     fn rules(changes: &[Change]) -> Vec<String> {
         let contract = br#"{"taskId":"t","goal":"g","allowedTools":[],"writeScope":["docs/","src/"]}"#;
         let policy = b"[policy]\nwrite = [\"docs/\"]\n";
-        let contract = Contract::parse(contract).expect("a contract");
-        let policy = Config::parse(policy).expect("a policy").policy;
-        let (effective, _) = effective(&contract, &policy).expect("in force");
+        let contract = Contract::parse_document(contract).expect("a contract");
+        let policy = Config::parse_config(policy).expect("a policy").policy;
+        let (effective, _) = effective_contract(&contract, &policy).expect("in force");
         let judged = judge(changes, &effective);
         assert_eq!(judged.outcome == Verdict::Passed, judged.findings.is_empty());
         judged

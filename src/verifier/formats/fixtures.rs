@@ -101,7 +101,7 @@ fn each_tool_is_counted_as_it_means_it() {
 
 fn counted_names(found: &Result<Counted, String>) -> Vec<String> {
     let cases = found.iter().flat_map(|counted| &counted.cases);
-    cases.map(|case| format!("{} {:?}", case.title(), case.outcome)).collect()
+    cases.map(|case| format!("{} {:?}", case.full_title(), case.outcome)).collect()
 }
 
 /// Each byte of a file that shows a failure taken out or replaced, and the file cut behind it.

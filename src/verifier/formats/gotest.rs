@@ -108,7 +108,7 @@ impl EventStream {
     fn end_test(&mut self, name: &str, test: &str, outcome: CaseOutcome, printed: &PrintedLines) {
         let package = self.packages.entry(name.to_owned()).or_default();
         let class = Some(name.to_owned()).filter(|name| !name.is_empty());
-        let case = |outcome| CountedCase { class, ..CountedCase::named(test, outcome) };
+        let case = |outcome| CountedCase { class, ..CountedCase::with_name(test, outcome) };
         if matches!(outcome, CaseOutcome::Passed | CaseOutcome::Skipped) {
             return self.counted.count_case(case(outcome));
         }

@@ -517,7 +517,7 @@ mod tests {
             <testcase name='c'><skipped/></testcase><testcase name='d'/></testsuite>";
         let cases = count_cases(text.as_bytes()).expect("reads").cases;
         let seen: Vec<_> =
-            cases.iter().map(|case| (case.title(), case.file.as_deref(), case.outcome)).collect();
+            cases.iter().map(|case| (case.full_title(), case.file.as_deref(), case.outcome)).collect();
         let expected = [
             ("k::a", "t.py", CaseOutcome::FailedByAssertion),
             ("b", "b.py", CaseOutcome::FailedByError),

@@ -340,11 +340,11 @@ const UNBUILT: &str = "Couldn't compile the test.";
 /// A case by its name; a doc test's without the line, which every edit above it changes.
 fn named_case(name: &str, outcome: CaseOutcome) -> CountedCase {
     let Some(file) = documented_at(name).and_then(|place| place.path) else {
-        return CountedCase::named(name, outcome);
+        return CountedCase::with_name(name, outcome);
     };
     let bare = name.rsplit_once(" (line ").map_or(name, |(bare, _)| bare);
     let item = bare.strip_prefix(&file).and_then(|rest| rest.strip_prefix(" - ")).unwrap_or(bare);
-    CountedCase { file: Some(file), ..CountedCase::named(item, outcome) }
+    CountedCase { file: Some(file), ..CountedCase::with_name(item, outcome) }
 }
 
 /// A doc test's name says where it stands: `src/lib.rs - item (line 3)`.

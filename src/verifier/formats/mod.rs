@@ -163,7 +163,7 @@ impl Counted {
 
     /// Counts a case that failed, with what it says of that.
     fn count_failure(&mut self, case: CountedCase, place: CasePlace, message: &str) {
-        self.note_failure(&case.title(), place, message);
+        self.note_failure(&case.full_title(), place, message);
         self.count_case(case);
     }
 
@@ -229,7 +229,7 @@ mod tests {
         let mut counted = Counted::default();
         let file = Some("/slots/1/tree/tests/a.py".to_owned());
         let name = format!("/slots/1/tree/tests/a.py: {}", "x".repeat(LONGEST_NAME));
-        let case = CountedCase { file, ..CountedCase::named(&name, CaseOutcome::FailedByError) };
+        let case = CountedCase { file, ..CountedCase::with_name(&name, CaseOutcome::FailedByError) };
         counted.count_failure(case, CasePlace::default(), "no");
         counted.name_relative_to(Path::new("/slots/1/tree"));
         assert_eq!(counted.cases[0].file.as_deref(), Some("tests/a.py"));
@@ -238,7 +238,7 @@ mod tests {
 
         let mut many = Counted::default();
         (0..MOST_CASES)
-            .for_each(|n| many.count_case(CountedCase::named(&n.to_string(), CaseOutcome::Passed)));
+            .for_each(|n| many.count_case(CountedCase::with_name(&n.to_string(), CaseOutcome::Passed)));
         counted.add(many);
         assert_eq!((counted.cases.len(), counted.unnamed), (MOST_CASES, 1));
         assert_eq!(counted.checks.ran, MOST_CASES as u64 + 1, "all are counted");

@@ -234,7 +234,7 @@ impl TapDocument {
             (true, None) => CaseOutcome::Passed,
             (false, _) => failed,
         };
-        let case = CountedCase { class, ..CountedCase::named(&point.name, outcome) };
+        let case = CountedCase { class, ..CountedCase::with_name(&point.name, outcome) };
         let ended_well = outcome == CaseOutcome::Skipped || outcome == CaseOutcome::Passed;
         let no_case = match subtest {
             Some(EndedSubtest { empty: true, .. }) => outcome != CaseOutcome::Skipped,
@@ -244,7 +244,7 @@ impl TapDocument {
         };
         match (no_case, ended_well) {
             (true, true) => {}
-            (true, false) => self.counted.fail_outside(&case.title(), details.place, &details.message),
+            (true, false) => self.counted.fail_outside(&case.full_title(), details.place, &details.message),
             (false, true) => self.counted.count_case(case),
             (false, false) => self.counted.count_failure(case, details.place, &details.message),
         }
@@ -385,7 +385,7 @@ mod tests {
         let text = "1..4\n# Subtest: a\n    # Subtest: b\n        ok 1 - c\n        1..1\n    ok 1 - b\n    not ok 2 - d\n    1..2\n\
             not ok 1 - a\n    ok 1 - e\n    1..1\nnot ok 2 - own\n    1..0 # SKIP\nok 3 # skip none\n    1..0\nok 4 - empty\n";
         let counted = read_ok(text);
-        let titles: Vec<_> = counted.cases.iter().map(|case| (case.title(), case.outcome)).collect();
+        let titles: Vec<_> = counted.cases.iter().map(|case| (case.full_title(), case.outcome)).collect();
         let expected = [
             ("a > b::c", CaseOutcome::Passed),
             ("a::d", CaseOutcome::FailedByAssertion),

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::contract::policy::BaseRuns;
 use crate::domain::proof::evidence::Reuse;
-use crate::domain::value::document::{Node, Problems, clipped, duration, read_toml};
+use crate::domain::value::document::{Node, Problems, quote_clipped, read_duration, read_toml};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
@@ -85,21 +85,21 @@ pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
     let document = read_toml("the manifest", Code::ConfigInvalid, bytes)?;
     let mut problems = Problems::new("the manifest", Code::ConfigInvalid);
     let mut draft = ManifestDraft::default();
-    problems.object("", &document, &FIELDS, |problems, key, field, node| {
+    problems.read_object("", &document, &FIELDS, |problems, key, field, node| {
         draft.present.push(key.to_owned());
         basic_field(problems, &mut draft, key, field, node);
         running_field(problems, &mut draft, key, field, node);
     });
     check(&mut problems, &draft, id);
-    problems.finish()?;
+    problems.into_result()?;
     Ok(fill(draft))
 }
 
 fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, field: &str, node: &Node) {
     match key {
         "protocol" => draft.protocol = protocol(problems, field, node),
-        "id" => draft.id = problems.id(field, node),
-        "title" => draft.title = problems.text(field, node),
+        "id" => draft.id = problems.read_id(field, node),
+        "title" => draft.title = problems.read_text(field, node),
         "command" => draft.command = argv(problems, field, node),
         "kind" => {
             let words = [
@@ -107,16 +107,16 @@ fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, fi
                 ("manual", VerifierKind::Manual),
                 ("builtin", VerifierKind::Builtin),
             ];
-            draft.kind = problems.choice(field, node, &words);
+            draft.kind = problems.read_choice(field, node, &words);
         }
-        "inputs" => draft.inputs = problems.scope(field, node),
+        "inputs" => draft.inputs = problems.read_scope(field, node),
         "closure" => (draft.closure, draft.may_be_absent) = closure(problems, field, node),
-        "watch" => draft.watch = problems.scope(field, node).unwrap_or_default(),
-        "scratch" => draft.scratch = problems.scope(field, node).unwrap_or_default(),
+        "watch" => draft.watch = problems.read_scope(field, node).unwrap_or_default(),
+        "scratch" => draft.scratch = problems.read_scope(field, node).unwrap_or_default(),
         "tools" => draft.tools = tools(problems, field, node),
         "env" => draft.env = names(problems, field, node),
         "outputs" => draft.outputs = outputs(problems, field, node),
-        "uses" => problems.later(field, "a manifest of another tool"),
+        "uses" => problems.report_later(field, "a manifest of another tool"),
         _ => {}
     }
 }
@@ -128,28 +128,28 @@ fn running_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, 
         "pass" => {
             let words =
                 [("exit-code", Pass::ExitCode), ("outputs", Pass::Outputs), ("protocol", Pass::Protocol)];
-            draft.pass = problems.choice(field, node, &words);
+            draft.pass = problems.read_choice(field, node, &words);
         }
-        "min_checks" => draft.min_checks = problems.count(field, node),
+        "min_checks" => draft.min_checks = problems.read_count(field, node),
         "timeout" => {
-            let time = duration(problems, field, node, LONGEST_TIMEOUT, "24h");
+            let time = read_duration(problems, field, node, LONGEST_TIMEOUT, "24h");
             draft.timeout = time.map(Duration::from_millis);
         }
         "network" => {
-            let wanted = problems.boolean(field, node) == Some(true);
+            let wanted = problems.read_boolean(field, node) == Some(true);
             later_if(problems, wanted, field, "a verifier with network");
         }
         "reuse" => {
             let words = [("same-inputs", Reuse::SameInputs), ("never", Reuse::Never)];
-            draft.reuse = problems.choice(field, node, &words);
+            draft.reuse = problems.read_choice(field, node, &words);
         }
-        "base" => draft.base_runs = problems.choice(field, node, &BaseRuns::ALL),
-        "cases" => draft.compares_cases = problems.boolean(field, node),
+        "base" => draft.base_runs = problems.read_choice(field, node, &BaseRuns::ALL),
+        "cases" => draft.compares_cases = problems.read_boolean(field, node),
         "attempts" => {
-            draft.attempts = problems.count(field, node);
+            draft.attempts = problems.read_count(field, node);
             if draft.attempts.is_some_and(|n| n == 0 || n > MOST_ATTEMPTS) {
                 let right = format!("from 1 to {MOST_ATTEMPTS}");
-                problems.fault(field, &format!("must be {right}"), &right, draft.attempts);
+                problems.report_fault(field, &format!("must be {right}"), &right, draft.attempts);
             }
         }
         _ => {}
@@ -157,10 +157,10 @@ fn running_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, 
 }
 
 fn protocol(problems: &mut Problems, field: &str, node: &Node) -> bool {
-    match problems.count(field, node) {
+    match problems.read_count(field, node) {
         Some(1) => true,
         Some(other) => {
-            problems.later(field, &format!("protocol {other}"));
+            problems.report_later(field, &format!("protocol {other}"));
             true
         }
         None => false,
@@ -169,21 +169,21 @@ fn protocol(problems: &mut Problems, field: &str, node: &Node) -> bool {
 
 /// A list of arguments with at least one that says something. A string is refused: no shell reads it.
 fn argv(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
-    let Some(items) = problems.list(field, node, "arguments, never one string for a shell") else {
+    let Some(items) = problems.read_list(field, node, "arguments, never one string for a shell") else {
         return Vec::new();
     };
     let mut argv = Vec::new();
     for (name, item) in &items {
         match item {
             Node::Text(text) if text.contains('\0') => {
-                problems.fault(name, "holds a NUL byte", "an argument", clipped(text));
+                problems.report_fault(name, "holds a NUL byte", "an argument", quote_clipped(text));
             }
             Node::Text(text) => argv.push(text.clone()),
-            _ => problems.mistyped(name, "a string", item),
+            _ => problems.report_mistyped(name, "a string", item),
         }
     }
     if argv.first().is_none_or(|program| program.trim().is_empty()) {
-        problems.fault(field, "names no program", "a list that begins with a program", &argv);
+        problems.report_fault(field, "names no program", "a list that begins with a program", &argv);
     }
     argv
 }
@@ -192,7 +192,7 @@ fn argv(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
 fn closure(problems: &mut Problems, field: &str, node: &Node) -> (Scope, Vec<String>) {
     let mut may_be_absent = Vec::new();
     let Node::List(items) = node else {
-        return (problems.scope(field, node).unwrap_or_default(), may_be_absent);
+        return (problems.read_scope(field, node).unwrap_or_default(), may_be_absent);
     };
     let mut bare = items.clone();
     for item in &mut bare {
@@ -203,28 +203,28 @@ fn closure(problems: &mut Problems, field: &str, node: &Node) -> (Scope, Vec<Str
             *text = pattern.to_owned();
         }
     }
-    (problems.scope(field, &Node::List(bare)).unwrap_or_default(), may_be_absent)
+    (problems.read_scope(field, &Node::List(bare)).unwrap_or_default(), may_be_absent)
 }
 
 /// What may be read, and of that the stores.
 fn readable(problems: &mut Problems, field: &str, node: &Node) -> (Vec<String>, Vec<String>) {
     let (mut all, mut stores) = (Vec::new(), Vec::new());
-    for (field, item) in problems.list(field, node, "paths").unwrap_or_default() {
+    for (field, item) in problems.read_list(field, node, "paths").unwrap_or_default() {
         let (mut path, mut is_store) = (None, false);
         if matches!(item, Node::Text(_)) {
-            path = problems.text(&field, item);
+            path = problems.read_text(&field, item);
         } else {
-            problems.object(&field, item, &["path", "cache"], |problems, key, field, node| match key {
-                "path" => path = problems.text(field, node),
-                _ => is_store = problems.boolean(field, node).unwrap_or_default(),
+            problems.read_object(&field, item, &["path", "cache"], |problems, key, field, node| match key {
+                "path" => path = problems.read_text(field, node),
+                _ => is_store = problems.read_boolean(field, node).unwrap_or_default(),
             });
-            problems.require(&field, item, "path", "a path that begins with `~/` or `/`");
+            problems.require_key(&field, item, "path", "a path that begins with `~/` or `/`");
         }
         let Some(path) = path else { continue };
         let placed = path.starts_with('/') || path.strip_prefix("~/").is_some_and(|rest| !rest.is_empty());
         if !placed || path.split('/').any(|part| part == "..") {
             let right = "a path that begins with `~/` or `/`, without `..`";
-            problems.fault(&field, &format!("must be {right}"), right, &path);
+            problems.report_fault(&field, &format!("must be {right}"), right, &path);
         }
         if is_store {
             stores.push(path.clone());
@@ -241,13 +241,13 @@ fn refused_variable(name: &str) -> bool {
 }
 
 fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
-    let list = problems.texts(field, node).unwrap_or_default();
+    let list = problems.read_texts(field, node).unwrap_or_default();
     for (at, name) in list.iter().enumerate() {
         let field = format!("{field}[{at}]");
         if name.contains(['=', '\0']) {
-            problems.fault(&field, "is no name of a variable", "a name without `=`", name);
+            problems.report_fault(&field, "is no name of a variable", "a name without `=`", name);
         } else if refused_variable(name) {
-            problems.fault(
+            problems.report_fault(
                 &field,
                 "is never passed on",
                 "a variable that git-tender does not set itself",
@@ -260,16 +260,16 @@ fn names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
 
 fn tools(problems: &mut Problems, field: &str, node: &Node) -> Vec<ToolSpec> {
     let mut tools = Vec::new();
-    for (field, item) in problems.list(field, node, "tools").unwrap_or_default() {
+    for (field, item) in problems.read_list(field, node, "tools").unwrap_or_default() {
         let (mut name, mut probe) = (None, Vec::new());
-        problems.object(&field, item, &["name", "probe"], |problems, key, field, node| match key {
-            "name" => name = problems.text(field, node),
+        problems.read_object(&field, item, &["name", "probe"], |problems, key, field, node| match key {
+            "name" => name = problems.read_text(field, node),
             _ => probe = argv(problems, field, node),
         });
-        problems.require(&field, item, "name", "the name of a program");
+        problems.require_key(&field, item, "name", "the name of a program");
         if let Some(name) = name {
             if name.contains('/') {
-                problems.fault(&field, "must be looked up on PATH", "a name without `/`", &name);
+                problems.report_fault(&field, "must be looked up on PATH", "a name without `/`", &name);
             }
             tools.push(ToolSpec { name, probe });
         }
@@ -279,20 +279,20 @@ fn tools(problems: &mut Problems, field: &str, node: &Node) -> Vec<ToolSpec> {
 
 fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOutput> {
     let mut outputs = Vec::new();
-    for (field, item) in problems.list(field, node, "outputs").unwrap_or_default() {
+    for (field, item) in problems.read_list(field, node, "outputs").unwrap_or_default() {
         let (mut path, mut format, mut required, mut min_checks) = (None::<String>, None, false, None);
-        problems.object(
+        problems.read_object(
             &field,
             item,
             &["path", "format", "required", "min_checks"],
             |problems, key, field, node| match key {
-                "path" => path = problems.text(field, node),
+                "path" => path = problems.read_text(field, node),
                 "format" => format = output_format(problems, field, node),
-                "min_checks" => min_checks = problems.count(field, node),
-                _ => required = problems.boolean(field, node).unwrap_or_default(),
+                "min_checks" => min_checks = problems.read_count(field, node),
+                _ => required = problems.read_boolean(field, node).unwrap_or_default(),
             },
         );
-        problems.require(
+        problems.require_key(
             &field,
             item,
             "format",
@@ -300,10 +300,10 @@ fn outputs(problems: &mut Problems, field: &str, node: &Node) -> Vec<DeclaredOut
         );
         if let Some(format) = format {
             match format.written_to {
-                WrittenTo::File => problems.require(&field, item, "path", "where the file is"),
+                WrittenTo::File => problems.require_key(&field, item, "path", "where the file is"),
                 WrittenTo::StandardOutput if path.is_some() => {
                     let why = format!("has a path, but {} is read from standard output", format.name);
-                    problems.fault(&field, &why, "no path", &path);
+                    problems.report_fault(&field, &why, "no path", &path);
                 }
                 WrittenTo::StandardOutput | WrittenTo::Either => {}
             }
@@ -322,10 +322,10 @@ fn output_pattern(problems: &mut Problems, field: &str, path: &str) -> Option<Sc
         return None;
     }
     let field = format!("{field}.path");
-    match Scope::parse(&field, Code::ConfigInvalid, vec![below.to_owned()]) {
+    match Scope::parse_field(&field, Code::ConfigInvalid, vec![below.to_owned()]) {
         Ok(pattern) => Some(pattern),
         Err(failure) => {
-            problems.fault(&field, "is no glob", "a path or a glob", failure.message());
+            problems.report_fault(&field, "is no glob", "a path or a glob", failure.message());
             None
         }
     }
@@ -333,21 +333,23 @@ fn output_pattern(problems: &mut Problems, field: &str, path: &str) -> Option<Sc
 
 fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<ResultFormat> {
     let words: Vec<_> = formats::ALL.iter().map(|format| (format.name, *format)).collect();
-    problems.choice(field, node, &words)
+    problems.read_choice(field, node, &words)
 }
 
 fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
     let (mut command, mut inputs) = (Vec::new(), None);
-    problems.object(field, node, &["command", "inputs", "network"], |problems, key, field, node| match key {
-        "command" => command = argv(problems, field, node),
-        "inputs" => inputs = problems.scope(field, node),
-        _ => {
-            let wanted = problems.boolean(field, node) == Some(true);
-            later_if(problems, wanted, field, "a setup with network");
+    problems.read_object(field, node, &["command", "inputs", "network"], |problems, key, field, node| {
+        match key {
+            "command" => command = argv(problems, field, node),
+            "inputs" => inputs = problems.read_scope(field, node),
+            _ => {
+                let wanted = problems.read_boolean(field, node) == Some(true);
+                later_if(problems, wanted, field, "a setup with network");
+            }
         }
     });
-    problems.require(field, node, "command", "an argument vector");
-    problems.require(field, node, "inputs", "the files that it depends on");
+    problems.require_key(field, node, "command", "an argument vector");
+    problems.require_key(field, node, "inputs", "the files that it depends on");
     Some(Setup { command, inputs: inputs? })
 }
 
@@ -355,25 +357,25 @@ fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
 fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
     let has = |key: &str| draft.present.iter().any(|name| name == key);
     if !has("protocol") {
-        problems.missing("protocol", "1");
+        problems.report_missing("protocol", "1");
     }
     match &draft.id {
         Some(given) if given != id => {
-            problems.fault("id", &format!("must be the name of its directory, {id:?}"), id, given);
+            problems.report_fault("id", &format!("must be the name of its directory, {id:?}"), id, given);
         }
-        None if !has("id") => problems.missing("id", "the name of its directory"),
+        None if !has("id") => problems.report_missing("id", "the name of its directory"),
         _ => {}
     }
     let kind = draft.kind.unwrap_or(VerifierKind::Command);
     if kind == VerifierKind::Command && !has("command") && !has("uses") {
-        problems.missing("command", "an argument vector, unless `kind` is manual or builtin");
+        problems.report_missing("command", "an argument vector, unless `kind` is manual or builtin");
     }
     let builtin = builtin::NAMES.contains(&id);
     if kind == VerifierKind::Builtin && !builtin {
         problems.unknown_value("id", id, &builtin::NAMES);
     } else if kind != VerifierKind::Builtin && (builtin || id == crate::domain::contract::PROTECTED) {
         let why = "is the name of what git-tender judges itself";
-        problems.fault("id", why, "another name", id);
+        problems.report_fault("id", why, "another name", id);
     }
     if kind != VerifierKind::Command {
         for key in [
@@ -390,7 +392,7 @@ fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
             "timeout",
         ] {
             if has(key) {
-                problems.fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);
+                problems.report_fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);
             }
         }
     }
@@ -401,7 +403,7 @@ fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: boo
     let pass = draft.pass.unwrap_or(Pass::ExitCode);
     let counts = draft.outputs.iter().any(|output| output.format.counts);
     if pass == Pass::Outputs && !counts {
-        problems.fault(
+        problems.report_fault(
             "pass",
             "is outputs, but there is no output that counts",
             "an entry in `outputs`",
@@ -409,12 +411,12 @@ fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: boo
         );
     }
     if min_checks && !counts && pass != Pass::Protocol {
-        problems.fault("min_checks", "needs an output that counts", "an entry in `outputs`", "none");
+        problems.report_fault("min_checks", "needs an output that counts", "an entry in `outputs`", "none");
     }
     for (at, output) in draft.outputs.iter().enumerate() {
         if output.min_checks.is_some() && !output.format.counts {
             let (field, name) = (format!("outputs[{at}].min_checks"), output.format.name);
-            problems.fault(
+            problems.report_fault(
                 &field,
                 &format!("has no meaning where {name} counts nothing"),
                 "no such key",
@@ -428,11 +430,12 @@ fn check_outputs(problems: &mut Problems, draft: &ManifestDraft, min_checks: boo
             Some(rest) => rest.strip_prefix('/').is_some_and(within),
             None => {
                 output.path.is_empty()
-                    || RepoPath::new(output.path.as_bytes()).is_ok_and(|path| draft.scratch.matches(&path))
+                    || RepoPath::new(output.path.as_bytes())
+                        .is_ok_and(|path| draft.scratch.matches_path(&path))
             }
         };
         if !fits {
-            problems.fault(&field, &format!("must be {right}"), right, &output.path);
+            problems.report_fault(&field, &format!("must be {right}"), right, &output.path);
         }
     }
 }
@@ -468,6 +471,6 @@ fn fill(draft: ManifestDraft) -> Manifest {
 
 fn later_if(problems: &mut Problems, wanted: bool, field: &str, wish: &str) {
     if wanted {
-        problems.later(field, wish);
+        problems.report_later(field, wish);
     }
 }

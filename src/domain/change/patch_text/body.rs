@@ -1,7 +1,7 @@
 //! What follows the header of a file: hunks of lines, or a binary patch. A hunk is as long as its counts say;
 //! whatever its lines look like, within the counts they are content.
 
-use crate::domain::change::patch_text::cursor::{Cursor, broken};
+use crate::domain::change::patch_text::cursor::{Cursor, unreadable_at};
 use crate::error::Result;
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ pub enum Body {
 
 impl Hunk {
     /// Its lines with their line ends; a line that `\ No newline at end of file` follows has none.
-    pub fn lines<'a>(&self, text: &'a [u8]) -> impl Iterator<Item = (Side, &'a [u8])> {
+    pub fn body_lines<'a>(&self, text: &'a [u8]) -> impl Iterator<Item = (Side, &'a [u8])> {
         let mut lines = text[self.body.clone()].split_inclusive(|b| *b == b'\n').peekable();
         std::iter::from_fn(move || {
             let line = lines.next()?;
@@ -79,8 +79,8 @@ impl Hunk {
     }
 
     /// The lines of one side.
-    pub fn side<'a>(&self, text: &'a [u8], wanted: Side) -> Vec<&'a [u8]> {
-        self.lines(text)
+    pub fn side_lines<'a>(&self, text: &'a [u8], wanted: Side) -> Vec<&'a [u8]> {
+        self.body_lines(text)
             .filter(|(side, _)| *side == wanted || *side == Side::Both)
             .map(|(_, line)| line)
             .collect()
@@ -88,14 +88,17 @@ impl Hunk {
 }
 
 /// The hunks at the cursor; none where no hunk stands there.
-pub(super) fn hunks(cursor: &mut Cursor) -> Result<Vec<Hunk>> {
+pub(super) fn parse_hunks(cursor: &mut Cursor) -> Result<Vec<Hunk>> {
     let mut found: Vec<Hunk> = Vec::new();
-    while cursor.peek().starts_with(b"@@") {
-        let hunk = hunk(cursor)?;
+    while cursor.peek_line().starts_with(b"@@") {
+        let hunk = parse_hunk(cursor)?;
         if let Some(before) = found.last() {
             let end = |start: usize, count: usize| if count == 0 { start + 1 } else { start + count };
             if hunk.old_start + usize::from(hunk.old_count == 0) < end(before.old_start, before.old_count) {
-                return Err(broken(hunk.line, "the hunk overlaps the one before it, or stands out of order"));
+                return Err(unreadable_at(
+                    hunk.line,
+                    "the hunk overlaps the one before it, or stands out of order",
+                ));
             }
         }
         found.push(hunk);
@@ -106,24 +109,24 @@ pub(super) fn hunks(cursor: &mut Cursor) -> Result<Vec<Hunk>> {
     Ok(found)
 }
 
-fn hunk(cursor: &mut Cursor) -> Result<Hunk> {
+fn parse_hunk(cursor: &mut Cursor) -> Result<Hunk> {
     let line = cursor.line();
     let start = cursor.at();
-    let head = cursor.ended()?;
-    let Some([old_start, old_count, new_start, new_count]) = numbers(head) else {
-        return Err(broken(line, "the hunk header does not read `@@ -START,COUNT +START,COUNT @@`"));
+    let head = cursor.take_whole_line()?;
+    let Some([old_start, old_count, new_start, new_count]) = parse_hunk_numbers(head) else {
+        return Err(unreadable_at(line, "the hunk header does not read `@@ -START,COUNT +START,COUNT @@`"));
     };
     let header = start..start + head.len();
     let body = cursor.at();
     let (mut old_left, mut new_left) = (old_count, new_count);
     let short = |cursor: &Cursor, old: usize, new: usize| {
-        broken(
+        unreadable_at(
             cursor.line(),
             format!("the hunk of line {line} ends here, {old} old and {new} new lines short of its counts"),
         )
     };
     while old_left > 0 || new_left > 0 {
-        let (old, new) = match cursor.peek().first() {
+        let (old, new) = match cursor.peek_line().first() {
             Some(b' ' | b'\n') => (1, 1),
             Some(b'-') => (1, 0),
             Some(b'+') => (0, 1),
@@ -134,16 +137,16 @@ fn hunk(cursor: &mut Cursor) -> Result<Hunk> {
             return Err(short(cursor, old_left, new_left));
         }
         (old_left, new_left) = (old_left - old, new_left - new);
-        cursor.ended()?;
+        cursor.take_whole_line()?;
     }
-    if cursor.peek().starts_with(b"\\ ") && cursor.at() > body {
-        cursor.ended()?;
+    if cursor.peek_line().starts_with(b"\\ ") && cursor.at() > body {
+        cursor.take_whole_line()?;
     }
     if old_count == 0 && new_count == 0
         || (old_count > 0 && old_start == 0)
         || (new_count > 0 && new_start == 0)
     {
-        return Err(broken(line, "the hunk header gives an impossible place"));
+        return Err(unreadable_at(line, "the hunk header gives an impossible place"));
     }
     let hunk = Hunk { line, header, body: body..cursor.at(), old_start, old_count, new_start, new_count };
     markers_in_place(cursor.text(), &hunk)?;
@@ -153,10 +156,10 @@ fn hunk(cursor: &mut Cursor) -> Result<Hunk> {
 /// `\ No newline` may follow only the last line of a side.
 fn markers_in_place(text: &[u8], hunk: &Hunk) -> Result<()> {
     for side in [Side::Old, Side::New] {
-        let lines = hunk.side(text, side);
+        let lines = hunk.side_lines(text, side);
         let before_last = lines.split_last().map_or(&[][..], |(_, rest)| rest);
         if before_last.iter().any(|line| line.last() != Some(&b'\n')) {
-            return Err(broken(hunk.line, "the hunk has a line without an end before another one"));
+            return Err(unreadable_at(hunk.line, "the hunk has a line without an end before another one"));
         }
     }
     Ok(())
@@ -179,13 +182,16 @@ fn nothing_left_over(cursor: &mut Cursor) -> Result<()> {
         _ => false,
     };
     if suspicious {
-        return Err(broken(cursor.line() + blanks, "a line follows that the counts of the hunk leave out"));
+        return Err(unreadable_at(
+            cursor.line() + blanks,
+            "a line follows that the counts of the hunk leave out",
+        ));
     }
     Ok(())
 }
 
 /// The four numbers of a hunk header.
-fn numbers(head: &[u8]) -> Option<[usize; 4]> {
+fn parse_hunk_numbers(head: &[u8]) -> Option<[usize; 4]> {
     let text = std::str::from_utf8(head.get(..head.len().min(100))?)
         .unwrap_or_else(|e| std::str::from_utf8(&head[..e.valid_up_to()]).unwrap_or_default());
     let (old, rest) = text.strip_prefix("@@ -")?.split_once(" +")?;
@@ -204,14 +210,14 @@ fn numbers(head: &[u8]) -> Option<[usize; 4]> {
 
 /// True for a line that is the header of a hunk.
 pub(super) fn is_hunk_header(line: &[u8]) -> bool {
-    numbers(line).is_some()
+    parse_hunk_numbers(line).is_some()
 }
 
 /// The binary patch whose first line stands at the cursor.
-pub(super) fn binary(cursor: &mut Cursor) -> Result<Body> {
-    cursor.ended()?;
+pub(super) fn parse_binary(cursor: &mut Cursor) -> Result<Body> {
+    cursor.take_whole_line()?;
     let Some(forward) = binary_hunk(cursor)? else {
-        return Err(broken(
+        return Err(unreadable_at(
             cursor.line(),
             "`literal` or `delta` and a size are missing after `GIT binary patch`",
         ));
@@ -220,7 +226,7 @@ pub(super) fn binary(cursor: &mut Cursor) -> Result<Body> {
 }
 
 fn binary_hunk(cursor: &mut Cursor) -> Result<Option<BinaryHunk>> {
-    let head = cursor.peek();
+    let head = cursor.peek_line();
     let (kind, size) = match (head.strip_prefix(b"literal "), head.strip_prefix(b"delta ")) {
         (Some(size), _) => (BinaryKind::Literal, size),
         (_, Some(size)) => (BinaryKind::Delta, size),
@@ -228,19 +234,19 @@ fn binary_hunk(cursor: &mut Cursor) -> Result<Option<BinaryHunk>> {
     };
     let size = std::str::from_utf8(size).ok().and_then(|text| text.trim_end().parse::<u64>().ok());
     let Some(size) = size else {
-        return Err(broken(cursor.line(), "the size of the binary patch is no number"));
+        return Err(unreadable_at(cursor.line(), "the size of the binary patch is no number"));
     };
-    cursor.ended()?;
+    cursor.take_whole_line()?;
     let start = cursor.at();
-    while cursor.peek() != b"\n" {
+    while cursor.peek_line() != b"\n" {
         let line = cursor.line();
-        let data = cursor.ended()?;
+        let data = cursor.take_whole_line()?;
         if !is_encoded_line(data) {
-            return Err(broken(line, "the binary patch is damaged or cut off here"));
+            return Err(unreadable_at(line, "the binary patch is damaged or cut off here"));
         }
     }
     let data = start..cursor.at();
-    cursor.ended()?;
+    cursor.take_whole_line()?;
     Ok(Some(BinaryHunk { kind, size, data }))
 }
 

@@ -1,6 +1,6 @@
 //! A place in the text of a patch, line by line, that knows the number of its line.
 
-use crate::domain::value::repo_path::display;
+use crate::domain::value::repo_path::display_bytes;
 use crate::error::{Code, Failure, Result};
 
 /// The cursor always stands at the start of a line, or at the end.
@@ -37,38 +37,40 @@ impl<'a> Cursor<'a> {
     }
 
     /// The line at the cursor with its end; empty at the end of the text.
-    pub(super) fn peek(&self) -> &'a [u8] {
+    pub(super) fn peek_line(&self) -> &'a [u8] {
         self.rest().split_inclusive(|b| *b == b'\n').next().unwrap_or_default()
     }
 
     /// Goes to the next line.
-    pub(super) fn skip(&mut self) {
-        let length = self.peek().len();
+    pub(super) fn skip_line(&mut self) {
+        let length = self.peek_line().len();
         self.at += length;
         self.line += usize::from(length > 0);
     }
 
     /// The line without its end, which must be there: a patch that stops within a line was cut.
-    pub(super) fn ended(&mut self) -> Result<&'a [u8]> {
-        let line = self.peek();
+    pub(super) fn take_whole_line(&mut self) -> Result<&'a [u8]> {
+        let line = self.peek_line();
         let Some(content) = line.strip_suffix(b"\n") else {
             let what = if line.is_empty() { "the text ends too early" } else { "the last line has no end" };
-            return Err(broken(self.line, format!("{what}: the patch was cut off")).detail("truncated", true));
+            return Err(
+                unreadable_at(self.line, format!("{what}: the patch was cut off")).detail("truncated", true)
+            );
         };
-        self.skip();
+        self.skip_line();
         Ok(content)
     }
 }
 
 /// The patch cannot be read at a line.
-pub(super) fn broken(line: usize, what: impl AsRef<str>) -> Failure {
+pub(super) fn unreadable_at(line: usize, what: impl AsRef<str>) -> Failure {
     Failure::new(Code::PatchInvalid, format!("the patch cannot be read at line {line}: {}", what.as_ref()))
         .subject(format!("line {line}"))
         .detail("line", line)
 }
 
 /// A line for a message, cut to a bearable length.
-pub(super) fn shown(line: &[u8]) -> String {
+pub(super) fn shown_line(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
-    display(&line[..line.len().min(200)])
+    display_bytes(&line[..line.len().min(200)])
 }

@@ -1,7 +1,7 @@
 //! The lines that open a file: `diff --git` with what follows it, or `---` and `+++` alone.
 
 use crate::domain::change::patch_text::body::Body;
-use crate::domain::change::patch_text::cursor::{Cursor, broken};
+use crate::domain::change::patch_text::cursor::{Cursor, unreadable_at};
 use crate::domain::change::patch_text::names::Strip;
 use crate::domain::change::patch_text::{IndexLine, Operation, Section, body, names};
 use crate::error::{DetailKey, Failure, Result};
@@ -31,16 +31,16 @@ enum Dashes {
 
 pub(super) fn git_section(cursor: &mut Cursor, strip: Strip) -> Result<Section> {
     let (start, line) = (cursor.at(), cursor.line());
-    let names = &cursor.ended()?[b"diff --git ".len()..];
+    let names = &cursor.take_whole_line()?[b"diff --git ".len()..];
     if names.ends_with(b"\r") {
         return Err(carriage_returns(line));
     }
-    let twice = names::twice(names, strip);
+    let twice = names::name_given_twice(names, strip);
     let lines = header_lines(cursor, strip)?;
     let changed = lines.similarity.as_ref().is_some_and(|text| text != b"100%");
-    let mut section = assemble(lines, twice, names, strip, line)?;
+    let mut section = assemble_section(lines, twice, names, strip, line)?;
     section.body = git_body(cursor, &section, changed)
-        .map_err(|f| f.subject(crate::domain::value::repo_path::display(section.path())))?;
+        .map_err(|f| f.subject(crate::domain::value::repo_path::display_bytes(section.shown_path())))?;
     section.range = start..cursor.at();
     Ok(section)
 }
@@ -50,7 +50,7 @@ fn header_lines(cursor: &mut Cursor, strip: Strip) -> Result<Lines> {
     let mut lines = Lines::default();
     let mut seen = std::collections::HashSet::new();
     loop {
-        let line = cursor.peek();
+        let line = cursor.peek_line();
         let Some(word) = WORDS.iter().find(|word| line.starts_with(word.as_bytes())) else {
             return Ok(lines);
         };
@@ -58,16 +58,19 @@ fn header_lines(cursor: &mut Cursor, strip: Strip) -> Result<Lines> {
             return Ok(lines);
         }
         let number = cursor.line();
-        let rest = &cursor.ended()?[word.len()..];
+        let rest = &cursor.take_whole_line()?[word.len()..];
         if rest.ends_with(b"\r") {
             return Err(carriage_returns(number));
         }
         let kind = word.replace("rename old ", "rename from ").replace("rename new ", "rename to ");
         if !seen.insert(kind.clone()) {
-            return Err(broken(number, format!("a second `{}` in one file's header", word.trim_end())));
+            return Err(unreadable_at(
+                number,
+                format!("a second `{}` in one file's header", word.trim_end()),
+            ));
         }
-        lines.take(&kind, rest, strip).ok_or_else(|| {
-            broken(number, format!("`{}` is not followed by what belongs there", word.trim_end()))
+        lines.take_line(&kind, rest, strip).ok_or_else(|| {
+            unreadable_at(number, format!("`{}` is not followed by what belongs there", word.trim_end()))
         })?;
     }
 }
@@ -91,41 +94,41 @@ const WORDS: [&str; 15] = [
 ];
 
 impl Lines {
-    fn take(&mut self, word: &str, rest: &[u8], strip: Strip) -> Option<()> {
+    fn take_line(&mut self, word: &str, rest: &[u8], strip: Strip) -> Option<()> {
         match word {
-            "--- " => self.before = Some(dashes(rest, strip)?),
-            "+++ " => self.after = Some(dashes(rest, strip)?),
-            "old mode " => self.old_mode = Some(mode(rest)?),
-            "new mode " => self.new_mode = Some(mode(rest)?),
-            "deleted file mode " => self.deleted_file = Some(mode(rest)?),
-            "new file mode " => self.new_file = Some(mode(rest)?),
-            "copy from " => self.copy_from = Some(names::whole(rest)?),
-            "copy to " => self.copy_to = Some(names::whole(rest)?),
-            "rename from " => self.rename_from = Some(names::whole(rest)?),
-            "rename to " => self.rename_to = Some(names::whole(rest)?),
+            "--- " => self.before = Some(parse_dashes(rest, strip)?),
+            "+++ " => self.after = Some(parse_dashes(rest, strip)?),
+            "old mode " => self.old_mode = Some(parse_mode(rest)?),
+            "new mode " => self.new_mode = Some(parse_mode(rest)?),
+            "deleted file mode " => self.deleted_file = Some(parse_mode(rest)?),
+            "new file mode " => self.new_file = Some(parse_mode(rest)?),
+            "copy from " => self.copy_from = Some(names::whole_name(rest)?),
+            "copy to " => self.copy_to = Some(names::whole_name(rest)?),
+            "rename from " => self.rename_from = Some(names::whole_name(rest)?),
+            "rename to " => self.rename_to = Some(names::whole_name(rest)?),
             "similarity index " => self.similarity = Some(rest.trim_ascii().to_vec()),
-            "index " => self.index = Some(index(rest)?),
+            "index " => self.index = Some(parse_index_line(rest)?),
             _ => {}
         }
         Some(())
     }
 }
 
-fn dashes(rest: &[u8], strip: Strip) -> Option<Dashes> {
+fn parse_dashes(rest: &[u8], strip: Strip) -> Option<Dashes> {
     if names::is_dev_null(rest) {
         return Some(Dashes::Nothing);
     }
     let name = names::after_dashes(rest)?;
-    let path = names::stripped(&name, strip);
+    let path = names::stripped_name(&name, strip);
     Some(Dashes::File { name, path })
 }
 
-fn mode(rest: &[u8]) -> Option<String> {
+fn parse_mode(rest: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(rest).ok()?.trim_end();
     (text.len() == 6 && text.bytes().all(|b| (b'0'..=b'7').contains(&b))).then(|| text.to_owned())
 }
 
-fn index(rest: &[u8]) -> Option<(IndexLine, Option<String>)> {
+fn parse_index_line(rest: &[u8]) -> Option<(IndexLine, Option<String>)> {
     let text = std::str::from_utf8(rest).ok()?.trim_end();
     let (ids, mode_text) = text.split_once(' ').map_or((text, None), |(ids, mode)| (ids, Some(mode)));
     let (old, new) = ids.split_once("..")?;
@@ -134,14 +137,14 @@ fn index(rest: &[u8]) -> Option<(IndexLine, Option<String>)> {
         return None;
     }
     let mode_text = match mode_text {
-        Some(text) => Some(mode(text.as_bytes())?),
+        Some(text) => Some(parse_mode(text.as_bytes())?),
         None => None,
     };
     Some((IndexLine { old: old.to_ascii_lowercase(), new: new.to_ascii_lowercase() }, mode_text))
 }
 
 /// Brings the header lines together, as git does, and refuses those that contradict each other.
-fn assemble(
+fn assemble_section(
     lines: Lines,
     twice: Option<Vec<u8>>,
     names: &[u8],
@@ -163,8 +166,8 @@ fn assemble(
         (None, _) => twice.clone(),
     };
     let nameless = || {
-        let name = crate::domain::value::repo_path::display(names);
-        broken(
+        let name = crate::domain::value::repo_path::display_bytes(names);
+        unreadable_at(
             line,
             format!("the names of the file ({name}) are missing, lack a prefix, or do not fit together"),
         )
@@ -183,7 +186,7 @@ fn assemble(
         Some(Dashes::File { name, .. }) => Some(name.as_slice()),
         _ => None,
     });
-    let prefixes = prefixes(names, dashed, strip, is_moved);
+    let prefixes = name_prefixes(names, dashed, strip, is_moved);
     let (index, index_mode) = lines.index.map_or((None, None), |(index, mode)| (Some(index), mode));
     let old_mode = lines.old_mode.or(lines.deleted_file).or_else(|| index_mode.clone());
     let new_mode =
@@ -206,18 +209,18 @@ fn assemble(
 impl Lines {
     fn checked_operation(&self, line: usize) -> Result<Operation> {
         let contradiction = "the header lines of the file contradict each other";
-        let operation = self.operation().ok_or_else(|| broken(line, contradiction))?;
+        let operation = self.asked_operation().ok_or_else(|| unreadable_at(line, contradiction))?;
         if operation != Operation::Create && matches!(self.before, Some(Dashes::Nothing)) {
-            return Err(broken(line, "`--- /dev/null` without `new file mode`"));
+            return Err(unreadable_at(line, "`--- /dev/null` without `new file mode`"));
         }
         if operation != Operation::Delete && matches!(self.after, Some(Dashes::Nothing)) {
-            return Err(broken(line, "`+++ /dev/null` without `deleted file mode`"));
+            return Err(unreadable_at(line, "`+++ /dev/null` without `deleted file mode`"));
         }
         Ok(operation)
     }
 
     /// The operation that the header asks for; `None` where it contradicts itself.
-    fn operation(&self) -> Option<Operation> {
+    fn asked_operation(&self) -> Option<Operation> {
         let (rename, copy) = ((&self.rename_from, &self.rename_to), (&self.copy_from, &self.copy_to));
         let modes = self.old_mode.is_some() || self.new_mode.is_some();
         if self.old_mode.is_some() != self.new_mode.is_some() || self.before.is_some() != self.after.is_some()
@@ -236,7 +239,7 @@ impl Lines {
 }
 
 /// The first components of both names: from `---` and `+++`, else from the `diff --git` line.
-fn prefixes(
+fn name_prefixes(
     names: &[u8],
     dashed: [Option<&[u8]>; 2],
     strip: Strip,
@@ -253,7 +256,7 @@ fn prefixes(
         _ => {
             let name = |text: &[u8]| {
                 if text.starts_with(b"\"") {
-                    names::unquote(text).map(|(n, _)| n)
+                    names::unquote_name(text).map(|(n, _)| n)
                 } else {
                     Some(text.to_vec())
                 }
@@ -267,20 +270,20 @@ fn prefixes(
 /// The content change of a git section, held against what its header promises; `changed` is what its
 /// similarity says.
 fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Body> {
-    let line = cursor.peek();
+    let line = cursor.peek_line();
     if line.starts_with(b"GIT binary patch") {
-        return body::binary(cursor);
+        return body::parse_binary(cursor);
     }
     if line.starts_with(b"Binary files ")
         || line.starts_with(b"Files ") && line.trim_ascii_end().ends_with(b" differ")
     {
-        return Err(broken(
+        return Err(unreadable_at(
             cursor.line(),
             "the content of a binary file is missing; make the patch with --binary",
         ));
     }
     let number = cursor.line();
-    let hunks = body::hunks(cursor)?;
+    let hunks = body::parse_hunks(cursor)?;
     if !hunks.is_empty() {
         let one_sided = match section.operation {
             Operation::Create => hunks.iter().all(|hunk| hunk.old_count == 0),
@@ -288,7 +291,7 @@ fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Bod
             _ => true,
         };
         let what = "the hunks of a new file have old lines, or those of a deleted file new ones";
-        return if one_sided { Ok(Body::Text(hunks)) } else { Err(broken(number, what)) };
+        return if one_sided { Ok(Body::Text(hunks)) } else { Err(unreadable_at(number, what)) };
     }
     let has_dashes = cursor.text()[..cursor.at()]
         .rsplit(|b| *b == b'\n')
@@ -298,8 +301,10 @@ fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Bod
     let promised = section.index.as_ref().is_some_and(|index| moves && index.old != index.new);
     let empty = section.operation == Operation::Modify && section.old_mode == section.new_mode;
     if has_dashes || promised || changed || empty {
-        let failure: Failure =
-            broken(number, "the file's header is there, but its change is missing: the patch was cut off");
+        let failure: Failure = unreadable_at(
+            number,
+            "the file's header is there, but its change is missing: the patch was cut off",
+        );
         return Err(failure.detail("truncated", true));
     }
     Ok(Body::None)
@@ -308,20 +313,21 @@ fn git_body(cursor: &mut Cursor, section: &Section, changed: bool) -> Result<Bod
 /// `---`, `+++` and hunks, without `diff --git`.
 pub(super) fn plain_section(cursor: &mut Cursor, strip: Strip) -> Result<Section> {
     let (start, line) = (cursor.at(), cursor.line());
-    let before = &cursor.ended()?[4..];
-    let after = &cursor.ended()?[4..];
+    let before = &cursor.take_whole_line()?[4..];
+    let after = &cursor.take_whole_line()?[4..];
     if before.ends_with(b"\r") || after.ends_with(b"\r") {
         return Err(carriage_returns(line));
     }
-    let unreadable = || broken(line, "the name of the file cannot be read, or lacks the prefix to take off");
-    let read = |rest: &[u8]| dashes(rest, strip).ok_or_else(unreadable);
+    let unreadable =
+        || unreadable_at(line, "the name of the file cannot be read, or lacks the prefix to take off");
+    let read = |rest: &[u8]| parse_dashes(rest, strip).ok_or_else(unreadable);
     let (operation, path, prefixes) = match (read(before)?, read(after)?) {
         (Dashes::Nothing, Dashes::Nothing) => return Err(unreadable()),
         (Dashes::Nothing, Dashes::File { name, path }) => {
-            (Operation::Create, path, prefixes(b"", [None, Some(&name)], strip, false))
+            (Operation::Create, path, name_prefixes(b"", [None, Some(&name)], strip, false))
         }
         (Dashes::File { name, path }, Dashes::Nothing) => {
-            (Operation::Delete, path, prefixes(b"", [Some(&name), None], strip, false))
+            (Operation::Delete, path, name_prefixes(b"", [Some(&name), None], strip, false))
         }
         (Dashes::File { name: old_name, path: old }, Dashes::File { name: new_name, path: new }) => {
             let operation = match (names::is_epoch(before), names::is_epoch(after)) {
@@ -329,13 +335,13 @@ pub(super) fn plain_section(cursor: &mut Cursor, strip: Strip) -> Result<Section
                 (_, true) => Operation::Delete,
                 _ => Operation::Modify,
             };
-            let prefixes = prefixes(b"", [Some(&old_name), Some(&new_name)], strip, false);
+            let prefixes = name_prefixes(b"", [Some(&old_name), Some(&new_name)], strip, false);
             (operation, one_of(old, new), prefixes)
         }
     };
     let path = path.ok_or_else(unreadable)?;
-    let hunks =
-        body::hunks(cursor).map_err(|f| f.subject(crate::domain::value::repo_path::display(&path)))?;
+    let hunks = body::parse_hunks(cursor)
+        .map_err(|f| f.subject(crate::domain::value::repo_path::display_bytes(&path)))?;
     let old = (operation != Operation::Create).then(|| path.clone());
     let new = (operation != Operation::Delete).then_some(path);
     let body = Body::Text(hunks);
@@ -369,6 +375,6 @@ pub const LINE_ENDS: DetailKey<String> = DetailKey::new("lineEnds");
 
 /// Something on the way turned the line ends of the whole patch into CRLF.
 fn carriage_returns(line: usize) -> Failure {
-    broken(line, "its own lines end in CRLF: something on the way changed the line ends of the patch")
+    unreadable_at(line, "its own lines end in CRLF: something on the way changed the line ends of the patch")
         .with_detail(&LINE_ENDS, "crlf")
 }

@@ -13,7 +13,7 @@ pub enum Strip {
 impl Strip {
     /// The path in a name; `None` where the name has no component to take off. An absolute name is kept as it
     /// is, so that it is refused as one.
-    fn path(self, name: &[u8]) -> Option<&[u8]> {
+    fn strip_name(self, name: &[u8]) -> Option<&[u8]> {
         if self == Self::None || name.first() == Some(&b'/') {
             return Some(name);
         }
@@ -30,34 +30,34 @@ pub fn is_dev_null(rest: &[u8]) -> bool {
 /// time stamp.
 pub fn after_dashes(rest: &[u8]) -> Option<Vec<u8>> {
     if rest.first() == Some(&b'"') {
-        return unquote(rest).map(|(name, _)| name);
+        return unquote_name(rest).map(|(name, _)| name);
     }
     let end = rest.iter().position(|b| *b == b'\t').unwrap_or_else(|| before_time(rest));
     Some(rest[..end].to_vec())
 }
 
 /// The name in the rest of a `rename` or `copy` line: never with a prefix.
-pub fn whole(rest: &[u8]) -> Option<Vec<u8>> {
-    if rest.first() == Some(&b'"') { unquote(rest).map(|(name, _)| name) } else { Some(rest.to_vec()) }
+pub fn whole_name(rest: &[u8]) -> Option<Vec<u8>> {
+    if rest.first() == Some(&b'"') { unquote_name(rest).map(|(name, _)| name) } else { Some(rest.to_vec()) }
 }
 
 /// Takes the prefix off a name.
-pub fn stripped(name: &[u8], strip: Strip) -> Option<Vec<u8>> {
-    strip.path(name).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)
+pub fn stripped_name(name: &[u8], strip: Strip) -> Option<Vec<u8>> {
+    strip.strip_name(name).filter(|path| !path.is_empty()).map(<[u8]>::to_vec)
 }
 
 /// The path that the rest of a `diff --git` line names twice; `None` where the two differ (a rename says them
 /// again).
-pub fn twice(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
+pub fn name_given_twice(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
     if rest.first() == Some(&b'"') {
-        let (first, after) = unquote(rest)?;
+        let (first, after) = unquote_name(rest)?;
         let second = after.trim_ascii_start();
-        let second = if second.first() == Some(&b'"') { unquote(second)?.0 } else { second.to_vec() };
-        return same(&first, &second, strip);
+        let second = if second.first() == Some(&b'"') { unquote_name(second)?.0 } else { second.to_vec() };
+        return same_path(&first, &second, strip);
     }
     if let Some(quote) = rest.iter().position(|b| *b == b'"') {
-        let (second, _) = unquote(&rest[quote..])?;
-        return same(rest[..quote].trim_ascii_end(), &second, strip);
+        let (second, _) = unquote_name(&rest[quote..])?;
+        return same_path(rest[..quote].trim_ascii_end(), &second, strip);
     }
     twice_plain(rest, strip)
 }
@@ -80,13 +80,13 @@ fn twice_plain(rest: &[u8], strip: Strip) -> Option<Vec<u8>> {
     })
 }
 
-fn same(first: &[u8], second: &[u8], strip: Strip) -> Option<Vec<u8>> {
-    let (first, second) = (strip.path(first)?, strip.path(second)?);
+fn same_path(first: &[u8], second: &[u8], strip: Strip) -> Option<Vec<u8>> {
+    let (first, second) = (strip.strip_name(first)?, strip.strip_name(second)?);
     (first == second && !first.is_empty()).then(|| first.to_vec())
 }
 
 /// Undoes C quoting: the bytes between the quotes, and what follows the closing one.
-pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+pub fn unquote_name(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut name = Vec::new();
     loop {
@@ -96,7 +96,7 @@ pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
             b'"' => return Some((name, rest)),
             b'\n' => return None,
             b'\\' => {
-                let (escaped, used) = escape(rest)?;
+                let (escaped, used) = parse_escape(rest)?;
                 name.push(escaped);
                 rest = &rest[used..];
             }
@@ -106,7 +106,7 @@ pub fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 }
 
 /// An escape after a backslash: the byte it means and the length of its spelling.
-fn escape(rest: &[u8]) -> Option<(u8, usize)> {
+fn parse_escape(rest: &[u8]) -> Option<(u8, usize)> {
     let simple = match rest.first()? {
         b'a' => 7,
         b'b' => 8,
@@ -176,18 +176,19 @@ mod tests {
     #[test]
     fn quotes_are_undone_as_c_writes_them() {
         assert_eq!(
-            unquote(br#""a\tb\n\"\\\303\251" rest"#),
+            unquote_name(br#""a\tb\n\"\\\303\251" rest"#),
             Some((b"a\tb\n\"\\\xc3\xa9".to_vec(), &b" rest"[..]))
         );
         for bad in [&br#""a"#[..], br#""\q""#, br#""\40""#, br#""\8""#, b"a", br#""\"#, br#""\400""#] {
-            assert_eq!(unquote(bad), None, "{}", bad.escape_ascii());
+            assert_eq!(unquote_name(bad), None, "{}", bad.escape_ascii());
         }
     }
 
     #[test]
     fn a_header_line_names_one_path_twice() {
-        let path =
-            |text: &str| twice(text.as_bytes(), Strip::One).map(|p| String::from_utf8_lossy(&p).into_owned());
+        let path = |text: &str| {
+            name_given_twice(text.as_bytes(), Strip::One).map(|p| String::from_utf8_lossy(&p).into_owned())
+        };
         assert_eq!(path("a/x b/x").as_deref(), Some("x"));
         assert_eq!(path("a/x b/y b/x b/y").as_deref(), Some("x b/y"));
         assert_eq!(path("a/x b/x b/x").as_deref(), None);
@@ -195,21 +196,21 @@ mod tests {
         assert_eq!(path(r#""a/t\tb" "b/t\tb""#).as_deref(), Some("t\tb"));
         assert_eq!(path("a/x b/y"), None);
         assert_eq!(path("x x"), None);
-        assert_eq!(twice(b"x x", Strip::None), Some(b"x".to_vec()));
-        assert_eq!(twice(b"src/x src/x", Strip::None), Some(b"src/x".to_vec()));
+        assert_eq!(name_given_twice(b"x x", Strip::None), Some(b"x".to_vec()));
+        assert_eq!(name_given_twice(b"src/x src/x", Strip::None), Some(b"src/x".to_vec()));
     }
 
     #[test]
     fn each_blank_may_be_the_one_between_the_names() {
         let slow = |rest: &[u8], strip: Strip| {
             let blanks = (0..rest.len()).filter(|at| matches!(rest[*at], b' ' | b'\t'));
-            blanks.into_iter().find_map(|at| same(&rest[..at], &rest[at + 1..], strip))
+            blanks.into_iter().find_map(|at| same_path(&rest[..at], &rest[at + 1..], strip))
         };
         let letters = b"a/ \t";
         for number in 0..4_usize.pow(9) {
             let text: Vec<u8> = (0..9).map(|place| letters[number / 4_usize.pow(place) % 4]).collect();
             for strip in [Strip::None, Strip::One] {
-                assert_eq!(twice(&text, strip), slow(&text, strip), "{}", text.escape_ascii());
+                assert_eq!(name_given_twice(&text, strip), slow(&text, strip), "{}", text.escape_ascii());
             }
         }
     }
@@ -219,7 +220,7 @@ mod tests {
         let started = std::time::Instant::now();
         for begin in ["a/", "", "a/x b/"] {
             let long = [begin.as_bytes(), &vec![b' '; 1 << 20]].concat();
-            assert_eq!(twice(&long, Strip::One), None);
+            assert_eq!(name_given_twice(&long, Strip::One), None);
         }
         assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());
     }

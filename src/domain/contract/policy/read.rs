@@ -3,8 +3,8 @@
 
 use super::{BaseRuns, Config, Flaky, Floor, GoneCases, LiveRule, Policy};
 use crate::domain::contract::budget::{Amounts, Key};
-use crate::domain::contract::hook::hooks;
-use crate::domain::contract::{DeliveryMode, Kind, network};
+use crate::domain::contract::hook::read_hooks;
+use crate::domain::contract::{DeliveryMode, Kind, read_network};
 use crate::domain::value::document::{Node, Problems, read_toml};
 use crate::error::{Code, Result};
 use std::collections::BTreeMap;
@@ -13,21 +13,18 @@ impl Config {
     /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or
     /// `not_supported` where it asks for what this version does not do; its subject is the key, and it lists
     /// every problem.
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
+    pub fn parse_config(bytes: &[u8]) -> Result<Self> {
         let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
         let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
         let mut config = Self::default();
-        problems.object(
-            "",
-            &document,
-            &["filters", "policy", "hooks"],
-            |problems, key, field, node| match key {
+        problems.read_object("", &document, &["filters", "policy", "hooks"], |problems, key, field, node| {
+            match key {
                 "filters" => config.filters = read_names(problems, field, node),
                 "policy" => config.policy = read_policy(problems, field, node),
-                _ => config.hooks = hooks(problems, field, node),
-            },
-        );
-        problems.finish()?;
+                _ => config.hooks = read_hooks(problems, field, node),
+            }
+        });
+        problems.into_result()?;
         Ok(config)
     }
 }
@@ -49,33 +46,33 @@ fn read_policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "budget",
     ];
     let mut policy = Policy::default();
-    problems.object(field, node, &KEYS, |problems, key, field, node| match key {
-        "write" => policy.write.extend(problems.scope(field, node)),
-        "protected" => policy.protected = problems.scope(field, node),
+    problems.read_object(field, node, &KEYS, |problems, key, field, node| match key {
+        "write" => policy.write.extend(problems.read_scope(field, node)),
+        "protected" => policy.protected = problems.read_scope(field, node),
         "require" => policy.require = read_floors(problems, field, node),
         // Nothing that this version runs has a network, so that no ceiling can be broken.
-        "network" => drop(network(problems, field, node)),
+        "network" => drop(read_network(problems, field, node)),
         "delivery" => policy.delivery = read_modes(problems, field, node),
-        "commit" => policy.commit = problems.boolean(field, node),
+        "commit" => policy.commit = problems.read_boolean(field, node),
         "flaky" => {
             let words = [("fail", Flaky::Fail), ("warn", Flaky::Warn)];
-            policy.flaky = problems.choice(field, node, &words);
+            policy.flaky = problems.read_choice(field, node, &words);
         }
         "live" => {
             let words = [("off", LiveRule::Off), ("warn", LiveRule::Warn), ("prove", LiveRule::Prove)];
-            policy.live = problems.choice(field, node, &words);
+            policy.live = problems.read_choice(field, node, &words);
         }
         "goneCases" => {
             let words = [("person", GoneCases::Person), ("warn", GoneCases::Warn)];
-            policy.gone_cases = problems.choice(field, node, &words);
+            policy.gone_cases = problems.read_choice(field, node, &words);
         }
-        "base" => policy.base = problems.choice(field, node, &BaseRuns::ALL),
+        "base" => policy.base = problems.read_choice(field, node, &BaseRuns::ALL),
         // A contract cannot pass variables on in this version; those that a manifest names are its owners'
         // own.
-        "env" => drop(problems.texts(field, node)),
+        "env" => drop(problems.read_texts(field, node)),
         "accept" => {
-            problems.choice(field, node, &[("signed", ()), ("rerun", ())]);
-            problems.later(field, "accepting bundles");
+            problems.read_choice(field, node, &[("signed", ()), ("rerun", ())]);
+            problems.report_later(field, "accepting bundles");
         }
         _ => policy.budget = read_budgets(problems, field, node),
     });
@@ -84,9 +81,9 @@ fn read_policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
 
 fn read_names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (item, value) in problems.list(field, node, "strings").unwrap_or_default() {
-        if let Some(name) = problems.text(&item, value)
-            && problems.once(&item, &name, &names)
+    for (item, value) in problems.read_list(field, node, "strings").unwrap_or_default() {
+        if let Some(name) = problems.read_text(&item, value)
+            && problems.require_once(&item, &name, &names)
         {
             names.push(name);
         }
@@ -96,14 +93,14 @@ fn read_names(problems: &mut Problems, field: &str, node: &Node) -> Vec<String> 
 
 fn read_floors(problems: &mut Problems, field: &str, node: &Node) -> Vec<Floor> {
     let mut floors = Vec::new();
-    for (name, item) in problems.list(field, node, "tables").unwrap_or_default() {
+    for (name, item) in problems.read_list(field, node, "tables").unwrap_or_default() {
         let (mut verifier, mut when) = (None, None);
-        problems.object(&name, item, &["verifier", "when"], |problems, key, field, node| match key {
-            "verifier" => verifier = problems.id(field, node),
-            _ => when = problems.scope(field, node),
+        problems.read_object(&name, item, &["verifier", "when"], |problems, key, field, node| match key {
+            "verifier" => verifier = problems.read_id(field, node),
+            _ => when = problems.read_scope(field, node),
         });
-        problems.require(&name, item, "verifier", "the id of a verifier");
-        problems.require(&name, item, "when", "a list of paths and globs; [\"**\"] for every change");
+        problems.require_key(&name, item, "verifier", "the id of a verifier");
+        problems.require_key(&name, item, "when", "a list of paths and globs; [\"**\"] for every change");
         if let (Some(verifier), Some(when)) = (verifier, when) {
             floors.push(Floor { verifier, when });
         }
@@ -113,8 +110,8 @@ fn read_floors(problems: &mut Problems, field: &str, node: &Node) -> Vec<Floor> 
 
 fn read_modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<DeliveryMode>> {
     let mut modes = Vec::new();
-    for (name, item) in problems.list(field, node, "delivery modes")? {
-        if let Some(mode) = problems.choice(&name, item, &DeliveryMode::ALL)
+    for (name, item) in problems.read_list(field, node, "delivery modes")? {
+        if let Some(mode) = problems.read_choice(&name, item, &DeliveryMode::ALL)
             && !modes.contains(&mode)
         {
             modes.push(mode);
@@ -126,10 +123,10 @@ fn read_modes(problems: &mut Problems, field: &str, node: &Node) -> Option<Vec<D
 fn read_budgets(problems: &mut Problems, field: &str, node: &Node) -> BTreeMap<String, Amounts> {
     let mut budgets: BTreeMap<String, Amounts> = BTreeMap::new();
     let kinds = Kind::ALL.map(|(word, _)| word);
-    problems.object(field, node, &kinds, |problems, kind, field, node| {
+    problems.read_object(field, node, &kinds, |problems, kind, field, node| {
         let budget = budgets.entry(kind.to_owned()).or_default();
-        problems.object(field, node, &Key::words(), |problems, key, field, node| {
-            if let (Some(count), Some(key)) = (problems.count(field, node), Key::of(key)) {
+        problems.read_object(field, node, &Key::all_words(), |problems, key, field, node| {
+            if let (Some(count), Some(key)) = (problems.read_count(field, node), Key::from_word(key)) {
                 budget.insert(key, count);
             }
         });

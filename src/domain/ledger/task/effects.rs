@@ -22,7 +22,7 @@ impl TaskView {
 
     /// Effects outside that may still happen, or may have happened, as sentences with their actions.
     pub fn outside_effects(&self) -> Vec<(String, &str)> {
-        let open = self.open_effects().map(|(action, publishing)| (publishing.effect(), action));
+        let open = self.open_effects().map(|(action, publishing)| (publishing.effect_sentence(), action));
         let late = self.late.iter().map(|(action, publishing)| (publishing.late_effect(), action.as_str()));
         open.chain(late).collect()
     }

@@ -5,7 +5,7 @@ use crate::domain::contract::budget::Limits;
 use crate::domain::ledger::charges::{Member, Spent, Standing};
 use crate::domain::ledger::inquiries::QuestionObject;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::value::outside::plain;
+use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::SHOWN;
 use crate::error::{Code, Failure, Result};
 
@@ -14,33 +14,33 @@ const MOST_OPEN: usize = 20;
 
 impl TaskView {
     /// The limits that hold now: those of its contract, and what a person added, within the policy's ceiling.
-    pub fn limits(&self) -> Limits {
+    pub fn current_limits(&self) -> Limits {
         let Some(effective) = self.opened.as_ref().map(|opened| &opened.value.effective) else {
-            return Limits::default().plus(self.charges.added());
+            return Limits::default().with_added(self.charges.added_amounts());
         };
-        effective.limits.plus(self.charges.added()).beneath(&effective.ceiling)
+        effective.limits.with_added(self.charges.added_amounts()).lowered_to(&effective.ceiling)
     }
 
     /// The task as one of a family that shares a budget.
-    pub fn member(&self) -> Member {
+    pub fn family_member(&self) -> Member {
         let last = self.candidates.last().filter(|_| self.cancelled.is_none());
         Member {
             id: self.id.clone(),
             parent: self.opened.as_ref().and_then(|opened| opened.value.contract.parent.clone()),
-            limits: self.limits(),
+            limits: self.current_limits(),
             charges: self.charges.clone(),
             artifact_bytes: last.map_or(0, |candidate| candidate.value.artifact_bytes),
         }
     }
 
     /// The refusal of a task that was stopped since the same came back over and over.
-    pub fn repeated(&self) -> Option<Failure> {
-        self.standing.as_ref().and_then(Standing::repeated)
+    pub fn refuse_repetition(&self) -> Option<Failure> {
+        self.standing.as_ref().and_then(Standing::refuse_repetition)
     }
 
     /// The part of its budget, or of one above it, that is used up.
-    pub fn spent(&self) -> Option<Spent> {
-        self.standing.as_ref().and_then(Standing::spent)
+    pub fn spent_budget(&self) -> Option<Spent> {
+        self.standing.as_ref().and_then(Standing::spent_budget)
     }
 
     /// The same, for the keys that a run uses.
@@ -73,7 +73,7 @@ impl TaskView {
         let open: Vec<&QuestionObject> = open.iter().filter(|asked| asked.answer.is_none()).collect();
         let Some(first) = open.first() else { return Ok(()) };
         let more = if open.len() > 1 { format!(" (and {} more)", open.len() - 1) } else { String::new() };
-        let question = plain(&first.text, SHOWN);
+        let question = plain_line(&first.text, SHOWN);
         Err(Failure::new(
             Code::InputRequired,
             format!(

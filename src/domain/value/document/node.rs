@@ -1,7 +1,7 @@
 //! From bytes to a [`Node`], whatever the syntax: size, encoding and damage are looked at here, meaning is
 //! not.
 
-use crate::domain::value::document::clipped;
+use crate::domain::value::document::quote_clipped;
 use crate::error::{Code, Failure, Result};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -25,7 +25,7 @@ pub enum Node {
 
 impl Node {
     /// The value of a key of an object.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get_key(&self, key: &str) -> Option<&Node> {
         let Self::Object(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -46,13 +46,13 @@ impl Node {
     }
 
     /// The kind of value and, where it is short, the value itself, for a message.
-    pub fn describe(&self) -> String {
+    pub fn describe_value(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool(value) => format!("the boolean {value}"),
             Self::Integer(value) => format!("the number {value}"),
             Self::Float(value) => format!("the number {value}"),
-            Self::Text(value) => format!("the string {}", clipped(value)),
+            Self::Text(value) => format!("the string {}", quote_clipped(value)),
             Self::List(items) => format!("a list of {}", items.len()),
             Self::Object(_) => "an object".to_owned(),
         }

@@ -20,7 +20,7 @@ pub(super) struct Refusal {
     pub(super) right: String,
 }
 
-fn refuse<T>(why: impl Into<String>, right: impl Into<String>) -> Result<T, Refusal> {
+fn refuse_pattern<T>(why: impl Into<String>, right: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { why: why.into(), right: right.into() })
 }
 
@@ -52,31 +52,31 @@ pub(super) enum Token {
 
 impl Pattern {
     /// Reads one pattern; it stands for several where it has braces.
-    pub(super) fn read(text: &str) -> Result<Vec<Pattern>, Refusal> {
+    pub(super) fn read_pattern(text: &str) -> Result<Vec<Pattern>, Refusal> {
         if text.is_empty() {
-            return refuse("it is empty", "`dir/`, a file, or a glob; `**` for the whole tree");
+            return refuse_pattern("it is empty", "`dir/`, a file, or a glob; `**` for the whole tree");
         }
         if text.len() > LONGEST {
-            return refuse("it is longer than 4096 bytes", "a shorter pattern");
+            return refuse_pattern("it is longer than 4096 bytes", "a shorter pattern");
         }
         if text.contains('\0') {
-            return refuse("it holds a NUL character", "a pattern without it");
+            return refuse_pattern("it holds a NUL character", "a pattern without it");
         }
         if text.contains('\\') {
-            return refuse(
+            return refuse_pattern(
                 "it holds a backslash, which neither separates nor escapes here",
                 "`/` between components; `[*]`, `[?]`, `[[]` and `[{]` for the characters themselves",
             );
         }
-        expand(text, 0)?.iter().map(|alternative| Self::read_one(alternative)).collect()
+        expand_braces(text, 0)?.iter().map(|alternative| Self::read_one(alternative)).collect()
     }
 
     fn read_one(text: &str) -> Result<Pattern, Refusal> {
         if matches!(text, "." | "./") {
-            return refuse("`.` is no path of the tree", "`**` for the whole tree");
+            return refuse_pattern("`.` is no path of the tree", "`**` for the whole tree");
         }
         if text.starts_with('/') {
-            return refuse("it is absolute", "a pattern relative to the top of the repository");
+            return refuse_pattern("it is absolute", "a pattern relative to the top of the repository");
         }
         let (body, beneath) = match text.strip_suffix('/') {
             Some(body) => (body, true),
@@ -105,7 +105,7 @@ impl Pattern {
     }
 
     /// True where the path, given by its components, is one that the pattern names.
-    pub(super) fn matches(&self, path: &[&[u8]]) -> bool {
+    pub(super) fn matches_components(&self, path: &[&[u8]]) -> bool {
         match self {
             Self::File(file) => file.split(|b| *b == b'/').eq(path.iter().copied()),
             Self::Beneath(dir) => {
@@ -118,7 +118,7 @@ impl Pattern {
 
     /// The directory or file that everything named here lies in or is: the components before the first
     /// wildcard.
-    pub(super) fn lead(&self) -> Vec<u8> {
+    pub(super) fn leading_path(&self) -> Vec<u8> {
         match self {
             Self::File(bytes) | Self::Beneath(bytes) => bytes.clone(),
             Self::Glob(parts) => {
@@ -160,9 +160,9 @@ fn literal_lead(parts: &[Part]) -> Vec<u8> {
 }
 
 /// Takes the braces apart: `a{b,c}` is `ab` and `ac`.
-fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
+fn expand_braces(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
     if depth > DEEPEST {
-        return refuse("its braces are nested more than 8 deep", "several patterns instead");
+        return refuse_pattern("its braces are nested more than 8 deep", "several patterns instead");
     }
     let mut done = vec![String::new()];
     let mut rest = text;
@@ -173,7 +173,7 @@ fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
         }
         let length = match special.as_bytes()[0] {
             b'}' => {
-                return refuse(
+                return refuse_pattern(
                     "a `}` closes nothing",
                     "`{a,b}` with both braces, or `[}]` for the character",
                 );
@@ -186,13 +186,13 @@ fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
                 length
             }
             _ => {
-                let (choices, length) = choices(special)?;
+                let (choices, length) = brace_choices(special)?;
                 let mut alternatives = Vec::new();
                 for choice in choices {
-                    for tail in expand(choice, depth + 1)? {
+                    for tail in expand_braces(choice, depth + 1)? {
                         alternatives.extend(done.iter().map(|head| format!("{head}{tail}")));
                         if alternatives.len() > MOST_ALTERNATIVES {
-                            return refuse(
+                            return refuse_pattern(
                                 "its braces stand for more than 1024 patterns",
                                 "several patterns instead",
                             );
@@ -212,7 +212,7 @@ fn expand(text: &str, depth: usize) -> Result<Vec<String>, Refusal> {
 }
 
 /// The choices of the braces that `text` begins with, and the length with both braces.
-fn choices(text: &str) -> Result<(Vec<&str>, usize), Refusal> {
+fn brace_choices(text: &str) -> Result<(Vec<&str>, usize), Refusal> {
     let (mut open, mut start, mut at) = (0, 1, 0);
     let mut found = Vec::new();
     while let Some(byte) = text.as_bytes().get(at) {
@@ -237,7 +237,7 @@ fn choices(text: &str) -> Result<(Vec<&str>, usize), Refusal> {
         }
         at += 1;
     }
-    refuse("a `{` is not closed", "`{a,b}` with both braces, or `[{]` for the character")
+    refuse_pattern("a `{` is not closed", "`{a,b}` with both braces, or `[{]` for the character")
 }
 
 /// The length in bytes of the class that `text` begins with, both brackets included.
@@ -247,24 +247,26 @@ fn class_length(text: &str) -> Result<usize, Refusal> {
     let from = 1 + negation + usize::from(text[1 + negation..].starts_with(']'));
     match text[from..].find(']') {
         Some(at) if !text[..from + at].contains('/') => Ok(from + at + 1),
-        Some(_) => refuse("a `[…]` holds `/`, which it can never match", "a class without `/`"),
-        None => refuse("a `[` is not closed", "`[abc]` with both brackets, or `[[]` for the character"),
+        Some(_) => refuse_pattern("a `[…]` holds `/`, which it can never match", "a class without `/`"),
+        None => {
+            refuse_pattern("a `[` is not closed", "`[abc]` with both brackets, or `[[]` for the character")
+        }
     }
 }
 
 fn read_part(text: &str) -> Result<Part, Refusal> {
     match text {
-        "" => return refuse("it has an empty component", "one `/` between components"),
-        "." => return refuse("it has a `.` component", "the same without it"),
+        "" => return refuse_pattern("it has an empty component", "one `/` between components"),
+        "." => return refuse_pattern("it has a `.` component", "the same without it"),
         ".." => {
-            return refuse(
+            return refuse_pattern(
                 "it has a `..` component and may leave the repository",
                 "the path it leads to, from the top",
             );
         }
         "**" => return Ok(Part::Any),
         _ if text.contains("**") => {
-            return refuse(
+            return refuse_pattern(
                 "`**` beside other characters in one component",
                 "`**` as a whole component, as in `src/**/*.rs`",
             );
@@ -273,7 +275,7 @@ fn read_part(text: &str) -> Result<Part, Refusal> {
     }
     if !text.contains(['*', '?', '[']) {
         if is_dot_git(text.as_bytes()) {
-            return refuse(
+            return refuse_pattern(
                 "a component is a spelling of `.git`",
                 "paths of the tree; git's own directory is never one",
             );
@@ -307,7 +309,10 @@ fn read_class(inside: &str) -> Result<Token, Refusal> {
     while let Some(from) = members.get(at) {
         if let (Some('-'), Some(to)) = (members.get(at + 1), members.get(at + 2)) {
             if from > to {
-                return refuse(format!("the range `{from}-{to}` is backwards"), format!("`{to}-{from}`"));
+                return refuse_pattern(
+                    format!("the range `{from}-{to}` is backwards"),
+                    format!("`{to}-{from}`"),
+                );
             }
             ranges.push((u32::from(*from), u32::from(*to)));
             at += 3;

@@ -2,7 +2,9 @@
 
 use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::receipt::{DeliveryPlan, Outcome, Receipt, Staged};
-use crate::domain::delivery::{Clearance, Conflict, IndexRule, IndexState, Reason, plan, refused};
+use crate::domain::delivery::{
+    Clearance, Conflict, IndexRule, IndexState, Reason, plan_delivery, refuse_delivery,
+};
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -221,14 +223,14 @@ impl World {
             Some(object) => IndexState::Entry { mode: object.mode, git_blob: object.id },
             None => IndexState::Absent,
         };
-        let plan = plan(terms.changes, &seen.facts, self.rule.get(), &at_base)
-            .map_err(|conflicts| refused(&conflicts))?;
+        let plan = plan_delivery(terms.changes, &seen.facts, self.rule.get(), &at_base)
+            .map_err(|conflicts| refuse_delivery(&conflicts))?;
         let materials = prepare_materials(terms, seen, &plan)?;
         let clearance = match receipt {
             Some(receipt) => Clearance::to_undo(receipt),
             None => Clearance::from_rows(manifest_sha256(terms.changes), &[])?,
         };
-        Ok(Ready { cleared: plan.clear(&clearance)?, materials, outcome })
+        Ok(Ready { cleared: plan.clear_with(&clearance)?, materials, outcome })
     }
 
     pub(crate) fn execute_ready(&self, ready: Ready) -> Result<Receipt> {
@@ -256,7 +258,7 @@ impl World {
 
     pub(crate) fn undo_receipt(&self, receipt: &Receipt) -> Result<Receipt> {
         let candidate = self.last.borrow().clone().expect("a candidate");
-        let changes = receipt.reversed();
+        let changes = receipt.reversed_changes();
         let former = self.with_keeper(|keeper| FormerFiles::from_receipt(receipt, keeper.get))?;
         let mut terms = self.live_terms(&changes, &self.base);
         terms.before_tree = &candidate;

@@ -53,7 +53,7 @@ impl Place {
         let contract =
             r#"{"taskId": "t1", "goal": "a change", "writeScope": ["**"], "allowedTools": ["apply_patch"]}"#;
         open::open(&session, contract.as_bytes(), &|_, _| {}).expect("opens");
-        let worktree = session.view(None).expect("there").1.opened().expect("opened").worktree.clone();
+        let worktree = session.view(None).expect("there").1.opened_terms().expect("opened").worktree.clone();
         Self { session, worktree: PathBuf::from(worktree), _home: home }
     }
 

@@ -118,7 +118,7 @@ pub(super) fn there(
     publication: &Publication,
 ) -> Result<Option<ObjectId>> {
     let target = target(session, publication)?;
-    let reference = publication.reference();
+    let reference = publication.ref_name();
     let call = push::ask_call(&session.repository, &target, &reference);
     run(session, opened, &target, call, (ASK, &|| true))?
         .ok()
@@ -126,7 +126,7 @@ pub(super) fn there(
             push::parse_named_object(&stdout, &reference).map_err(|failure| failure.message().to_owned())
         })
         .map_err(|why| {
-            Failure::new(Code::Io, format!("{} could not be asked for: {why}", publication.place()))
+            Failure::new(Code::Io, format!("{} could not be asked for: {why}", publication.place_name()))
                 .subject(reference)
                 .retry(Retry::Wait)
                 .detail("remote", &target.remote.name)
@@ -142,14 +142,14 @@ pub(super) fn there(
 pub(super) fn ask(session: &Session, opened: &Opened, publishing: &Publishing) -> Asked {
     let publication = &publishing.publication;
     let there = match publication.remote {
-        None => branch::resolve_commit(&session.repository, &publication.reference()),
+        None => branch::resolve_commit(&session.repository, &publication.ref_name()),
         Some(_) => there(session, opened, publication),
     };
     let there = match there {
         Ok(there) => there,
         Err(failure) => return Asked::Unknown(failure.message().to_owned()),
     };
-    match (publication.standing(there.as_ref()), &publication.new, there) {
+    match (publication.compare_ref(there.as_ref()), &publication.new, there) {
         (Standing::Arrived, ..) => Asked::Arrived(Vec::new()),
         (Standing::Unchanged, ..) => Asked::Unchanged,
         (Standing::Foreign, Some(ours), Some(there)) if !publishing.undoes => {
@@ -173,7 +173,7 @@ fn below(
         Some(_) => {
             target(session, publication).map_err(|failure| failure.message().to_owned()).and_then(|target| {
                 let call =
-                    push::fetch_call(&session.repository, &quarantine, &target, &publication.reference());
+                    push::fetch_call(&session.repository, &quarantine, &target, &publication.ref_name());
                 let ran = run(session, opened, &target, call, (ASK, &|| true))
                     .map_err(|failure| failure.message().to_owned())?;
                 ran.ok().map(drop)
@@ -183,12 +183,12 @@ fn below(
     if let Err(why) = fetched {
         return Asked::Unknown(format!(
             "{} names {there}, which could not be fetched: {why}",
-            publication.place()
+            publication.place_name()
         ));
     }
     match branch::is_ancestor(&session.repository, Some(&quarantine), ours, &there) {
         Ok(Some(true)) => {
-            let place = publication.place();
+            let place = publication.place_name();
             Asked::Arrived(vec![format!("others have committed on top of it: {place} names {there} by now")])
         }
         Ok(Some(false)) => Asked::Foreign(Some(there)),
@@ -211,7 +211,7 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     };
     let said = match ran.cut {
         Some(cut) => PushAnswer::Unclear(cut),
-        None => push::parse_push_answer(ran.code, &ran.stdout, &ran.stderr, &publication.reference()),
+        None => push::parse_push_answer(ran.code, &ran.stdout, &ran.stderr, &publication.ref_name()),
     };
     if said == PushAnswer::Accepted {
         return Moved::Done(Vec::new());
@@ -232,7 +232,7 @@ fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
     };
     match moved {
         Moved::Done(notes) => Moved::Done(notes),
-        Moved::Unknown(_) => Moved::Unknown(cancelled(publishing.effect())),
+        Moved::Unknown(_) => Moved::Unknown(cancelled(publishing.effect_sentence())),
         Moved::Refused(_) | Moved::Nothing(_) => Moved::Nothing(cancelled(publishing.late_effect())),
     }
 }
@@ -243,19 +243,19 @@ fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked
     match (asked, said) {
         (Asked::Arrived(notes), _) => Moved::Done(notes),
         (Asked::Foreign(there), PushAnswer::Unclear(_)) => {
-            Moved::Nothing(publication.conflict(there.as_ref(), task))
+            Moved::Nothing(publication.ref_conflict(there.as_ref(), task))
         }
-        (Asked::Foreign(there), _) => Moved::Refused(publication.conflict(there.as_ref(), task)),
+        (Asked::Foreign(there), _) => Moved::Refused(publication.ref_conflict(there.as_ref(), task)),
         // The server's own word counts, whether or not it can be asked now.
         (_, PushAnswer::Refused(words)) => Moved::Refused(refused(publication, &words)),
         (Asked::Unknown(_), PushAnswer::Lease) => {
-            Moved::Refused(publication.conflict(None, task).detail("actual", "not known"))
+            Moved::Refused(publication.ref_conflict(None, task).detail("actual", "not known"))
         }
         (Asked::Unchanged, PushAnswer::NotSupported(words)) => {
             Moved::Refused(not_supported(publication, &words))
         }
         (Asked::Unknown(why), PushAnswer::Unclear(words) | PushAnswer::NotSupported(words)) => {
-            Moved::Unknown(publishing.unknown(&words.replace('\n', "; ")).detail("asked", why))
+            Moved::Unknown(publishing.outcome_unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
         (_, PushAnswer::Unclear(words)) => Moved::Nothing(nothing(publishing, &words, task)),
         (..) => Moved::Nothing(nothing(publishing, "the lease did not hold, but does by now", task)),
@@ -264,12 +264,12 @@ fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked
 
 fn nothing(publishing: &Publishing, words: &str, task: &str) -> Failure {
     let publication = &publishing.publication;
-    let place = publication.place();
+    let place = publication.place_name();
     let message = format!(
         "the push has not arrived yet: {place} still named what it named before when it was asked. git said: {}",
         words.replace('\n', "; ")
     );
-    let failure = Failure::new(Code::Io, message).subject(publication.reference()).retry(Retry::Wait);
+    let failure = Failure::new(Code::Io, message).subject(publication.ref_name()).retry(Retry::Wait);
     let text = "Repeat it: the same commit is sent with the same lease, so that even a late arrival of the first does no harm.";
     with_remote(failure, publication)
         .detail("effects", [publishing.late_effect()])
@@ -277,14 +277,15 @@ fn nothing(publishing: &Publishing, words: &str, task: &str) -> Failure {
 }
 
 fn refused(publication: &Publication, words: &str) -> Failure {
-    let message = format!("the server refused {}: {words}", publication.place());
-    let failure = Failure::new(Code::PermissionDenied, message).subject(publication.reference());
+    let message = format!("the server refused {}: {words}", publication.place_name());
+    let failure = Failure::new(Code::PermissionDenied, message).subject(publication.ref_name());
     let text = "The server's rules decide. Correct the change, or ask whoever keeps them.";
     with_remote(failure, publication).detail("server", words).remedy(text, ["git", "tender", "status"])
 }
 
 fn not_supported(publication: &Publication, words: &str) -> Failure {
-    let message = format!("the server of {} cannot do what the push asks for: {words}", publication.place());
+    let message =
+        format!("the server of {} cannot do what the push asks for: {words}", publication.place_name());
     let failure = Failure::new(Code::NotSupported, message).subject("delivery.pushOptions");
     let text =
         "Nothing was sent. Leave the push options out of the contract, or let the server advertise them.";
@@ -294,7 +295,7 @@ fn not_supported(publication: &Publication, words: &str) -> Failure {
 }
 
 fn with_remote(failure: Failure, publication: &Publication) -> Failure {
-    let failure = failure.detail("ref", publication.reference()).detail("commit", &publication.new);
+    let failure = failure.detail("ref", publication.ref_name()).detail("commit", &publication.new);
     match &publication.remote {
         Some(remote) => failure.detail("remote", &remote.name).detail("url", &remote.url),
         None => failure,

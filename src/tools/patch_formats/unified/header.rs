@@ -7,7 +7,7 @@ use super::super::lines::{PatchLines, quote_line};
 use super::super::{line_invalid, parse_written_path};
 use crate::domain::change::patch_text::names;
 use crate::domain::change::patch_text::names::Strip;
-use crate::domain::value::repo_path::{RepoPath, display};
+use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::Result;
 use crate::tools::place::as_written;
 
@@ -105,7 +105,7 @@ impl<'a> HeaderLines<'a> {
         let line = text.line(at);
         let after = |word: &str| line.strip_prefix(word);
         let renamed = |rest: &str| {
-            names::whole(rest.as_bytes()).ok_or_else(|| line_invalid(at + 1, "the name cannot be read"))
+            names::whole_name(rest.as_bytes()).ok_or_else(|| line_invalid(at + 1, "the name cannot be read"))
         };
         if let Some(rest) = after("old mode ") {
             self.old_mode = Some(parse_executable_mode(rest, at)?);
@@ -210,7 +210,7 @@ impl<'a> HeaderLines<'a> {
             }
             (None, Some(path)) => Ok((path.clone(), path)),
             (None, None) => {
-                let names = display(quote_line(self.git.unwrap_or_default()).as_bytes());
+                let names = display_bytes(quote_line(self.git.unwrap_or_default()).as_bytes());
                 Err(line_invalid(
                     start + 1,
                     format!("the names of the file ({names}) are missing or do not fit together"),
@@ -225,9 +225,9 @@ fn name_given_twice(names: &str) -> Option<Vec<u8>> {
     let names = names.trim_end_matches('\r').as_bytes();
     let plain = names.strip_prefix(b"\"").unwrap_or(names);
     let has_prefix = PREFIXES.iter().any(|(old, _)| plain.starts_with(old.as_bytes()));
-    let with = has_prefix.then(|| names::twice(names, Strip::One)).flatten();
+    let with = has_prefix.then(|| names::name_given_twice(names, Strip::One)).flatten();
     // Twice the very same name: a directory that is called like a prefix.
-    names::twice(names, Strip::None).or(with)
+    names::name_given_twice(names, Strip::None).or(with)
 }
 
 fn without_prefixes(before: &[u8], after: &[u8]) -> (Vec<u8>, Vec<u8>) {
