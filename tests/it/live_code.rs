@@ -86,16 +86,6 @@ fn true_with(key: &str) -> Verifier {
 
 const UNITTEST: &[&str] = &["python3", "-B", "-m", "unittest", "discover", "-s", "tests"];
 
-/// True where a tool is on this machine; else the test says that it was left out.
-fn has(lab: &Lab, tool: &str, version: &str) -> bool {
-    let mut command = lab.command(tool, lab.path("").as_path());
-    let found = command.arg(version).output().is_ok_and(|output| output.status.success());
-    if !found {
-        eprintln!("left out: {tool} is not on this machine");
-    }
-    found
-}
-
 fn tool(lab: &Lab, cwd: &Path, words: &[&str]) -> i32 {
     let mut command = lab.command(words[0], cwd);
     command.args(&words[1..]);
@@ -123,7 +113,7 @@ fn environment(lab: &Lab, folder: &Path) -> Environment {
 #[test]
 fn an_editable_install_is_found_and_its_cures_work() {
     let lab = Lab::new();
-    if !has(&lab, "python3", "--version") {
+    if !lab.has_tool("python3", "--version") {
         return;
     }
     let world = World::new(&lab);
@@ -160,7 +150,7 @@ fn an_editable_install_is_found_and_its_cures_work() {
 #[test]
 fn import_hooks_links_and_start_up_modules_are_found() {
     let lab = Lab::new();
-    if !has(&lab, "python3", "--version") {
+    if !lab.has_tool("python3", "--version") {
         return;
     }
     let world = World::new(&lab);
@@ -233,7 +223,7 @@ fn what_pip_installs_editably_is_found() {
 #[test]
 fn an_environment_in_the_live_tree_is_environment_and_what_it_leads_to_is_not() {
     let lab = Lab::new();
-    if !has(&lab, "python3", "--version") {
+    if !lab.has_tool("python3", "--version") {
         return;
     }
     let world = World::new(&lab);
@@ -253,7 +243,7 @@ fn an_environment_in_the_live_tree_is_environment_and_what_it_leads_to_is_not() 
 fn what_npm_links_is_found_before_a_run_and_after_it() {
     let lab = Lab::new();
     let world = World::new(&lab);
-    if !has(&lab, "npm", "--version") {
+    if !lab.has_tool("npm", "--version") {
         return;
     }
     world
@@ -345,7 +335,7 @@ fn workspaces_of_go_and_build_folders_of_cmake_are_found() {
     let world = World::new(&lab);
     // Both are read and not started, so it needs neither; where one is there, it writes the file itself.
     world.repo.write("go.mod", "module example.org/app\n\ngo 1.21\n");
-    if has(&lab, "go", "version") {
+    if lab.has_tool("go", "version") {
         assert_eq!(tool(&lab, lab.path("").as_path(), &["go", "work", "init", "./app"]), 0);
     } else {
         std::fs::write(lab.path("go.work"), "go 1.21\n\nuse ./app\n").expect("written");
@@ -363,7 +353,7 @@ fn workspaces_of_go_and_build_folders_of_cmake_are_found() {
     let build = lab.path("build-folder");
     std::fs::create_dir(&build).expect("made");
     world.repo.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.5)\nproject(app NONE)\n");
-    if has(&lab, "cmake", "--version") {
+    if lab.has_tool("cmake", "--version") {
         assert_eq!(tool(&lab, &build, &["cmake", path_text(&world.repo.path)]), 0);
     } else {
         let text = format!("CMAKE_HOME_DIRECTORY:INTERNAL={}\n", world.repo.path.display());

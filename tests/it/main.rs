@@ -31,6 +31,7 @@ mod environment;
 mod evidence;
 mod explore;
 mod family;
+mod formats;
 mod gate;
 mod history;
 mod hooks;

@@ -103,6 +103,16 @@ impl Lab {
         command
     }
 
+    /// True where a tool is on this machine; else the test says that it was left out.
+    pub fn has_tool(&self, tool: &str, version: &str) -> bool {
+        let found =
+            self.command(tool, &self.root).arg(version).output().is_ok_and(|output| output.status.success());
+        if !found {
+            super::say(&format!("left out: {tool} is not on this machine"));
+        }
+        found
+    }
+
     /// The program under test in a session of its own, so that `/dev/tty` leads nowhere.
     pub fn tender_command(&self, cwd: &Path) -> Command {
         let mut command = self.command("setsid", cwd);
