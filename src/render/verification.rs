@@ -67,6 +67,8 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
     }
     notes.extend(row.reused.then(|| "reused".to_owned()));
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
+    let outside = row.outside_key.join(", ");
+    notes.extend((!outside.is_empty()).then(|| format!("not in the key: {outside}")));
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let title =

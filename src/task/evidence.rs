@@ -99,6 +99,7 @@ fn unproven(opened: &Opened) -> Vec<Row> {
         evidence: None,
         checks: None,
         cases: None,
+        outside_key: Vec::new(),
     };
     clauses_of(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }

@@ -526,6 +526,30 @@ fn what_is_watched_is_the_candidates_and_a_person_confirms_where_it_differs() {
     assert_eq!((person.verdict, person.reason.as_deref()), (Verdict::NeedsConfirmation, Some(reason)));
 }
 
+#[test]
+fn caches_are_private_and_a_row_names_what_is_in_no_key() {
+    let bench = Bench::new();
+    let home = bench.repository.outside().join("home");
+    std::fs::create_dir_all(home.join(".store")).expect("made");
+    *bench.home.borrow_mut() = home.clone();
+    let keys = "read = [{ path = \"~/.store\", cache = true }, \"~/.settings\"]\nenv = [\"DENO_DIR\"]";
+    let script = "echo ${npm_config_cache#\"$HOME/\"} ${PIP_CACHE_DIR#\"$HOME/\"} $DENO_DIR\n\
+                  mkdir -p $npm_config_cache $XDG_CACHE_HOME && touch $npm_config_cache/x $XDG_CACHE_HOME/x";
+    bench.unit(script, keys);
+    bench.vars.borrow_mut().extend([
+        ("npm_config_cache".into(), home.join("mine").into_os_string()),
+        ("DENO_DIR".into(), "/given".into()),
+    ]);
+    bench.base();
+    let rows = bench.verify();
+    assert_eq!(one(&rows), (Verdict::Passed, String::new()), "{rows:?}");
+    assert_eq!(bench.stdout(), ".npm .cache/pip /given\n");
+    assert_eq!(rows[0].outside_key, ["~/.store"]);
+    let left: Vec<_> =
+        std::fs::read_dir(&home).expect("lists").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, [".store"], "nothing was written into the home directory");
+}
+
 /// What a person is asked to confirm, where the base has `before`, the candidate `after`, and the command is
 /// run on both.
 fn asked_to_confirm(command: &str, before: &[(&str, &str)], after: &[(&str, &str)]) -> Option<String> {

@@ -25,6 +25,21 @@ const LONGEST_FIRST_LINE: usize = 256;
 /// How much of a program's complaint goes into a reason, in characters.
 const LONGEST_COMPLAINT: usize = 200;
 
+/// Where tools keep what they fetched or built, below the private home: whatever a system's or a user's
+/// settings say, a run writes there. What `read` names at such a place is linked, so that it is found there.
+const CACHES: &[(&str, &str)] = &[
+    ("XDG_CACHE_HOME", ".cache"),
+    ("npm_config_cache", ".npm"),
+    ("PIP_CACHE_DIR", ".cache/pip"),
+    ("UV_CACHE_DIR", ".cache/uv"),
+    ("POETRY_CACHE_DIR", ".cache/pypoetry"),
+    ("PRE_COMMIT_HOME", ".cache/pre-commit"),
+    ("GOCACHE", ".cache/go-build"),
+    ("CCACHE_DIR", ".cache/ccache"),
+    ("SCCACHE_DIR", ".cache/sccache"),
+    ("DENO_DIR", ".cache/deno"),
+];
+
 /// The programs of one verifier, or what is missing, in a sentence.
 pub(super) type Found = std::result::Result<Vec<Tool>, String>;
 
@@ -49,6 +64,7 @@ pub(super) fn environment(
 ) -> Vec<(OsString, OsString)> {
     let path = host.var("PATH").unwrap_or_default();
     let mut env = base_environment(path, home.home(), home.tmp(), host.var("LANG"), host.var("TZ"));
+    env.extend(CACHES.iter().map(|(name, place)| ((*name).into(), home.home().join(place).into())));
     for name in &verifier.manifest.env {
         if let Some(value) = host.var(name) {
             env.retain(|(key, _)| key != OsStr::new(name));

@@ -228,6 +228,7 @@ fn requirement_row(id: &str, required: bool, verdict: Verdict) -> Row {
         strength: Strength::Unmeasured,
         judge_changed: false,
         cases: None,
+        outside_key: Vec::new(),
         evidence: None,
         checks: None,
     }

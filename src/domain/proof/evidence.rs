@@ -93,6 +93,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// What is read beside the tree and is in no key, as the manifest names it.
+    pub fn not_in_key(&self) -> Vec<String> {
+        let unknown = self.read.iter().filter(|(_, digest)| digest.is_none());
+        unknown.map(|(entry, _)| entry.clone()).collect()
+    }
+
     /// Of what a person or git-tender itself judges by.
     pub fn by_hand(manifest: Sha256, sandbox: &str, tender_version: &str) -> Self {
         Self {

@@ -11,7 +11,7 @@ use super::reproduction::{Reproduction, find_reproduction};
 use crate::domain::contract::Kind;
 use crate::domain::contract::policy::Flaky;
 use crate::domain::proof::evidence::{
-    Evidence, EvidenceKind, Observation, Observed, Reuse, Source, shown_digest,
+    Evidence, EvidenceKind, Identity, Observation, Observed, Reuse, Source, shown_digest,
 };
 use crate::domain::proof::listing::listing_differences;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
@@ -169,6 +169,7 @@ fn blank_row(observed: &Observed, verdict: Verdict, reason: Option<String>) -> R
         evidence: None,
         checks: None,
         cases: None,
+        outside_key: observed.identity.as_ref().map(Identity::not_in_key).unwrap_or_default(),
     }
 }
 

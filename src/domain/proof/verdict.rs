@@ -74,4 +74,8 @@ pub struct Row {
     /// What became of the cases of the base; `None` where nothing is compared.
     #[serde(default)]
     pub cases: Option<CaseChanges>,
+    /// What its runs read beside the tree without that a change there makes a pass stale: stores, and folders
+    /// of many files.
+    #[serde(default)]
+    pub outside_key: Vec<String>,
 }
