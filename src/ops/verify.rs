@@ -10,7 +10,7 @@ use crate::domain::ledger::record;
 use crate::domain::ledger::report::{Explanation, VerificationObject};
 use crate::domain::proof::evidence::Observation;
 use crate::domain::proof::judge;
-use crate::domain::proof::judge::{Job, NOT_COMMITTED};
+use crate::domain::proof::judge::{FLAKY, Job, NOT_COMMITTED};
 use crate::domain::proof::records::{On, Record};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
@@ -207,11 +207,17 @@ pub fn refusal(task: &str, rows: &[Row]) -> Option<Failure> {
 pub fn with_remedy(task: &str, rows: &[Row], failure: Failure) -> Failure {
     let waiting = |row: &&Row| row.required && row.verdict == Verdict::NeedsConfirmation;
     let failing = |row: &&Row| row.required && matches!(row.verdict, Verdict::Failed | Verdict::Error);
+    let flaky = |row: &Row| row.reason.as_deref() == Some(FLAKY);
+    let only_flaky = rows.iter().filter(failing).all(flaky);
     let failing = rows.iter().filter(failing).find_map(|row| row.evidence.as_deref());
     match (failure.code(), rows.iter().find(waiting)) {
         (Code::ConfirmationRequired, Some(row)) => failure.remedy(
             "A person has to look at it and attest.",
             ["git", "tender", "attest", task, &row.id, "--pass", "-m", "TEXT"],
+        ),
+        (Code::VerificationFailed, _) if failing.is_some() && only_flaky => failure.remedy(
+            "Where what failed was around the change, show that it passes three times in a row; else mend the change.",
+            ["git", "tender", "verify", task, "--again"],
         ),
         (Code::VerificationFailed | Code::VerifierProtocol, _) if failing.is_some() => {
             failure.remedy("Read what the verifier said, mend the change, submit it again.", ["git", "tender", "show", failing.unwrap_or_default()])

@@ -289,13 +289,7 @@ fn what_npm_links_is_found_before_a_run_and_after_it() {
 fn what_cargo_takes_from_elsewhere_is_found() {
     let lab = Lab::new();
     let world = World::new(&lab);
-    let real = PathBuf::from(std::env::var("HOME").unwrap_or_default());
-    let rustup = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| path_text(&real.join(".rustup")).to_owned());
-    let mut cargo = lab.command("cargo", &world.repo.path);
-    if !cargo.arg("-V").env("RUSTUP_HOME", &rustup).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("left out: cargo is not on this machine");
-        return;
-    }
+    let Some(rustup) = lab.rustup_home() else { return };
     let package =
         |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
     world.repo.write("own/Cargo.toml", package("own"));

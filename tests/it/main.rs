@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod again;
 mod agent;
 mod amendment;
 mod answer;

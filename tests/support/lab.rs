@@ -113,6 +113,19 @@ impl Lab {
         found
     }
 
+    /// Where the real rustup keeps its toolchains, where cargo is on this machine.
+    pub fn rustup_home(&self) -> Option<String> {
+        let real = || format!("{}/.rustup", std::env::var("HOME").unwrap_or_default());
+        let rustup = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| real());
+        let mut cargo = self.command("cargo", &self.root);
+        let found =
+            cargo.arg("-V").env("RUSTUP_HOME", &rustup).output().is_ok_and(|out| out.status.success());
+        if !found {
+            super::say("left out: cargo is not on this machine");
+        }
+        found.then_some(rustup)
+    }
+
     /// The program under test in a session of its own, so that `/dev/tty` leads nowhere.
     pub fn tender_command(&self, cwd: &Path) -> Command {
         let mut command = self.command("setsid", cwd);

@@ -29,7 +29,7 @@ pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 pub const NEVER_RUN: &str = "never run on this candidate";
 
 /// The reason of a row that passed last and failed before.
-const FLAKY: &str = "flaky: it failed and passed on the same bytes; `verify --again` clears it where it passes three times in a row";
+pub const FLAKY: &str = "flaky: it failed and passed on the same bytes; `verify --again` clears it where it passes three times in a row";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
