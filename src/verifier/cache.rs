@@ -18,23 +18,28 @@ const RECORD: usize = 72;
 /// The sha256 of blobs by their git ids.
 pub(super) struct BlobDigests {
     file: PathBuf,
-    known: HashMap<[u8; 32], Sha256>,
+    /// Read at the first use: most looks need none of it.
+    known: Option<HashMap<[u8; 32], Sha256>>,
     fresh: Vec<([u8; 32], Sha256)>,
 }
 
 impl BlobDigests {
-    /// Reads what is known; nothing where there is no cache.
+    /// What is known in a folder; nothing where there is no cache.
     pub(super) fn open(folder: &Path) -> Self {
-        let file = folder.join("blob-digests");
-        let bytes = std::fs::read(&file).unwrap_or_default();
-        let known = bytes.chunks_exact(RECORD).filter_map(record).collect();
-        Self { file, known, fresh: Vec::new() }
+        Self { file: folder.join("blob-digests"), known: None, fresh: Vec::new() }
+    }
+
+    fn known_digests(&mut self) -> &mut HashMap<[u8; 32], Sha256> {
+        self.known.get_or_insert_with(|| {
+            let bytes = std::fs::read(&self.file).unwrap_or_default();
+            bytes.chunks_exact(RECORD).filter_map(record).collect()
+        })
     }
 
     /// Takes over what is known from elsewhere.
     pub(super) fn learn(&mut self, id: &ObjectId, sha256: Sha256) {
         if let Some(id) = padded(id)
-            && self.known.insert(id, sha256).is_none()
+            && self.known_digests().insert(id, sha256).is_none()
         {
             self.fresh.push((id, sha256));
         }
@@ -45,8 +50,8 @@ impl BlobDigests {
         if mode == Mode::Gitlink {
             return Ok(Sha256::of(id.as_str().as_bytes()));
         }
-        if let Some(known) = padded(id).and_then(|id| self.known.get(&id)) {
-            return Ok(*known);
+        if let Some(known) = padded(id).and_then(|id| self.known_digests().get(&id).copied()) {
+            return Ok(known);
         }
         let sha256 = Sha256::of(&objects.read_blob(id)?);
         self.learn(id, sha256);
@@ -183,14 +188,14 @@ mod tests {
         assert_eq!(first.of(&objects, Mode::File, &id).expect("reads"), Sha256::of(b"one\n"));
         first.save();
         let mut again = BlobDigests::open(&folder);
-        assert_eq!(again.known.len(), 1);
+        assert_eq!(again.known_digests().len(), 1);
         let other = ObjectFormat::Sha1.blob_id(b"two\n").expect("hashes");
         again.learn(&other, Sha256::of(b"two\n"));
         let file = std::fs::File::options().write(true).open(folder.join("blob-digests")).expect("opens");
         file.set_len(40).expect("cut");
         again.save();
-        let known = BlobDigests::open(&folder).known;
-        assert_eq!(known.values().collect::<Vec<_>>(), [&Sha256::of(b"two\n")]);
+        let mut known = BlobDigests::open(&folder);
+        assert_eq!(known.known_digests().values().collect::<Vec<_>>(), [&Sha256::of(b"two\n")]);
         let mut forged = encoded(&padded(&id).expect("an id"), &Sha256::of(b"x"));
         forged[40] ^= 1;
         assert!(record(&forged).is_none());

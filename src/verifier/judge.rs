@@ -74,7 +74,7 @@ impl Judge {
 }
 
 /// What a verifier depends on in runs on the base.
-#[derive(Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(super) struct BaseInputs {
     /// With the case of a repair; where there is none, of the base as it is.
     pub(super) with_case: Sha256,

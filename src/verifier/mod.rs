@@ -28,6 +28,7 @@ mod protocol;
 mod reads;
 mod run;
 mod runners;
+mod seen;
 mod settings;
 pub mod shipped;
 #[cfg(test)]

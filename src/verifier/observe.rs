@@ -8,6 +8,7 @@ use super::judge::{BaseInputs, Judge};
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
+use super::seen::{SeenInputs, SeenNote, SeenTrees};
 use super::watched::{ChangedJudge, ListedChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses_of};
@@ -19,7 +20,7 @@ use crate::domain::proof::records::On;
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::git::Objects;
 use crate::git::attributes::outside_attributes;
 use crate::git::convert::{Conversions, Drivers};
@@ -153,6 +154,8 @@ struct Observer<'a> {
     blobs: BlobDigests,
     programs: FileDigests,
     trees: Option<ListedTrees>,
+    /// What was seen of verifiers, by their ids.
+    seen: BTreeMap<String, SeenTrees>,
     checkout: Option<Vec<String>>,
     /// Why a person has to confirm the change.
     confirmed: Vec<String>,
@@ -173,6 +176,7 @@ impl<'a> Observer<'a> {
             blobs: BlobDigests::open(&folder),
             programs: FileDigests::open(&folder),
             trees: None,
+            seen: BTreeMap::new(),
             checkout: None,
             confirmed: Vec::new(),
         })
@@ -185,12 +189,10 @@ impl<'a> Observer<'a> {
             // One that cannot be used fails where it is judged.
             let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
             let Some(inputs) = inputs_of(verifier) else { continue };
-            let trees = self.trees()?;
-            let any = |files: &[TreeFile]| files.iter().any(|file| inputs.matches_path(&file.path));
-            if !any(&trees.candidate) {
-                blind.insert(id.clone(), Blind { inputs, emptied: any(&trees.base) });
+            let seen = self.see_trees(verifier)?;
+            if !seen.has_inputs {
+                blind.insert(id.clone(), Blind { inputs, emptied: seen.had_inputs });
             }
-            self.trees = Some(trees);
         }
         Ok(blind)
     }
@@ -203,20 +205,66 @@ impl<'a> Observer<'a> {
         let mut told = BTreeMap::new();
         for id in asked.iter().copied() {
             let Ok(Some(verifier)) = self.verifiers.get(id) else { continue };
-            let trees = self.trees()?;
-            let listed = ListedChange {
-                objects: &self.objects,
-                base: &trees.base,
-                candidate: &trees.candidate,
-                changes: &self.subject.candidate.changes,
-            };
-            let changed = listed.find_changed_judges(verifier)?;
-            self.trees = Some(trees);
+            let changed = self.see_trees(verifier)?.changed;
             if !changed.is_empty() {
                 told.insert(id, changed);
             }
         }
         Ok(told)
+    }
+
+    /// What the two trees show of a verifier: as it was noted, or looked at now.
+    fn see_trees(&mut self, verifier: &Verifier) -> Result<SeenTrees> {
+        let id = &verifier.manifest.id;
+        if let Some(known) = self.seen.get(id) {
+            return Ok(known.clone());
+        }
+        let note = SeenNote::of(self.host.layout, self.subject, verifier);
+        let is_stored = |listing: &Sha256| self.host.blobs.path(listing).exists();
+        let seen = match note.read_seen(is_stored) {
+            Some(seen) => seen,
+            None => {
+                let trees = self.trees()?;
+                let seen = self.look_at_trees(verifier, &trees)?;
+                self.trees = Some(trees);
+                note.keep_seen(&seen);
+                seen
+            }
+        };
+        self.seen.insert(id.clone(), seen.clone());
+        Ok(seen)
+    }
+
+    fn look_at_trees(&mut self, verifier: &Verifier, trees: &ListedTrees) -> Result<SeenTrees> {
+        let listed = ListedChange {
+            objects: &self.objects,
+            base: &trees.base,
+            candidate: &trees.candidate,
+            changes: &self.subject.candidate.changes,
+        };
+        let changed = listed.find_changed_judges(verifier)?;
+        let has_any = |files: &[TreeFile]| {
+            inputs_of(verifier).is_none_or(|inputs| files.iter().any(|file| inputs.matches(&file.path)))
+        };
+        let command = match verifier.manifest.kind {
+            VerifierKind::Command => Some(match missing_program(verifier, &trees.candidate) {
+                Some(what) => Err(what),
+                None => Ok(self.see_inputs(verifier, trees)?),
+            }),
+            _ => None,
+        };
+        let (has_inputs, had_inputs) = (has_any(&trees.candidate), has_any(&trees.base));
+        Ok(SeenTrees { has_inputs, had_inputs, changed, command })
+    }
+
+    fn see_inputs(&mut self, verifier: &Verifier, trees: &ListedTrees) -> Result<SeenInputs> {
+        let now = self.files(&view::depended(&trees.candidate, verifier))?;
+        let base = self.files(&view::depended(&trees.base, verifier))?;
+        Ok(SeenInputs {
+            base_inputs: self.base_inputs(verifier, &trees.base, &base)?,
+            listing: self.store(&base, &now)?,
+            inputs: self.inputs(verifier, On::Candidate, &now),
+        })
     }
 
     fn judge(&mut self, id: &str) -> Result<Judge> {
@@ -273,21 +321,17 @@ impl<'a> Observer<'a> {
             Ok(tools) => tools,
             Err(what) => return Ok(Judge::none(Source::Missing { what })),
         };
-        let trees = self.trees()?;
-        if let Some(what) = missing_program(verifier, &trees.candidate) {
-            self.trees = Some(trees);
-            return Ok(Judge::none(Source::Missing { what }));
-        }
-        let now = self.files(&view::depended(&trees.candidate, verifier))?;
-        let base = self.files(&view::depended(&trees.base, verifier))?;
-        let base_inputs = self.base_inputs(verifier, &trees.base, &base)?;
-        self.trees = Some(trees);
+        let seen = match self.see_trees(verifier)?.command {
+            Some(Ok(seen)) => seen,
+            Some(Err(what)) => return Ok(Judge::none(Source::Missing { what })),
+            None => return Err(Failure::internal("a verifier without a command was to be run")),
+        };
         Ok(Judge {
             source: Source::Command,
             identity: Some(self.identity(verifier, tools)?),
-            listing: Some(self.store(&base, &now)?),
-            inputs: Some(self.inputs(verifier, On::Candidate, &now)),
-            base_inputs: Some(base_inputs),
+            listing: Some(seen.listing),
+            inputs: Some(seen.inputs),
+            base_inputs: Some(seen.base_inputs),
             platform: platform(),
             base_runs: verifier.manifest.base_runs.max(self.subject.effective.base),
             compares_cases: verifier.manifest.compares_cases,

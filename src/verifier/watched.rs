@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 const LONGEST_TEXT: u64 = 1 << 20;
 
 /// Something by which a change has a verifier judge otherwise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct ChangedJudge {
     pub(super) path: RepoPath,
     /// For people: what of the file changed.
