@@ -17,6 +17,7 @@ use super::attributes::outside_attributes;
 use super::command::Quarantine;
 use super::command::{Conversation, Git};
 use super::drivers::configured_drivers;
+use super::object_store::{MOST_FILES, ObjectStore};
 use super::repository::Repository;
 use super::tree;
 use crate::domain::value::digest::ObjectId;
@@ -79,7 +80,7 @@ impl Conversions<'_> {
             items.iter().enumerate().map(|(at, (_, bytes))| rules.inward_way(at, bytes)).collect();
         let mut ids: Vec<Option<ObjectId>> = vec![None; items.len()];
         let folder = self.private_folder()?;
-        let mut store = write.then(|| Store::new(self));
+        let mut store = write.then(|| Store::for_blobs(self, items.len()));
         for (at, (path, bytes)) in items.iter().enumerate() {
             ids[at] = match ways[at] {
                 Way::Plain => {
@@ -414,7 +415,7 @@ pub fn write_blob(conversions: &Conversions, bytes: Vec<u8>) -> Result<ObjectId>
 
 /// Stores blobs in the quarantine as they are, without any conversion.
 pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<ObjectId>> {
-    let mut store = Store::new(conversions);
+    let mut store = Store::for_blobs(conversions, blobs.len());
     for bytes in blobs {
         store.add_blob(bytes)?;
     }
@@ -425,15 +426,22 @@ pub fn write_blobs(conversions: &Conversions, blobs: &[Vec<u8>]) -> Result<Vec<O
 /// Blobs on their way into the quarantine, through one `git fast-import` for all.
 struct Store<'a> {
     conversions: &'a Conversions<'a>,
+    in_process: Option<ObjectStore>,
     git: Option<Conversation>,
 }
 
 impl<'a> Store<'a> {
-    fn new(conversions: &'a Conversions<'a>) -> Self {
-        Self { conversions, git: None }
+    /// For so many blobs: few get a file each, many are git's to pack.
+    fn for_blobs(conversions: &'a Conversions<'a>, count: usize) -> Self {
+        let open = |quarantine| ObjectStore::open(conversions.repository, quarantine);
+        let few = conversions.quarantine.filter(|_| count <= MOST_FILES);
+        Self { conversions, in_process: few.and_then(open), git: None }
     }
 
     fn add_blob(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.in_process.as_ref().and_then(|store| store.write_blob(bytes)).is_some() {
+            return Ok(());
+        }
         let conversions = self.conversions;
         let git = ensure_started(&mut self.git, || {
             let quarantine =

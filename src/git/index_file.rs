@@ -1,8 +1,9 @@
 //! The entries of an index, read without git: versions 2 to 4, in one file. A split or sparse index,
 //! and whatever else is not understood, is git's to read.
 
+use super::object_store::index_entry;
 use super::tree::TreeFile;
-use crate::domain::value::digest::ObjectId;
+use crate::domain::value::digest::{ObjectId, TreeObject};
 use std::ops::Range;
 use std::path::Path;
 
@@ -138,23 +139,9 @@ pub(super) fn write_index_of_tree(git_dir: &Path, tree: &ObjectId) -> Option<()>
 /// Writes an index of these files, none of which was looked at yet. `None` where git has to write it.
 pub(super) fn write_index_of_files(file: &Path, files: &[TreeFile]) -> Option<()> {
     let mut index = git2::Index::open(file).ok()?;
-    let unknown = git2::IndexTime::new(0, 0);
     for one in files {
-        let entry = git2::IndexEntry {
-            ctime: unknown,
-            mtime: unknown,
-            dev: 0,
-            ino: 0,
-            mode: u32::from_str_radix(&one.mode.to_string(), 8).ok()?,
-            uid: 0,
-            gid: 0,
-            file_size: 0,
-            id: git2::Oid::from_str(one.id.as_str()).ok()?,
-            flags: 0,
-            flags_extended: 0,
-            path: one.path.as_bytes().to_vec(),
-        };
-        index.add(&entry).ok()?;
+        let object = TreeObject { mode: one.mode, id: one.id.clone() };
+        index.add(&index_entry(&one.path, &object)?).ok()?;
     }
     index.write().ok()
 }

@@ -1,14 +1,17 @@
 //! The two refs of a task: its base, where that is a capture of live work, and its last state, as commits in
 //! the repository's own objects, so that git's gc keeps them and fsck finds them whole.
 //!
-//! Objects come in as one pack that is marked as kept until the ref points at it; so a gc that runs at the
-//! same moment takes nothing away.
+//! Few objects come in as files, many as one pack that is marked as kept until the ref points at it; so a gc
+//! that runs at the same moment takes nothing away.
 
 use super::command::Quarantine;
+use super::object_store::{KeptTarget, ObjectStore};
 use super::repository::Repository;
 use crate::domain::contract::terms::ref_component;
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Code, Failure, Result};
+
+const MESSAGE: &str = "git-tender: state of a task";
 
 /// Which of a task's refs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +59,20 @@ pub fn bring_in(
     kept: KeptRef,
     commit: &ObjectId,
 ) -> Result<()> {
+    let reference = task_ref(task, kept);
+    let target = KeptTarget { git_dir: repository.common_dir(), reference: &reference };
+    if ObjectStore::open(repository, quarantine)
+        .and_then(|store| store.keep_commit(&target, commit))
+        .is_some()
+    {
+        return Ok(());
+    }
     let git = || repository.git_call().with_quarantine(quarantine);
     let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
     let new = git().args(reach).run_for_stdout()?;
     let pack =
         git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).run_for_stdout()?;
     let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, &pack)?) };
-    let reference = task_ref(task, kept);
     let updated = repository
         .git_call()
         .args(["update-ref", "-m", "git-tender", &reference, commit.as_str()])
@@ -88,6 +98,11 @@ fn make_commit(
     tree: &ObjectId,
     parent: Option<&ObjectId>,
 ) -> Result<ObjectId> {
+    let written = ObjectStore::open(repository, quarantine)
+        .and_then(|store| store.write_commit(tree, parent, &format!("{MESSAGE}\n")));
+    if let Some(commit) = written {
+        return Ok(commit);
+    }
     let date = match parent {
         Some(parent) => {
             let shown = repository
@@ -108,7 +123,7 @@ fn make_commit(
             .env(&format!("GIT_{role}_EMAIL"), "git-tender@localhost")
             .env(&format!("GIT_{role}_DATE"), &date);
     }
-    let mut git = git.args(["commit-tree", tree.as_str(), "-m", "git-tender: state of a task"]);
+    let mut git = git.args(["commit-tree", tree.as_str(), "-m", MESSAGE]);
     if let Some(parent) = parent {
         git = git.args(["-p", parent.as_str()]);
     }
@@ -142,4 +157,69 @@ fn take_in(repository: &Repository, pack: &[u8]) -> Result<std::path::PathBuf> {
         .or_else(|| line.strip_prefix("pack\t"))
         .ok_or_else(|| Failure::new(Code::Io, format!("git index-pack answered {line:?}")))?;
     Ok(repository.objects_dir().join("pack").join(format!("pack-{name}.keep")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::value::digest::{Mode, TreeObject};
+    use crate::domain::value::repo_path::RepoPath;
+    use crate::git::convert::{Conversions, write_blob};
+    use crate::git::private_index::PrivateIndex;
+    use crate::git::testing::TestRepository;
+
+    /// A tree in the quarantine with `number` files more than HEAD's.
+    fn tree_with(home: &TestRepository, number: usize) -> ObjectId {
+        let (repository, quarantine) = (home.repository(), home.quarantine());
+        let index =
+            PrivateIndex::holding_tree(&repository, &quarantine, &home.tree_of("HEAD")).expect("reads");
+        let conversions = Conversions { repository: &repository, quarantine: Some(&quarantine) };
+        let entry = |at: usize| {
+            let id = write_blob(&conversions, format!("{at}\n").into_bytes()).expect("writes");
+            let path = RepoPath::new(format!("deep/er/{at}")).expect("a path");
+            (path, Some(TreeObject { mode: Mode::File, id }))
+        };
+        index.update_entries(&(0..number).map(entry).collect::<Vec<_>>()).expect("updates");
+        index.write_tree().expect("writes")
+    }
+
+    fn packs(home: &TestRepository) -> usize {
+        let folder = std::fs::read_dir(home.top().join(".git/objects/pack"));
+        folder.map_or(0, |files| {
+            files.flatten().filter(|f| f.path().extension().is_some_and(|e| e == "pack")).count()
+        })
+    }
+
+    /// The same commit whoever makes it, whole for git, and no pack a time.
+    #[test]
+    fn a_small_change_is_kept_without_a_pack_and_a_large_one_in_one() {
+        let home = TestRepository::new();
+        home.write_file("a", b"1\n");
+        home.write_file("deep/er/b", b"1\n");
+        home.commit_all("first");
+        let head: ObjectId = home.run_git(["rev-parse", "HEAD"]).parse().expect("an id");
+        let (repository, quarantine) = (home.repository(), home.quarantine());
+        for (number, count) in [(1, 0), (5, 0), (200, 1)] {
+            let tree = tree_with(&home, number);
+            let commit =
+                copy_into_repository(&repository, &quarantine, "t", KeptRef::Last, &tree, Some(&head))
+                    .expect("keeps");
+            assert_eq!(packs(&home), count, "{number} files");
+            assert_eq!(home.run_git(["rev-parse", "refs/tender/tasks/t/last"]), commit.as_str());
+            assert_eq!(home.run_git(["rev-parse", "refs/tender/tasks/t/last^{tree}"]), tree.as_str());
+            home.run_git(["fsck", "--strict"]);
+            let date = format!("@{} +0000", home.run_git(["log", "-1", "--format=%ct", "HEAD"]));
+            let mut git = home.git_call();
+            for role in ["AUTHOR", "COMMITTER"] {
+                git = git
+                    .env(&format!("GIT_{role}_NAME"), "git-tender")
+                    .env(&format!("GIT_{role}_EMAIL"), "git-tender@localhost")
+                    .env(&format!("GIT_{role}_DATE"), &date);
+            }
+            let made = git.args(["commit-tree", tree.as_str(), "-m", MESSAGE, "-p", head.as_str()]);
+            assert_eq!(made.run().expect("git starts").first_text(), commit.as_str());
+        }
+        home.run_git(["gc", "-q", "--prune=now"]);
+        home.run_git(["fsck", "--strict"]);
+    }
 }

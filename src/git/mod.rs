@@ -43,6 +43,7 @@ pub mod live_difference;
 mod live_walk;
 pub mod materialise;
 pub mod merge;
+mod object_store;
 pub mod objects;
 mod ordinary;
 pub mod patch_intake;

@@ -3,6 +3,7 @@
 use super::command::Git;
 use super::command::Quarantine;
 use super::convert::Conversions;
+use super::object_store::{ObjectStore, change_index};
 use super::objects::Objects;
 use super::repository::Repository;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, TreeObject};
@@ -38,6 +39,8 @@ pub struct PrivateIndex<'a> {
     folder: tempfile::TempDir,
     /// A git directory of our own in place of the repository's.
     room: Option<PathBuf>,
+    /// Does in process what it can.
+    store: Option<ObjectStore>,
 }
 
 impl<'a> PrivateIndex<'a> {
@@ -48,7 +51,7 @@ impl<'a> PrivateIndex<'a> {
         tree: &ObjectId,
     ) -> Result<Self> {
         let index = Self::empty_index(repository, quarantine)?;
-        index.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
+        index.read_tree(tree)?;
         Ok(index)
     }
 
@@ -59,6 +62,13 @@ impl<'a> PrivateIndex<'a> {
         quarantine: &'a Quarantine,
         tree: &ObjectId,
     ) -> Result<Self> {
+        let index = Self::isolated_empty(repository, quarantine)?;
+        index.read_tree(tree)?;
+        Ok(index)
+    }
+
+    /// The same without anything in it.
+    pub fn isolated_empty(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
         let mut index = Self::empty_index(repository, quarantine)?;
         let room = index.folder.path().join("git");
         let failed = |e: std::io::Error| Failure::io("make a private git directory at", &room, &e);
@@ -76,8 +86,15 @@ impl<'a> PrivateIndex<'a> {
             file.write_all(text.as_bytes()).map_err(failed)?;
         }
         index.room = Some(room);
-        index.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
         Ok(index)
+    }
+
+    fn read_tree(&self, tree: &ObjectId) -> Result<()> {
+        let written = self.store.as_ref().and_then(|store| store.write_index(&self.index_file(), tree));
+        if written.is_none() {
+            self.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
+        }
+        Ok(())
     }
 
     fn empty_index(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
@@ -88,7 +105,8 @@ impl<'a> PrivateIndex<'a> {
             .map_err(|e| Failure::io("make a temporary directory in", parent, &e))?;
         std::fs::create_dir(folder.path().join("empty"))
             .map_err(|e| Failure::io("make a directory in", folder.path(), &e))?;
-        Ok(Self { repository, quarantine, folder, room: None })
+        let store = ObjectStore::open(repository, quarantine);
+        Ok(Self { repository, quarantine, folder, room: None, store })
     }
 
     /// A call on it. The work tree is an empty directory.
@@ -135,6 +153,9 @@ impl<'a> PrivateIndex<'a> {
         if entries.is_empty() {
             return Ok(());
         }
+        if self.store.is_some() && change_index(&self.index_file(), entries).is_some() {
+            return Ok(());
+        }
         let input = index_info(self.repository.format(), entries);
         let update = ["update-index", "--add", "--replace", "-z", "--index-info"];
         self.git_on_index().args(update).stdin(input).run_for_stdout().map(|_| ())
@@ -142,6 +163,9 @@ impl<'a> PrivateIndex<'a> {
 
     /// The tree of what it holds, written to the quarantine.
     pub fn write_tree(&self) -> Result<ObjectId> {
+        if let Some(tree) = self.store.as_ref().and_then(|store| store.write_tree(&self.index_file())) {
+            return Ok(tree);
+        }
         let output = self.git_on_index().arg("write-tree").run()?;
         if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
     }

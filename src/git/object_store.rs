@@ -1,0 +1,204 @@
+//! Writes objects into a quarantine in process, and reads there what the repository has; in an ordinary
+//! repository only. Whoever gets no answer asks git.
+
+use super::command::Quarantine;
+use super::repository::Repository;
+use crate::domain::value::digest::{ObjectId, TreeObject};
+use crate::domain::value::repo_path::RepoPath;
+use std::io::Write;
+use std::path::Path;
+
+/// Up to this number of objects each gets a file of its own; more are git's to pack.
+pub(super) const MOST_FILES: usize = 64;
+/// How often objects are written anew that somebody's gc has swept away.
+const RETRIES: usize = 10;
+
+/// A git directory of our own, in a temporary folder of the task, whose objects are the quarantine's.
+pub(super) struct ObjectStore {
+    store: git2::Repository,
+    /// Goes with this value.
+    folder: tempfile::TempDir,
+}
+
+impl std::fmt::Debug for ObjectStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectStore").finish_non_exhaustive()
+    }
+}
+
+impl ObjectStore {
+    pub(super) fn open(repository: &Repository, quarantine: &Quarantine) -> Option<Self> {
+        if !repository.is_ordinary() || !quarantine.objects.is_dir() {
+            return None;
+        }
+        let parent = quarantine.objects.parent()?;
+        let folder = tempfile::Builder::new().prefix("store-").tempdir_in(parent).ok()?;
+        let place = folder.path();
+        std::fs::create_dir(place.join("refs")).ok()?;
+        std::os::unix::fs::symlink(&quarantine.objects, place.join("objects")).ok()?;
+        let config = "[core]\n\tbare = true\n\tfsyncObjectFiles = true\n";
+        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", config)] {
+            std::fs::File::create_new(place.join(name))
+                .and_then(|mut f| f.write_all(text.as_bytes()))
+                .ok()?;
+        }
+        let store = git2::Repository::open_bare(place).ok()?;
+        store.odb().ok()?.add_disk_alternate(quarantine.repository_objects.to_str()?).ok()?;
+        Some(Self { store, folder })
+    }
+
+    pub(super) fn write_blob(&self, bytes: &[u8]) -> Option<ObjectId> {
+        to_object_id(self.store.blob(bytes).ok()?)
+    }
+
+    /// Writes an index file that holds a tree.
+    pub(super) fn write_index(&self, file: &Path, tree: &ObjectId) -> Option<()> {
+        let mut index = git2::Index::open(file).ok()?;
+        index.read_tree(&self.store.find_tree(to_oid(tree)?).ok()?).ok()?;
+        index.write().ok()
+    }
+
+    /// The tree of what an index file holds.
+    pub(super) fn write_tree(&self, file: &Path) -> Option<ObjectId> {
+        let mut index = git2::Index::open(file).ok()?;
+        to_object_id(index.write_tree_to(&self.store).ok()?)
+    }
+
+    /// The tree that a patch makes of another one.
+    pub(super) fn apply_patch(&self, base: &ObjectId, text: &[u8]) -> Option<ObjectId> {
+        let diff = git2::Diff::from_buffer(text).ok()?;
+        let base = self.store.find_tree(to_oid(base)?).ok()?;
+        let mut made = self.store.apply_to_tree(&base, &diff, None).ok()?;
+        to_object_id(made.write_tree_to(&self.store).ok()?)
+    }
+
+    /// Writes a commit whose author, committer and message are ours, at the time of its parent's.
+    pub(super) fn write_commit(
+        &self,
+        tree: &ObjectId,
+        parent: Option<&ObjectId>,
+        message: &str,
+    ) -> Option<ObjectId> {
+        let parent = match parent {
+            Some(id) => Some(self.store.find_commit(to_oid(id)?).ok()?),
+            None => None,
+        };
+        let seconds = parent.as_ref().map_or(0, |parent| parent.committer().when().seconds());
+        let time = git2::Time::new(seconds, 0);
+        let who = git2::Signature::new("git-tender", "git-tender@localhost", &time).ok()?;
+        let tree = self.store.find_tree(to_oid(tree)?).ok()?;
+        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+        to_object_id(self.store.commit(None, &who, &who, message, &tree, &parents).ok()?)
+    }
+}
+
+impl ObjectStore {
+    /// Copies a commit and what its tree has beyond its parent's into the repository, each object durable, and
+    /// points a ref at it. `None` where git has to do it, also where a pack would be better than many files.
+    pub(super) fn keep_commit(&self, target: &KeptTarget<'_>, commit: &ObjectId) -> Option<()> {
+        let commit = self.store.find_commit(to_oid(commit)?).ok()?;
+        let before = match commit.parent_count() {
+            0 => None,
+            _ => Some(commit.parent(0).ok()?.tree_id()),
+        };
+        let mut new = Vec::new();
+        self.list_new(before, commit.tree_id(), &mut new)?;
+        new.push(commit.id());
+        let durable = self.folder.path().join("durable");
+        std::fs::File::create_new(&durable)
+            .and_then(|mut file| file.write_all(b"[core]\n\tfsyncObjectFiles = true\n"))
+            .ok()?;
+        let kept = git2::Repository::open(target.git_dir).ok()?;
+        kept.set_config(&git2::Config::open(&durable).ok()?).ok()?;
+        let (from, to) = (self.store.odb().ok()?, kept.odb().ok()?);
+        // A gc that runs at this moment may sweep away what no ref names yet.
+        for _ in 0..RETRIES {
+            for id in &new {
+                let object = from.read(*id).ok()?;
+                to.write(object.kind(), object.data()).ok()?;
+            }
+            kept.reference(target.reference, commit.id(), true, "git-tender").ok()?;
+            to.refresh().ok()?;
+            if new.iter().all(|id| to.exists(*id)) {
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// What a tree has beyond another one, what is beneath before what is above; `None` where it is much.
+    fn list_new(&self, before: Option<git2::Oid>, now: git2::Oid, new: &mut Vec<git2::Oid>) -> Option<()> {
+        if before == Some(now) {
+            return Some(());
+        }
+        let before = match before {
+            Some(id) => Some(self.store.find_tree(id).ok()?),
+            None => None,
+        };
+        for entry in &self.store.find_tree(now).ok()? {
+            let known = before.as_ref().and_then(|tree| tree.get_name_bytes(entry.name_bytes()));
+            let same = known.as_ref().is_some_and(|known| known.id() == entry.id());
+            match entry.kind() {
+                _ if same => {}
+                Some(git2::ObjectType::Tree) => {
+                    let below = known.filter(|known| known.kind() == Some(git2::ObjectType::Tree));
+                    self.list_new(below.map(|known| known.id()), entry.id(), new)?;
+                }
+                Some(git2::ObjectType::Blob) => new.push(entry.id()),
+                // A commit of another repository.
+                _ => {}
+            }
+        }
+        new.push(now);
+        (new.len() <= MOST_FILES).then_some(())
+    }
+}
+
+/// Where a commit is kept.
+pub(super) struct KeptTarget<'a> {
+    pub(super) git_dir: &'a Path,
+    pub(super) reference: &'a str,
+}
+
+/// Changes an index file: removals come first, so that a file can become a directory.
+pub(super) fn change_index(file: &Path, entries: &[(RepoPath, Option<TreeObject>)]) -> Option<()> {
+    let mut index = git2::Index::open(file).ok()?;
+    for (path, _) in entries.iter().filter(|(_, new)| new.is_none()) {
+        if index.get_path(path.as_path(), 0).is_some() {
+            index.remove(path.as_path(), 0).ok()?;
+        }
+    }
+    for (path, new) in entries {
+        if let Some(object) = new {
+            index.add(&index_entry(path, object)?).ok()?;
+        }
+    }
+    index.write().ok()
+}
+
+/// An entry of an index whose file nobody has looked at yet.
+pub(super) fn index_entry(path: &RepoPath, object: &TreeObject) -> Option<git2::IndexEntry> {
+    let unknown = git2::IndexTime::new(0, 0);
+    Some(git2::IndexEntry {
+        ctime: unknown,
+        mtime: unknown,
+        dev: 0,
+        ino: 0,
+        mode: u32::from_str_radix(&object.mode.to_string(), 8).ok()?,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id: to_oid(&object.id)?,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    })
+}
+
+fn to_oid(id: &ObjectId) -> Option<git2::Oid> {
+    git2::Oid::from_str(id.as_str()).ok()
+}
+
+fn to_object_id(oid: git2::Oid) -> Option<ObjectId> {
+    oid.to_string().parse().ok()
+}
