@@ -244,7 +244,7 @@ impl<'a> Observer<'a> {
         };
         let changed = listed.find_changed_judges(verifier)?;
         let has_any = |files: &[TreeFile]| {
-            inputs_of(verifier).is_none_or(|inputs| files.iter().any(|file| inputs.matches(&file.path)))
+            inputs_of(verifier).is_none_or(|inputs| files.iter().any(|file| inputs.matches_path(&file.path)))
         };
         let command = match verifier.manifest.kind {
             VerifierKind::Command => Some(match missing_program(verifier, &trees.candidate) {
