@@ -2,7 +2,6 @@
 //! to give the candidate.
 
 use super::command::Quarantine;
-use super::object_store::ObjectStore;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use crate::domain::value::digest::ObjectId;
@@ -47,7 +46,7 @@ pub fn verify_patch(
     text: &[u8],
     tree: &ObjectId,
 ) -> Result<()> {
-    let applied = || ObjectStore::open(repository, quarantine)?.apply_patch(base, text);
+    let applied = || repository.object_store(quarantine)?.apply_patch(base, text);
     if (text.is_empty() && base == tree) || (!text.is_empty() && applied().as_ref() == Some(tree)) {
         return Ok(());
     }

@@ -433,7 +433,7 @@ struct Store<'a> {
 impl<'a> Store<'a> {
     /// For so many blobs: few get a file each, many are git's to pack.
     fn for_blobs(conversions: &'a Conversions<'a>, count: usize) -> Self {
-        let open = |quarantine| ObjectStore::open(conversions.repository, quarantine);
+        let open = |quarantine| conversions.repository.object_store(quarantine);
         let few = conversions.quarantine.filter(|_| count <= MOST_FILES);
         Self { conversions, in_process: few.and_then(open), git: None }
     }

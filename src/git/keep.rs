@@ -5,7 +5,7 @@
 //! that runs at the same moment takes nothing away.
 
 use super::command::Quarantine;
-use super::object_store::{KeptTarget, ObjectStore};
+use super::object_store::KeptTarget;
 use super::repository::Repository;
 use crate::domain::contract::terms::ref_component;
 use crate::domain::value::digest::ObjectId;
@@ -61,10 +61,7 @@ pub fn bring_in(
 ) -> Result<()> {
     let reference = task_ref(task, kept);
     let target = KeptTarget { git_dir: repository.common_dir(), reference: &reference };
-    if ObjectStore::open(repository, quarantine)
-        .and_then(|store| store.keep_commit(&target, commit))
-        .is_some()
-    {
+    if repository.object_store(quarantine).and_then(|store| store.keep_commit(&target, commit)).is_some() {
         return Ok(());
     }
     let git = || repository.git_call().with_quarantine(quarantine);
@@ -98,7 +95,8 @@ fn make_commit(
     tree: &ObjectId,
     parent: Option<&ObjectId>,
 ) -> Result<ObjectId> {
-    let written = ObjectStore::open(repository, quarantine)
+    let written = repository
+        .object_store(quarantine)
         .and_then(|store| store.write_commit(tree, parent, &format!("{MESSAGE}\n")));
     if let Some(commit) = written {
         return Ok(commit);

@@ -2,7 +2,6 @@
 //! repository only. Whoever gets no answer asks git.
 
 use super::command::Quarantine;
-use super::repository::Repository;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use std::io::Write;
@@ -27,10 +26,7 @@ impl std::fmt::Debug for ObjectStore {
 }
 
 impl ObjectStore {
-    pub(super) fn open(repository: &Repository, quarantine: &Quarantine) -> Option<Self> {
-        if !repository.is_ordinary() || !quarantine.objects.is_dir() {
-            return None;
-        }
+    pub(super) fn open(quarantine: &Quarantine) -> Option<Self> {
         let parent = quarantine.objects.parent()?;
         let folder = tempfile::Builder::new().prefix("store-").tempdir_in(parent).ok()?;
         let place = folder.path();
@@ -93,8 +89,9 @@ impl ObjectStore {
 }
 
 impl ObjectStore {
-    /// Copies a commit and what its tree has beyond its parent's into the repository, each object durable, and
-    /// points a ref at it. `None` where git has to do it, also where a pack would be better than many files.
+    /// Copies a commit and what its tree has beyond its parent's into the repository, each object durable,
+    /// and points a ref at it. `None` where git has to do it, also where a pack would be better than many
+    /// files.
     pub(super) fn keep_commit(&self, target: &KeptTarget<'_>, commit: &ObjectId) -> Option<()> {
         let commit = self.store.find_commit(to_oid(commit)?).ok()?;
         let before = match commit.parent_count() {
@@ -105,9 +102,7 @@ impl ObjectStore {
         self.list_new(before, commit.tree_id(), &mut new)?;
         new.push(commit.id());
         let durable = self.folder.path().join("durable");
-        std::fs::File::create_new(&durable)
-            .and_then(|mut file| file.write_all(b"[core]\n\tfsyncObjectFiles = true\n"))
-            .ok()?;
+        write_new(&durable, "[core]\n\tfsyncObjectFiles = true\n")?;
         let kept = git2::Repository::open(target.git_dir).ok()?;
         kept.set_config(&git2::Config::open(&durable).ok()?).ok()?;
         let (from, to) = (self.store.odb().ok()?, kept.odb().ok()?);
@@ -158,6 +153,10 @@ impl ObjectStore {
 pub(super) struct KeptTarget<'a> {
     pub(super) git_dir: &'a Path,
     pub(super) reference: &'a str,
+}
+
+fn write_new(file: &Path, text: &str) -> Option<()> {
+    std::fs::File::create_new(file).and_then(|mut made| made.write_all(text.as_bytes())).ok()
 }
 
 /// Changes an index file: removals come first, so that a file can become a directory.

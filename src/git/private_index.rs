@@ -105,7 +105,7 @@ impl<'a> PrivateIndex<'a> {
             .map_err(|e| Failure::io("make a temporary directory in", parent, &e))?;
         std::fs::create_dir(folder.path().join("empty"))
             .map_err(|e| Failure::io("make a directory in", folder.path(), &e))?;
-        let store = ObjectStore::open(repository, quarantine);
+        let store = repository.object_store(quarantine);
         Ok(Self { repository, quarantine, folder, room: None, store })
     }
 

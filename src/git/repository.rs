@@ -8,6 +8,7 @@ use super::answers::{answers_of_git, question_to_git};
 use super::command::{Environment, Git, Quarantine, join_absolute};
 use super::config::{ConfigSource, GitConfig};
 use super::index_file::IndexFile;
+use super::object_store::ObjectStore;
 use super::objects::Objects;
 use super::ordinary::{self, OrdinaryPlaces, OrdinaryRefs};
 use crate::domain::value::digest::{ObjectFormat, ObjectId};
@@ -262,6 +263,11 @@ impl Repository {
     /// A reader of refs in process; `None` where git has to be asked.
     pub(super) fn refs_in_process(&self) -> Option<OrdinaryRefs<'_>> {
         self.is_ordinary.then_some(OrdinaryRefs { git_dir: &self.git_dir, common_dir: &self.common_dir })
+    }
+
+    /// A writer of objects into a quarantine in process; `None` where git has to be asked.
+    pub(super) fn object_store(&self, quarantine: &Quarantine) -> Option<ObjectStore> {
+        if self.is_ordinary { ObjectStore::open(quarantine) } else { None }
     }
 
     /// The index of the working tree that was meant, read in process; `None` where git has to be asked.

@@ -247,7 +247,7 @@ impl<'a> Observer<'a> {
             inputs_of(verifier).is_none_or(|inputs| files.iter().any(|file| inputs.matches_path(&file.path)))
         };
         let command = match verifier.manifest.kind {
-            VerifierKind::Command => Some(match missing_program(verifier, &trees.candidate) {
+            VerifierKind::Command => Some(match view::missing_program(verifier, &trees.candidate) {
                 Some(what) => Err(what),
                 None => Ok(self.see_inputs(verifier, trees)?),
             }),
@@ -477,24 +477,4 @@ impl<'a> Observer<'a> {
 
 fn bare_identity(manifest: Sha256) -> Identity {
     Identity::by_hand(manifest, SandboxLayer::None.as_str(), env!("CARGO_PKG_VERSION"))
-}
-
-/// A command that is a file of the tree, where the slot would not have that file.
-fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String> {
-    let manifest = &verifier.manifest;
-    let programs =
-        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
-    let shown = view::shown(candidate, verifier);
-    for program in programs {
-        if program.starts_with('/') || !program.contains('/') || program.contains(super::manifest::OUT) {
-            continue;
-        }
-        let path = RepoPath::new(program.trim_start_matches("./").as_bytes()).ok();
-        let made = |path: &RepoPath| manifest.scratch.matches_path(path);
-        let there = |path: &RepoPath| shown.iter().any(|file| file.path == *path);
-        if !path.is_some_and(|path| made(&path) || there(&path)) {
-            return Some(format!("{program} is neither among the verifier's inputs nor in its closure"));
-        }
-    }
-    None
 }

@@ -2,7 +2,7 @@
 //! same list is digested and shown, so that nothing can be shown that is not digested.
 
 use super::load::{FOLDER, Verifier, Verifiers};
-use super::manifest::VerifierKind;
+use super::manifest::{OUT, VerifierKind};
 use crate::domain::change::patch::Change;
 use crate::domain::proof::records::On;
 use crate::domain::value::repo_path::RepoPath;
@@ -70,6 +70,26 @@ pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
     all.extend(closure);
     all.sort_by(|a, b| a.path.cmp(&b.path));
     all
+}
+
+/// A command that is a file of the tree, where the slot would not have that file.
+pub(super) fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String> {
+    let manifest = &verifier.manifest;
+    let programs =
+        manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
+    let shown = shown(candidate, verifier);
+    for program in programs {
+        if program.starts_with('/') || !program.contains('/') || program.contains(OUT) {
+            continue;
+        }
+        let path = RepoPath::new(program.trim_start_matches("./").as_bytes()).ok();
+        let made = |path: &RepoPath| manifest.scratch.matches_path(path);
+        let there = |path: &RepoPath| shown.iter().any(|file| file.path == *path);
+        if !path.is_some_and(|path| made(&path) || there(&path)) {
+            return Some(format!("{program} is neither among the verifier's inputs nor in its closure"));
+        }
+    }
+    None
 }
 
 /// True where a change touches what judges: the manifest, the verifier's directory, its closure.
