@@ -36,7 +36,7 @@ pub(super) struct RunnerFile {
 
 use RunnerSettings::{Code, Ini, Json, NpmScripts, Toml, WholeFile};
 
-pub(super) const MAKE: &[&str] = &["make", "gmake", "bmake"];
+const MAKE: &[&str] = &["make", "gmake", "bmake"];
 const NPM: &[&str] =
     &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "corepack", "lerna", "nx", "turbo"];
 /// What starts JavaScript, by itself or through `package.json`.
@@ -170,6 +170,22 @@ pub(super) fn files_read_by<'w>(
 ) -> impl Iterator<Item = (&'static RunnerFile, &'static Scope)> + 'w {
     let is_named = |file: &RunnerFile| file.runners.iter().any(|runner| words.contains(*runner));
     TABLE.iter().zip(SCOPES.iter()).filter(move |(file, _)| is_named(file))
+}
+
+pub(super) fn starts_make(words: &BTreeSet<String>) -> bool {
+    MAKE.iter().any(|make| words.contains(*make))
+}
+
+/// The files that a Makefile includes by a plain name, there or not.
+pub(super) fn included_files(text: &str) -> Vec<String> {
+    let names = |line: &str| {
+        let (word, names) = line.trim_start().split_once(char::is_whitespace)?;
+        ["include", "-include", "sinclude"].contains(&word).then(|| names.to_owned())
+    };
+    let names: Vec<String> = text.lines().filter_map(names).collect();
+    let plain =
+        names.iter().flat_map(|names| names.split_whitespace()).map(|name| name.trim_start_matches("./"));
+    plain.map(str::to_owned).collect()
 }
 
 /// True for a file that some runner reads.

@@ -639,6 +639,12 @@ fn a_runner_that_another_one_starts_is_told_otherwise_too() {
         let wanted = wanted.map(|name| format!("{name}, which make would find up to date"));
         assert_eq!(asked_to_confirm("make check", &base, &[(path, "x")]), wanted);
     }
+    let base =
+        [("Makefile", "test:\n\tfalse\n-include ./local.conf other.conf\n"), ("other.conf", "A = 1\n")];
+    for path in ["local.conf", "other.conf"] {
+        assert_eq!(asked_to_confirm("make test", &base, &[(path, "x")]).as_deref(), Some(path));
+        assert_eq!(asked_to_confirm("cargo test", &base, &[(path, "x")]), None);
+    }
     let base = [("a/config.toml", "x"), ("a/b", "x")];
     assert_eq!(asked_to_confirm("cargo test", &base, &[(".cargo", "-> a")]).as_deref(), Some(".cargo"));
     assert_eq!(asked_to_confirm("cargo test", &base, &[("c", "-> a/b")]), None, "a link to a file");

@@ -6,7 +6,9 @@
 
 use super::command_line::executed_paths;
 use super::load::Verifier;
-use super::runners::{MAKE, RunnerFile, RunnerSettings, files_read_by, is_read_by_runners, words_of};
+use super::runners::{
+    RunnerFile, RunnerSettings, files_read_by, included_files, is_read_by_runners, starts_make, words_of,
+};
 use super::settings::{Settings, read_settings};
 use super::view::is_input;
 use crate::domain::change::patch::Change;
@@ -41,13 +43,18 @@ impl ListedChange<'_> {
     /// Finds what the change tells a verifier otherwise, in the order of the paths.
     pub(super) fn find_changed_judges(&self, verifier: &Verifier) -> Result<Vec<ChangedJudge>> {
         let watch = &verifier.manifest.watch;
-        let is_makefile = |file: &TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
-        let with_make = self.base.iter().any(is_makefile);
+        let is_makefile =
+            |file: &&TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
+        let with_make = self.base.iter().any(|file| is_makefile(&file));
+        let top = self.base.iter().filter(is_makefile).filter(|file| file.path.parent().is_none());
+        let included: BTreeSet<String> =
+            top.filter_map(|file| self.text_of(file)).flat_map(|text| included_files(&text)).collect();
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
             is_input(&change.path, verifier)
                 && (is_link
                     || (with_make && change.old.is_none())
+                    || included.contains(&change.path.to_string())
                     || watch.touches_path(&change.path)
                     || is_read_by_runners(&change.path))
         };
@@ -60,10 +67,10 @@ impl ListedChange<'_> {
         for change in changes {
             let path = &change.path;
             let mut what = BTreeSet::new();
-            if watch.touches_path(path) || self.leads_to(change, watch) {
+            let is_included = starts_make(&words) && included.contains(&path.to_string());
+            if is_included || watch.touches_path(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
-            }
-            if let Some(target) = self.up_to_date_target(change, &words) {
+            } else if let Some(target) = self.up_to_date_target(change, &words) {
                 what.insert(format!("{target}, which make would find up to date"));
             }
             for (file, scope) in files_read_by(&words) {
@@ -91,7 +98,7 @@ impl ListedChange<'_> {
         places.push(change.path.clone());
         let first = places.into_iter().find(|place| !is_there(place)).filter(|_| change.old.is_none())?;
         let name = std::str::from_utf8(first.file_name()).ok()?;
-        (MAKE.iter().any(|make| words.contains(*make)) && words.contains(name)).then_some(first)
+        (starts_make(words) && words.contains(name)).then_some(first)
     }
 
     /// True for a new link that is no link to a file, where one of these files may come to lie beneath it.
