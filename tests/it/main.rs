@@ -23,6 +23,7 @@ mod branch;
 mod budget;
 mod cancel;
 mod cases;
+mod cheats;
 mod commands;
 mod content;
 mod contract;
