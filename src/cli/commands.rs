@@ -8,6 +8,7 @@ use super::args::{
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
 use super::{machine, manual};
+use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::ops::{self, Session};
@@ -406,13 +407,17 @@ fn exit_code_of_verification(object: &VerificationObject) -> u8 {
     ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code())
 }
 
-/// The exit code of a recovery by the words of its actions: the command itself worked, but something still
+/// The exit code of a recovery by the ends of its actions: the command itself worked, but something still
 /// waits for somebody.
-fn exit_code_of_recovery<'a>(outcomes: impl Iterator<Item = &'a str>) -> u8 {
-    let code = |outcome: &str| match outcome {
-        "unknown" => Some(Code::OutcomeUnknown),
-        "needs_human_decision" => Some(Code::DecisionRequired),
-        _ => None,
+fn exit_code_of_recovery(outcomes: impl Iterator<Item = RecoveryOutcome>) -> u8 {
+    let code = |outcome| match outcome {
+        RecoveryOutcome::Unknown => Some(Code::OutcomeUnknown),
+        RecoveryOutcome::NeedsHumanDecision => Some(Code::DecisionRequired),
+        RecoveryOutcome::Completed
+        | RecoveryOutcome::TakenBack
+        | RecoveryOutcome::SafeToRetry
+        | RecoveryOutcome::Failed
+        | RecoveryOutcome::Busy => None,
     };
     let categories: Vec<Category> = outcomes.filter_map(code).map(Code::category).collect();
     Category::dominant(&categories).map_or(0, Category::exit_code)

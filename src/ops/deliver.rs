@@ -5,23 +5,17 @@ mod prove;
 
 use self::prove::ProofOnLive;
 use super::{Session, verify};
-use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
-use crate::domain::delivery::receipt::Outcome;
-use crate::domain::ledger::record::{Opened, Record};
+
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
-use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::task::action::RunningAction;
-use crate::task::effect::tree::explained;
 use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
-use crate::task::journal::{Facts, LedgerJournal};
 use crate::task::on_live::look_after_delivery;
 use crate::task::session::Progress;
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
@@ -145,11 +139,9 @@ pub fn deliver(
     if findings::is_meant(&task) {
         return findings::deliver(&mut task, action, &clearance, evidence, options.write);
     }
-    let publishes = task.view.publishes();
-    let mut delivered = match publishes {
+    let mut delivered = match task.view.publishes() {
         true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
-        false if options.write == Write::DryRun => preview(&mut task, action),
-        false => write(&mut task, action, &clearance, evidence),
+        false => tree::deliver(&mut task, action, &clearance, evidence, options.write),
     }?;
     tell_what_is_seen(&mut task, &mut delivered, &rows, proof.as_ref());
     if delivered.state == TaskState::Completed {
@@ -252,64 +244,5 @@ fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
                 ["git", "tender", "deliver", id, "--here"],
             )),
         },
-    }
-}
-
-/// Compares with the live tree alone; refused where something is in the way.
-fn compare_only(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
-    let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
-    let home = task.session.live_repository(opened)?;
-    let compared = write_of(task.session, opened, candidate).preview(&home);
-    compared.map_err(|failure| explained(&task.view.id, failure, next_step(opened)))
-}
-
-fn preview(task: &mut TaskWrite<'_>, mut action: RunningAction) -> Result<DeliveryObject> {
-    let paths = match compare_only(task) {
-        Ok(paths) => paths,
-        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
-    };
-    let text = "compared with the live tree; nothing was written".to_owned();
-    action.succeed(&mut task.ledger, &Record::Done { text })?;
-    Ok(DeliveryObject::previewed_delivery(&task.view.id, task.view.opened_terms()?.effective.delivery, paths))
-}
-
-fn next_step(opened: &Opened) -> tree::Next {
-    if opened.effective.delivery.index_follows() { tree::Next::Stage } else { tree::Next::Rebase }
-}
-
-fn write_of<'a>(session: &'a Session, opened: &'a Opened, candidate: &'a Candidate) -> tree::Write<'a> {
-    tree::Write {
-        session,
-        opened,
-        candidate,
-        changes: &candidate.changes,
-        before_tree: &candidate.base_tree,
-        after_tree: &candidate.tree,
-        former: None,
-        staged: None,
-        outcome: Outcome::Applied,
-    }
-}
-
-fn write(
-    task: &mut TaskWrite<'_>,
-    mut action: RunningAction,
-    clearance: &Clearance,
-    evidence: Vec<String>,
-) -> Result<DeliveryObject> {
-    let opened = task.view.opened_terms()?.clone();
-    let candidate = task.view.last_candidate()?.value.clone();
-    let write = write_of(task.session, &opened, &candidate);
-    let facts = Facts { head: None, evidence, undoes: false };
-    let mut journal =
-        LedgerJournal { ledger: &mut task.ledger, action: &mut action, planned: None, facts, open: false };
-    let written = task.session.live_repository(&opened).and_then(|home| {
-        journal.facts.head = home.resolve_revision("HEAD", "commit")?;
-        write.run(&home, clearance, &mut journal)
-    });
-    let (id, mode) = (&task.view.id, opened.effective.delivery);
-    match written {
-        Ok(receipt) => Ok(DeliveryObject::new(id, TaskState::Completed, mode, &receipt)),
-        Err(failure) => Err(journal.failed(explained(id, failure, next_step(&opened)))),
     }
 }

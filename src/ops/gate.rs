@@ -273,7 +273,7 @@ impl<'s> Door<'s> {
         };
         action.dispatch(&mut task.ledger)?;
         let (started, before) = (Instant::now(), task.view.charges.ended_cost());
-        let ran = run_call(task, &action, call, (&self.worker, line));
+        let ran = run_call(task, &mut action, call, (&self.worker, line));
         let cost = own_cost(task, started, before);
         match ran {
             Ok(outcome) => {

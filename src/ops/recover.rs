@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::domain::ledger::action::writes_live_tree;
-use crate::domain::ledger::objects::{Reconciled, Recovery};
+use crate::domain::ledger::objects::{Reconciled, Recovery, RecoveryOutcome};
 use crate::error::{Code, Result};
 use crate::store::lock::LockGuard;
 use crate::task::effect::choice_lines;
@@ -44,7 +44,7 @@ pub fn recover(session: &Session, rollback: Rollback) -> Result<Recovery> {
             action: action.clone(),
             task: task.clone(),
             tool: tool.clone(),
-            outcome: "busy",
+            outcome: RecoveryOutcome::Busy,
             kept: Vec::new(),
             notes: Vec::new(),
         };
@@ -59,14 +59,16 @@ pub fn recover(session: &Session, rollback: Rollback) -> Result<Recovery> {
             true => match reconcile(session, &action) {
                 Ok(None) => continue,
                 Ok(Some(reconciled)) => reconciled,
-                Err(failure) if failure.code() == Code::DecisionRequired => {
-                    Reconciled { outcome: "needs_human_decision", notes: choice_lines(&failure), ..busy() }
-                }
+                Err(failure) if failure.code() == Code::DecisionRequired => Reconciled {
+                    outcome: RecoveryOutcome::NeedsHumanDecision,
+                    notes: choice_lines(&failure),
+                    ..busy()
+                },
                 // One that cannot be settled keeps nobody from settling the others.
                 Err(failure) => {
                     let notes = vec![failure.message().to_owned()];
                     failed.get_or_insert(failure);
-                    Reconciled { outcome: "failed", notes, ..busy() }
+                    Reconciled { outcome: RecoveryOutcome::Failed, notes, ..busy() }
                 }
             },
         };

@@ -1,5 +1,6 @@
 //! What recovery found and did.
 
+use super::style::spaced_word;
 use crate::domain::ledger::objects::Recovery;
 
 pub fn recovery_text(recovery: &Recovery) -> String {
@@ -16,7 +17,7 @@ pub fn recovery_text(recovery: &Recovery) -> String {
             "{} of task {task} ({}): {}\n",
             action.tool,
             action.action,
-            action.outcome.replace('_', " ")
+            spaced_word(&action.outcome)
         ));
         for path in &action.kept {
             out.push_str(&format!("  your later edit of {path} was kept\n"));

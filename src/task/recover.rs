@@ -8,7 +8,7 @@ use crate::domain::delivery::decision::{Decision, Word};
 use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
 use crate::domain::ledger::action::{ActionState, Actor, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::objects::Reconciled;
+use crate::domain::ledger::objects::{Reconciled, RecoveryOutcome};
 use crate::domain::ledger::record::{Planned, Record};
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
@@ -17,7 +17,7 @@ use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use crate::task::action::RunningAction;
 use crate::task::effect::refs;
-use crate::task::journal::{Facts, LedgerJournal};
+use crate::task::journal::{DeliveryFacts, LedgerJournal, WriteEnd};
 use crate::task::view::load;
 use crate::task::{Session, hooks};
 
@@ -138,7 +138,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
         (unfinished, Some(rebased)) => {
             let rebase = super::effect::advance::resume;
             if rebase(session, &mut ledger, &mut resumed, rebased, unfinished.as_ref())? {
-                reconciled.outcome = "completed";
+                reconciled.outcome = RecoveryOutcome::Completed;
             }
         }
         (None, None) => {
@@ -198,9 +198,8 @@ pub fn refuse_unfinished(session: &Session) -> Result<()> {
 
 /// A delivery, or its reversal, that was brought to its end here ends its task as any other.
 fn tell(session: &Session, reconciled: &Reconciled) {
-    if let (true, "completed", Some(task)) =
-        (writes_live_tree(&reconciled.tool), reconciled.outcome, &reconciled.task)
-    {
+    let completed = reconciled.outcome == RecoveryOutcome::Completed;
+    if let Some(task) = reconciled.task.as_ref().filter(|_| completed && writes_live_tree(&reconciled.tool)) {
         hooks::after_task(session, task);
     }
 }
@@ -285,17 +284,17 @@ fn finish(
     unfinished: &UnfinishedDelivery,
     reconciled: &mut Reconciled,
 ) -> Result<()> {
-    let facts = Facts { head: None, evidence: Vec::new(), undoes: false };
-    let mut journal = LedgerJournal { ledger, action, planned, facts, open: true };
+    let end = WriteEnd::Delivery { facts: DeliveryFacts::default(), planned };
+    let mut journal = LedgerJournal { ledger, action, end, open: true };
     let environment = session.repository.environment();
     match session.with_keeper(|keeper| recover_delivery(environment, unfinished, &mut journal, keeper))? {
         Recovered::Completed { receipt, later } => {
-            reconciled.outcome = "completed";
+            reconciled.outcome = RecoveryOutcome::Completed;
             reconciled.kept = later;
             reconciled.notes = receipt.note_sentences();
         }
         Recovered::TakenBack { later, notes, because } => {
-            reconciled.outcome = "taken_back";
+            reconciled.outcome = RecoveryOutcome::TakenBack;
             reconciled.notes = notes
                 .iter()
                 .flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence_about(path)))

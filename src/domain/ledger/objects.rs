@@ -149,15 +149,32 @@ pub struct Recovery {
     pub actions: Vec<Reconciled>,
 }
 
+/// The end to which recovery brought an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryOutcome {
+    Completed,
+    /// It had begun, and was undone.
+    TakenBack,
+    /// It has changed nothing.
+    SafeToRetry,
+    /// Nobody can say now whether it took place; the next look may.
+    Unknown,
+    /// Only a person can say.
+    NeedsHumanDecision,
+    /// It could not be settled.
+    Failed,
+    /// It is still running.
+    Busy,
+}
+
 /// An action that was unfinished.
 #[derive(Debug, Serialize)]
 pub struct Reconciled {
     pub action: String,
     pub task: Option<String>,
     pub tool: String,
-    /// `completed`, `taken_back`, `safe_to_retry`, `unknown` where nobody can say, `needs_human_decision`
-    /// where a person has to, `failed` where it could not be settled, or `busy` where it is still running.
-    pub outcome: &'static str,
+    pub outcome: RecoveryOutcome,
     /// Paths that the user edited meanwhile; they were kept.
     pub kept: Vec<RepoPath>,
     pub notes: Vec<String>,
@@ -170,7 +187,7 @@ impl Reconciled {
             action: last.action.clone(),
             task: last.task.clone(),
             tool: last.tool.clone(),
-            outcome: "safe_to_retry",
+            outcome: RecoveryOutcome::SafeToRetry,
             kept: Vec::new(),
             notes: Vec::new(),
         }

@@ -3,7 +3,7 @@
 //! The verifiers run while others may write to the live tree: they take as long as they take. So it is laid
 //! out anew under the delivery lock, and the evidence has to be for exactly that.
 
-use super::{LiveProof, Options, compare_only, shown};
+use super::{LiveProof, Options, shown};
 use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::entry::Recorded;
@@ -11,7 +11,7 @@ use crate::domain::proof::evidence::{Evidence, Source};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::ops::verify;
-use crate::task::effect::{Write, findings};
+use crate::task::effect::{Write, findings, tree};
 use crate::task::held::TaskWrite;
 use crate::task::live_ground::{LiveGround, lay_on_live_tree};
 use crate::task::session::Progress;
@@ -73,7 +73,7 @@ pub(super) fn run_on_live_tree(
     let known = observation::observe(&mut task)?;
     let records = evidence::counting_for(&task.ledger, &task.view)?;
     let rows = evidence::judge(&session.blobs(), &known, &records);
-    if shown(&task, &rows).is_err() || compare_only(&task).is_err() {
+    if shown(&task, &rows).is_err() || tree::plan(&task).is_err() {
         return Ok(());
     }
     let ground = lay_on_live_tree(&task)?;
@@ -106,7 +106,7 @@ pub(super) fn require_proof(task: &mut TaskWrite<'_>, options: &Options) -> Resu
         return Ok(None);
     }
     // Where the change does not fit, nothing can be laid out.
-    compare_only(task)?;
+    tree::plan(task)?;
     let ground = lay_on_live_tree(task)?;
     // What is built in depends on the whole tree and runs nothing: an edit that is nobody's input needs no
     // further call.

@@ -90,7 +90,7 @@ pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Res
 /// Carries a call out, and makes the worker's answer of what came of it.
 pub fn run_call(
     task: &mut TaskWrite<'_>,
-    action: &RunningAction,
+    action: &mut RunningAction,
     call: AuthorizedCall,
     (worker, line): (&str, &CallControl<'_>),
 ) -> std::result::Result<CallOutcome, CallFailure> {
@@ -164,7 +164,7 @@ fn require_allowed_check(task: &TaskWrite<'_>, verifier: &str) -> Result<()> {
 
 fn run_apply_patch(
     task: &mut TaskWrite<'_>,
-    action: &RunningAction,
+    action: &mut RunningAction,
     arguments: &ApplyPatchArguments,
     worker: &str,
 ) -> std::result::Result<CallOutcome, CallFailure> {

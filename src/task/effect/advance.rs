@@ -17,7 +17,7 @@ use crate::task::Session;
 use crate::task::action::RunningAction;
 use crate::task::candidate::keep_last;
 use crate::task::held::TaskWrite;
-use crate::task::journal::Moving;
+use crate::task::journal::{LedgerJournal, WriteEnd};
 use std::path::Path;
 
 /// A move that was looked at from all sides, before anything is touched.
@@ -40,7 +40,12 @@ pub fn carry_out(
 ) -> Result<()> {
     let session = task.session;
     action.note(&mut task.ledger, &Record::Rebasing(Box::new(rebased.clone())))?;
-    let mut journal = Moving { ledger: &mut task.ledger, action: &action, open: false, done: MOVED };
+    let mut journal = LedgerJournal {
+        ledger: &mut task.ledger,
+        action: &mut action,
+        end: WriteEnd::Note(MOVED),
+        open: false,
+    };
     let moved = keep_states(session, &rebased).and_then(|()| {
         let delivery = Delivery {
             id: &rebased.opened.contract.task_id,
@@ -51,11 +56,7 @@ pub fn carry_out(
         session.with_keeper(|keeper| apply::execute_plan(plan, materials, delivery, &mut journal, keeper))
     });
     if let Err(failure) = moved {
-        let open = journal.open;
-        return Err(match open {
-            true => action.lose(&mut task.ledger, failure),
-            false => action.fail(&mut task.ledger, failure),
-        });
+        return Err(journal.end_failed(failure));
     }
     settle_in(session, &rebased)?;
     task.finish(action, &Record::Rebased(Box::new(rebased)))
@@ -72,7 +73,7 @@ pub fn resume(
 ) -> Result<bool> {
     let moved = match unfinished {
         Some(unfinished) if is_folder(&unfinished.plan.top)? => {
-            let mut journal = Moving { ledger, action, open: true, done: MOVED };
+            let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(MOVED), open: true };
             let environment = session.repository.environment();
             let recovered = session.with_keeper(|keeper| {
                 apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)

@@ -6,6 +6,7 @@
 
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::Outcome;
+use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
@@ -19,7 +20,7 @@ use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
 use crate::task::Session;
 use crate::task::action::RunningAction;
-use crate::task::journal::Moving;
+use crate::task::journal::{LedgerJournal, WriteEnd};
 use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, PatchGround};
 use std::path::Path;
 
@@ -62,7 +63,7 @@ pub enum Unapplied {
 /// comes back was read again.
 pub fn apply(
     session: &Session,
-    (ledger, action): (&mut Ledger, &RunningAction),
+    (ledger, action): (&mut Ledger, &mut RunningAction),
     worktree: &Path,
     arguments: &ApplyPatchArguments,
     allowed: Allowed<'_>,
@@ -76,7 +77,7 @@ pub fn apply(
         outcome: Outcome::Applied,
         repository: &session.repository,
     };
-    let mut journal = Moving { ledger, action, open: false, done: WRITTEN };
+    let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(WRITTEN), open: false };
     let written = session.with_keeper(|keeper| {
         apply::execute_plan(ready.cleared, ready.materials, delivery, &mut journal, keeper)
     });
@@ -134,13 +135,13 @@ pub fn resume(
     action: &mut RunningAction,
     unfinished: &UnfinishedDelivery,
     worker: String,
-) -> Result<(&'static str, Vec<RepoPath>)> {
+) -> Result<(RecoveryOutcome, Vec<RepoPath>)> {
     if !is_folder(&unfinished.plan.top)? {
         let text = "it was cut off, and the worktree is gone".to_owned();
         action.safe_to_retry(ledger, &Record::Done { text })?;
-        return Ok(("safe_to_retry", Vec::new()));
+        return Ok((RecoveryOutcome::SafeToRetry, Vec::new()));
     }
-    let mut journal = Moving { ledger, action, open: true, done: WRITTEN };
+    let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(WRITTEN), open: true };
     let environment = session.repository.environment();
     let recovered = session.with_keeper(|keeper| {
         apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)
@@ -148,11 +149,11 @@ pub fn resume(
     match recovered {
         Recovered::Completed { later, .. } => {
             action.succeed(ledger, &called(unfinished, worker))?;
-            Ok(("completed", later))
+            Ok((RecoveryOutcome::Completed, later))
         }
         Recovered::TakenBack { later, .. } => {
             action.safe_to_retry(ledger, &Record::TakenBack { later: later.clone() })?;
-            Ok(("taken_back", later))
+            Ok((RecoveryOutcome::TakenBack, later))
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::ledger::action::{ActionState, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::objects::Reconciled;
+use crate::domain::ledger::objects::{Reconciled, RecoveryOutcome};
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
@@ -421,7 +421,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
             publishing.publication.notes.extend(notes);
             resumed.reconcile(&mut ledger)?;
             resumed.succeed(&mut ledger, &publishing.end_record())?;
-            reconciled.outcome = "completed";
+            reconciled.outcome = RecoveryOutcome::Completed;
             reconciled.notes = publishing.final_receipt().note_sentences();
         }
         Asked::Unchanged => {
@@ -448,7 +448,7 @@ pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Fai
             if last.state == ActionState::Dispatched {
                 failure = resumed.lose(&mut ledger, failure);
             }
-            reconciled.outcome = "unknown";
+            reconciled.outcome = RecoveryOutcome::Unknown;
             reconciled.notes = choice_lines(&failure);
             return Ok((reconciled, Some(failure)));
         }

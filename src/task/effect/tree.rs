@@ -7,15 +7,20 @@ use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{
     Clearance, IndexRule, IndexState, IndexStep, Plan, Reason, plan_delivery, refuse_delivery,
 };
-use crate::domain::ledger::record::{IndexDifference, Opened};
+use crate::domain::ledger::record::{IndexDifference, Opened, Record};
+use crate::domain::ledger::report::DeliveryObject;
+use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::{self, Delivery};
 use crate::git::{Quarantine, Repository, live};
-use crate::store::Blobs;
+use crate::store::{Blobs, Ledger};
 use crate::task::Session;
-use crate::task::journal::LedgerJournal;
+use crate::task::action::RunningAction;
+use crate::task::effect::Write;
+use crate::task::held::TaskWrite;
+use crate::task::journal::{DeliveryFacts, LedgerJournal, WriteEnd};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -61,23 +66,23 @@ pub fn index_rule(opened: &Opened) -> IndexRule {
 
 /// A write to the live tree: from one tree of a candidate to the other.
 #[derive(Debug)]
-pub struct Write<'a> {
-    pub session: &'a Session,
+struct TreeWrite<'a> {
+    session: &'a Session,
     /// The task, as it was opened.
-    pub opened: &'a Opened,
-    pub candidate: &'a Candidate,
+    opened: &'a Opened,
+    candidate: &'a Candidate,
     /// What changes, from what lies there to what will.
-    pub changes: &'a [Change],
+    changes: &'a [Change],
     /// The tree whose attributes count for what lies there.
-    pub before_tree: &'a ObjectId,
+    before_tree: &'a ObjectId,
     /// The tree whose attributes count for what is written.
-    pub after_tree: &'a ObjectId,
+    after_tree: &'a ObjectId,
     /// What the delivery that is undone found and wrote.
-    pub former: Option<&'a live::FormerFiles>,
+    former: Option<&'a live::FormerFiles>,
     /// What the delivery that is undone changed in the index.
-    pub staged: Option<&'a [IndexStep]>,
+    staged: Option<&'a [IndexStep]>,
     /// How the receipt calls a written path.
-    pub outcome: Outcome,
+    outcome: Outcome,
 }
 
 /// The live tree as it was looked at, and the plan that fits it.
@@ -87,15 +92,110 @@ struct Compared<'a> {
     plan: Plan,
 }
 
-impl Write<'_> {
-    /// Compares with the live tree and gives what would be written. All conflicts are in the failure.
-    pub fn preview(&self, home: &Repository) -> Result<Vec<(RepoPath, Outcome)>> {
-        let quarantine = self.session.quarantine(&self.opened.contract.task_id);
-        Ok(apply::preview_receipt(&self.compare(home, &quarantine)?.plan))
+/// Compares the last candidate with the live tree and gives what would be written. All conflicts are in the
+/// failure.
+pub fn plan(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
+    let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
+    let delivery = TreeWrite::delivering(task.session, opened, candidate);
+    let home = task.session.live_repository(opened)?;
+    let quarantine = task.session.quarantine(&task.view.id);
+    let compared = delivery.compare(&home, &quarantine);
+    compared.map(|found| apply::preview_receipt(&found.plan)).map_err(|failure| delivery.explain(failure))
+}
+
+/// Delivers a cleared candidate into the live tree. All conflicts are in the failure. `action` is dispatched.
+pub fn deliver(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    clearance: &Clearance,
+    evidence: Vec<String>,
+    write: Write,
+) -> Result<DeliveryObject> {
+    let opened = task.view.opened_terms()?.clone();
+    let candidate = task.view.last_candidate()?.value.clone();
+    let (id, mode) = (task.view.id.clone(), opened.effective.delivery);
+    if write == Write::Yes {
+        let delivery = TreeWrite::delivering(task.session, &opened, &candidate);
+        let receipt = delivery.carry_out(&mut task.ledger, action, clearance, evidence)?;
+        return Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt));
+    }
+    let paths = match plan(task) {
+        Ok(paths) => paths,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    let text = "compared with the live tree; nothing was written".to_owned();
+    action.succeed(&mut task.ledger, &Record::Done { text })?;
+    Ok(DeliveryObject::previewed_delivery(&id, mode, paths))
+}
+
+/// Reverses what a receipt says was written. All conflicts are in the failure. `action` is dispatched.
+pub fn undo(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    receipt: &Receipt,
+) -> Result<DeliveryObject> {
+    let opened = task.view.opened_terms()?.clone();
+    let candidate = task.view.last_candidate()?.value.clone();
+    let blobs = task.session.blobs();
+    let former = match live::FormerFiles::from_receipt(receipt, &|digest| blobs.get(digest)) {
+        Ok(former) => former,
+        Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
+    };
+    let reversal = TreeWrite {
+        session: task.session,
+        opened: &opened,
+        candidate: &candidate,
+        changes: &receipt.reversed_changes(),
+        before_tree: &candidate.tree,
+        after_tree: &candidate.base_tree,
+        former: Some(&former),
+        staged: Some(&receipt.index),
+        outcome: Outcome::Reverted,
+    };
+    let clearance = Clearance::to_undo(receipt);
+    let reverted = reversal.carry_out(&mut task.ledger, action, &clearance, Vec::new())?;
+    Ok(DeliveryObject::new(&task.view.id, TaskState::Undone, opened.effective.delivery, &reverted))
+}
+
+impl<'a> TreeWrite<'a> {
+    fn delivering(session: &'a Session, opened: &'a Opened, candidate: &'a Candidate) -> Self {
+        Self {
+            session,
+            opened,
+            candidate,
+            changes: &candidate.changes,
+            before_tree: &candidate.base_tree,
+            after_tree: &candidate.tree,
+            former: None,
+            staged: None,
+            outcome: Outcome::Applied,
+        }
     }
 
-    /// Compares with the live tree and writes. All conflicts are in the failure.
-    pub fn run(
+    /// Compares with the live tree and writes, under an action that was dispatched, and ends that.
+    fn carry_out(
+        &self,
+        ledger: &mut Ledger,
+        mut action: RunningAction,
+        clearance: &Clearance,
+        evidence: Vec<String>,
+    ) -> Result<Receipt> {
+        let found = self.session.live_repository(self.opened).and_then(|home| {
+            let head = home.resolve_revision("HEAD", "commit")?;
+            Ok((home, head))
+        });
+        let (home, head) = match found {
+            Ok(found) => found,
+            Err(failure) => return Err(action.fail(ledger, self.explain(failure))),
+        };
+        let facts = DeliveryFacts { head, evidence, undoes: self.outcome == Outcome::Reverted };
+        let end = WriteEnd::Delivery { facts, planned: None };
+        let mut journal = LedgerJournal { ledger, action: &mut action, end, open: false };
+        self.write(&home, clearance, &mut journal)
+            .map_err(|failure| journal.end_failed(self.explain(failure)))
+    }
+
+    fn write(
         &self,
         home: &Repository,
         clearance: &Clearance,
@@ -108,6 +208,16 @@ impl Write<'_> {
         let delivery = Delivery { id, top: terms.top, outcome: self.outcome, repository: home };
         let cleared = plan.clear_with(clearance)?;
         self.session.with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper))
+    }
+
+    /// A conflict gets the command that solves it.
+    fn explain(&self, failure: Failure) -> Failure {
+        let next = match self.outcome {
+            Outcome::Reverted => Next::Look,
+            _ if self.opened.effective.delivery.index_follows() => Next::Stage,
+            _ => Next::Rebase,
+        };
+        explained(&self.opened.contract.task_id, failure, next)
     }
 
     fn compare<'w>(&'w self, home: &'w Repository, quarantine: &'w Quarantine) -> Result<Compared<'w>> {
@@ -135,7 +245,7 @@ impl Write<'_> {
 }
 
 /// A conflict gets the command that solves it, where it has none of its own.
-pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
+fn explained(task: &str, failure: Failure, next: Next) -> Failure {
     if failure.code() != Code::DeliveryConflict || failure.has_remedy() {
         return failure;
     }
@@ -161,7 +271,7 @@ pub fn explained(task: &str, failure: Failure, next: Next) -> Failure {
 
 /// What can be done about a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+enum Next {
     Rebase,
     /// The same, where the index follows.
     Stage,

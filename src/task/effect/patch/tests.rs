@@ -63,7 +63,7 @@ impl Place {
         let mut task = self.session.write(None)?;
         let mut action = task.begin(apply_patch::NAME, &arguments)?;
         let allowed = Allowed { read: &|_| Ok(()), write: &|_| Ok(()), known: &|_| None };
-        let ledger = (&mut task.ledger, &action);
+        let ledger = (&mut task.ledger, &mut action);
         match apply(&self.session, ledger, &self.worktree, &arguments, allowed) {
             Ok(applied) => {
                 let done = Record::Done { text: "the patch was applied".to_owned() };
@@ -200,11 +200,11 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
         assert_eq!(action.tool, apply_patch::NAME);
         *ends.entry(action.outcome).or_insert(0) += 1;
         let state = place.states().last().copied();
-        if action.outcome == "completed" {
+        if action.outcome == RecoveryOutcome::Completed {
             assert_eq!(state, Some(ActionState::Succeeded));
             now = at;
         } else {
-            assert_eq!(state, Some(ActionState::SafeToRetry), "{}", action.outcome);
+            assert_eq!(state, Some(ActionState::SafeToRetry), "{:?}", action.outcome);
         }
         assert_eq!(place.read("a"), Some(format!("{now}\n")), "killed at {at}");
         assert_eq!(place.read(&new).is_some(), now == at, "killed at {at}");
