@@ -24,7 +24,7 @@ pub struct LedgerJournal<'a> {
 #[derive(Debug)]
 pub enum WriteEnd {
     /// Its success.
-    Delivery { facts: DeliveryFacts, planned: Option<Planned> },
+    Delivery { facts: DeliveryFacts, planned: Option<Box<Planned>> },
     /// A note with this text.
     Note(&'static str),
 }
@@ -45,7 +45,7 @@ impl Journal for LedgerJournal<'_> {
         match record {
             apply::Record::Planned(plan) => {
                 let noted = self.end.planned((*plan).clone());
-                self.write_note(&Record::Planned(Box::new(noted)))?;
+                self.write_note(&Record::Planned(noted))?;
                 self.open = true;
             }
             apply::Record::Staged(staged) => self.write_note(&Record::Staged(Box::new((*staged).clone())))?,
@@ -66,12 +66,12 @@ impl Journal for LedgerJournal<'_> {
 
 impl WriteEnd {
     /// What the ledger says of a plan.
-    fn planned(&mut self, plan: DeliveryPlan) -> Planned {
+    fn planned(&mut self, plan: DeliveryPlan) -> Box<Planned> {
         match self {
-            Self::Note(_) => Planned { plan, head: None, evidence: Vec::new(), undoes: false },
+            Self::Note(_) => Box::new(Planned { plan, head: None, evidence: Vec::new(), undoes: false }),
             Self::Delivery { facts, planned } => {
                 let DeliveryFacts { head, evidence, undoes } = facts.clone();
-                planned.insert(Planned { plan, head, evidence, undoes }).clone()
+                planned.insert(Box::new(Planned { plan, head, evidence, undoes })).clone()
             }
         }
     }

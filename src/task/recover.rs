@@ -239,12 +239,12 @@ pub fn decide_by_person(ledger: &mut Ledger, person: Actor, action: &str, word: 
 }
 
 /// What the ledger says of a delivery that did not end; `None` where it had not planned anything.
-fn unfinished(entries: &[Entry]) -> Result<(Option<Planned>, Option<UnfinishedDelivery>)> {
-    let (mut planned, mut staged): (Option<Planned>, _) = (None, None);
+fn unfinished(entries: &[Entry]) -> Result<(Option<Box<Planned>>, Option<UnfinishedDelivery>)> {
+    let (mut planned, mut staged): (Option<Box<Planned>>, _) = (None, None);
     let mut reached = Reached::Begun;
     for record in records(entries)? {
         match record {
-            Record::Planned(found) => (planned, staged, reached) = (Some(*found), None, Reached::Begun),
+            Record::Planned(found) => (planned, staged, reached) = (Some(found), None, Reached::Begun),
             Record::Staged(found) => staged = Some(*found),
             Record::InPlace => reached = Reached::InPlace,
             Record::TakingBack => reached = Reached::TakingBack,
@@ -280,7 +280,7 @@ fn finish(
     session: &Session,
     ledger: &mut Ledger,
     action: &mut RunningAction,
-    planned: Option<Planned>,
+    planned: Option<Box<Planned>>,
     unfinished: &UnfinishedDelivery,
     reconciled: &mut Reconciled,
 ) -> Result<()> {
