@@ -464,6 +464,9 @@ impl<'a> Store<'a> {
     }
 
     fn finish_storing(self) -> Result<()> {
+        if self.in_process.is_some_and(|store| store.store_written().is_none()) {
+            return Err(Failure::new(Code::Io, "the objects of a candidate cannot be stored"));
+        }
         match self.git {
             None => Ok(()),
             Some(git) => git.finish_conversation()?.into_stdout().map(|_| ()),

@@ -60,7 +60,8 @@ pub fn bring_in(
     commit: &ObjectId,
 ) -> Result<()> {
     let reference = task_ref(task, kept);
-    let target = KeptTarget { git_dir: repository.common_dir(), reference: &reference };
+    let objects = repository.objects_dir();
+    let target = KeptTarget { git_dir: repository.common_dir(), objects: &objects, reference: &reference };
     if repository.object_store(quarantine).and_then(|store| store.keep_commit(&target, commit)).is_some() {
         return Ok(());
     }

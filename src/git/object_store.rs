@@ -5,16 +5,19 @@ use super::command::Quarantine;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Up to this number of objects each gets a file of its own; more are git's to pack.
 pub(super) const MOST_FILES: usize = 64;
 /// How often objects are written anew that somebody's gc has swept away.
 const RETRIES: usize = 10;
 
-/// A git directory of our own, in a temporary folder of the task, whose objects are the quarantine's.
+/// A git directory of our own, in a temporary folder of the task. What it writes is nobody's until it is moved
+/// into the quarantine, whole and on the disk: a crash leaves no half object under a name that counts.
 pub(super) struct ObjectStore {
     store: git2::Repository,
+    /// The quarantine's.
+    objects: PathBuf,
     /// Goes with this value.
     folder: tempfile::TempDir,
 }
@@ -29,18 +32,35 @@ impl ObjectStore {
     pub(super) fn open(quarantine: &Quarantine) -> Option<Self> {
         let parent = quarantine.objects.parent()?;
         let folder = tempfile::Builder::new().prefix("store-").tempdir_in(parent).ok()?;
-        let place = folder.path();
-        std::fs::create_dir(place.join("refs")).ok()?;
-        std::os::unix::fs::symlink(&quarantine.objects, place.join("objects")).ok()?;
-        let config = "[core]\n\tbare = true\n\tfsyncObjectFiles = true\n";
-        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", config)] {
-            std::fs::File::create_new(place.join(name))
-                .and_then(|mut f| f.write_all(text.as_bytes()))
-                .ok()?;
+        for name in ["refs", "objects"] {
+            std::fs::create_dir(folder.path().join(name)).ok()?;
         }
-        let store = git2::Repository::open_bare(place).ok()?;
-        store.odb().ok()?.add_disk_alternate(quarantine.repository_objects.to_str()?).ok()?;
-        Some(Self { store, folder })
+        for (name, text) in [("HEAD", "ref: refs/heads/none\n"), ("config", "[core]\n\tbare = true\n")] {
+            write_new(&folder.path().join(name), text)?;
+        }
+        let store = git2::Repository::open_bare(folder.path()).ok()?;
+        for alternate in [&quarantine.objects, &quarantine.repository_objects] {
+            store.odb().ok()?.add_disk_alternate(alternate.to_str()?).ok()?;
+        }
+        Some(Self { store, objects: quarantine.objects.clone(), folder })
+    }
+
+    /// Moves what was written into the quarantine, each object on the disk before it gets its name.
+    pub(super) fn store_written(&self) -> Option<()> {
+        for fan in std::fs::read_dir(self.folder.path().join("objects")).ok()? {
+            let fan = fan.ok()?;
+            if fan.file_name().len() != 2 {
+                continue;
+            }
+            let there = self.objects.join(fan.file_name());
+            for object in std::fs::read_dir(fan.path()).ok()? {
+                let object = object.ok()?;
+                std::fs::File::open(object.path()).and_then(|file| file.sync_all()).ok()?;
+                std::fs::create_dir_all(&there).ok()?;
+                std::fs::rename(object.path(), there.join(object.file_name())).ok()?;
+            }
+        }
+        Some(())
     }
 
     pub(super) fn write_blob(&self, bytes: &[u8]) -> Option<ObjectId> {
@@ -54,13 +74,15 @@ impl ObjectStore {
         index.write().ok()
     }
 
-    /// The tree of what an index file holds.
+    /// The tree of what an index file holds, in the quarantine.
     pub(super) fn write_tree(&self, file: &Path) -> Option<ObjectId> {
         let mut index = git2::Index::open(file).ok()?;
-        to_object_id(index.write_tree_to(&self.store).ok()?)
+        let tree = index.write_tree_to(&self.store).ok()?;
+        self.store_written()?;
+        to_object_id(tree)
     }
 
-    /// The tree that a patch makes of another one.
+    /// The tree that a patch makes of another one; nothing of it is kept.
     pub(super) fn apply_patch(&self, base: &ObjectId, text: &[u8]) -> Option<ObjectId> {
         let diff = git2::Diff::from_buffer(text).ok()?;
         let base = self.store.find_tree(to_oid(base)?).ok()?;
@@ -68,7 +90,7 @@ impl ObjectStore {
         to_object_id(made.write_tree_to(&self.store).ok()?)
     }
 
-    /// Writes a commit whose author, committer and message are ours, at the time of its parent's.
+    /// Writes a commit into the quarantine whose author, committer and message are ours, at the time of its parent's.
     pub(super) fn write_commit(
         &self,
         tree: &ObjectId,
@@ -84,7 +106,9 @@ impl ObjectStore {
         let who = git2::Signature::new("git-tender", "git-tender@localhost", &time).ok()?;
         let tree = self.store.find_tree(to_oid(tree)?).ok()?;
         let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-        to_object_id(self.store.commit(None, &who, &who, message, &tree, &parents).ok()?)
+        let commit = self.store.commit(None, &who, &who, message, &tree, &parents).ok()?;
+        self.store_written()?;
+        to_object_id(commit)
     }
 }
 
@@ -105,20 +129,39 @@ impl ObjectStore {
         write_new(&durable, "[core]\n\tfsyncObjectFiles = true\n")?;
         let kept = git2::Repository::open(target.git_dir).ok()?;
         kept.set_config(&git2::Config::open(&durable).ok()?).ok()?;
-        let (from, to) = (self.store.odb().ok()?, kept.odb().ok()?);
+        let (written, known) = (self.store.odb().ok()?, kept.odb().ok()?);
         // A gc that runs at this moment may sweep away what no ref names yet.
         for _ in 0..RETRIES {
             for id in &new {
-                let object = from.read(*id).ok()?;
-                to.write(object.kind(), object.data()).ok()?;
+                if self.link_object(*id, target.objects).is_none() {
+                    // The repository had it before, or it cannot be linked there.
+                    let object = written.read(*id).ok()?;
+                    known.write(object.kind(), object.data()).ok()?;
+                }
             }
             kept.reference(target.reference, commit.id(), true, "git-tender").ok()?;
-            to.refresh().ok()?;
-            if new.iter().all(|id| to.exists(*id)) {
+            known.refresh().ok()?;
+            if new.iter().all(|id| known.exists(*id)) {
                 return Some(());
             }
         }
         None
+    }
+
+    /// Gives a file of the quarantine, which is on the disk, its name among other objects too.
+    fn link_object(&self, id: git2::Oid, objects: &Path) -> Option<()> {
+        let name = id.to_string();
+        let (fan, rest) = name.split_at(2);
+        std::fs::create_dir_all(objects.join(fan)).ok()?;
+        let there = objects.join(fan).join(rest);
+        match std::fs::hard_link(self.objects.join(fan).join(rest), &there) {
+            // A gc leaves young files alone.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                let now = std::fs::FileTimes::new().set_modified(std::time::SystemTime::now());
+                std::fs::File::open(&there).and_then(|file| file.set_times(now)).ok()
+            }
+            linked => linked.ok(),
+        }
     }
 
     /// What a tree has beyond another one, what is beneath before what is above; `None` where it is much.
@@ -152,6 +195,7 @@ impl ObjectStore {
 /// Where a commit is kept.
 pub(super) struct KeptTarget<'a> {
     pub(super) git_dir: &'a Path,
+    pub(super) objects: &'a Path,
     pub(super) reference: &'a str,
 }
 
