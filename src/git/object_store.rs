@@ -12,8 +12,8 @@ pub(super) const MOST_FILES: usize = 64;
 /// How often objects are written anew that somebody's gc has swept away.
 const RETRIES: usize = 10;
 
-/// A git directory of our own, in a temporary folder of the task. What it writes is nobody's until it is moved
-/// into the quarantine, whole and on the disk: a crash leaves no half object under a name that counts.
+/// A git directory of our own, in a temporary folder of the task. What it writes is nobody's until it is
+/// moved into the quarantine, whole and on the disk: a crash leaves no half object under a name that counts.
 pub(super) struct ObjectStore {
     store: git2::Repository,
     /// The quarantine's.
