@@ -90,7 +90,8 @@ impl ObjectStore {
         to_object_id(made.write_tree_to(&self.store).ok()?)
     }
 
-    /// Writes a commit into the quarantine whose author, committer and message are ours, at the time of its parent's.
+    /// Writes a commit into the quarantine; author, committer and message are ours, the time is its
+    /// parent's.
     pub(super) fn write_commit(
         &self,
         tree: &ObjectId,

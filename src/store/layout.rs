@@ -3,6 +3,7 @@
 //! Under the repository's common git directory, so that all worktrees share it and nobody commits it.
 //! Everything is private to the user (0700 and 0600). A command that only looks creates none of it.
 
+use super::spare::SpareConnection;
 use crate::error::presence::{is_filled_file, means_absent};
 use crate::error::{Failure, Result};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -12,12 +13,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Layout {
     root: PathBuf,
+    /// What is open of the ledger that lies there.
+    pub(super) spare: SpareConnection,
 }
 
 impl Layout {
     /// For a repository's common git directory.
     pub fn new(common_dir: &Path) -> Self {
-        Self { root: common_dir.join("tender") }
+        Self { root: common_dir.join("tender"), spare: SpareConnection::default() }
     }
 
     /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the

@@ -7,6 +7,7 @@
 
 use super::layout::Layout;
 use super::lock::LockGuard;
+use super::spare::SpareConnection;
 use super::unwritable;
 use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::value::digest::Sha256;
@@ -69,6 +70,8 @@ pub struct Ledger {
     path: PathBuf,
     /// Where the head is kept outside the store after each commit.
     anchor: Option<PathBuf>,
+    /// Where the connection goes afterwards; `None` for one to a copy.
+    spare: Option<SpareConnection>,
     // Dropped after the connection that reads in it.
     _copy: Option<tempfile::TempDir>,
 }
@@ -85,9 +88,18 @@ impl Ledger {
                 initialise(&path)?;
             }
         }
+        if let Some(connection) = layout.spare.take_for(&path) {
+            return Ok(Self::again(connection, path, layout));
+        }
         let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .map_err(|e| damaged(&path, &e))?;
-        Self::prepare((connection, None), path)
+        let mut ledger = Self::prepare((connection, None), path)?;
+        ledger.spare = Some(layout.spare.clone());
+        Ok(ledger)
+    }
+
+    fn again(connection: Connection, path: PathBuf, layout: &Layout) -> Self {
+        Self { connection, path, anchor: None, spare: Some(layout.spare.clone()), _copy: None }
     }
 
     /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the
@@ -101,6 +113,9 @@ impl Ledger {
                 false => Err(gone),
             });
         }
+        if let Some(connection) = layout.spare.take_for(&path) {
+            return Ok(Some(Self::again(connection, path, layout)));
+        }
         let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
             .map_err(|e| damaged(&path, &e))
@@ -110,7 +125,11 @@ impl Ledger {
                 let opened = unwritable::open(&path, |e| damaged(&path, e)).map_err(|_| failure)?;
                 Self::prepare(opened, path).map(Some)
             }
-            opened => opened.map(Some),
+            opened => {
+                let mut ledger = opened?;
+                ledger.spare = Some(layout.spare.clone());
+                Ok(Some(ledger))
+            }
         }
     }
 
@@ -121,7 +140,7 @@ impl Ledger {
             connection.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         match run() {
-            Ok(VERSION) => Ok(Self { connection, path, anchor: None, _copy: copy }),
+            Ok(VERSION) => Ok(Self { connection, path, anchor: None, spare: None, _copy: copy }),
             Ok(other) if other < VERSION => Err(Failure::new(
                 Code::StoreCorrupt,
                 format!("{} is not a ledger any more: it has no layout version", path.display()),
@@ -308,6 +327,15 @@ impl Ledger {
                 "Nothing was repaired. Keep a copy of the file, then look at what it still holds.",
                 ["git", "tender", "log"],
             )
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let Some(spare) = self.spare.take() else { return };
+        if let Ok(nothing) = Connection::open_in_memory() {
+            spare.give_back(std::mem::replace(&mut self.connection, nothing), &self.path);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub mod claim;
 pub mod layout;
 pub mod ledger;
 pub mod lock;
+mod spare;
 mod unwritable;
 
 pub use blobs::Blobs;
