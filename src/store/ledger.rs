@@ -614,6 +614,7 @@ mod tests {
         assert_eq!(look(), 1, "the row is in the log only");
         ledger.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("moves the rows");
         drop(ledger);
+        drop(layout.spare.take_for(&path));
         assert_eq!(look(), 1);
         let names = std::fs::read_dir(layout.ledger().parent().expect("a folder")).expect("lists");
         let beside = names.flatten().filter(|name| name.file_name().to_string_lossy().contains("ledger.db-"));
