@@ -84,7 +84,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/beneath.rs", "the primitive steps beneath a directory descriptor, no link followed"),
     ("git/materialise.rs", "our trees: fills worktrees and slots"),
     ("git/worktree.rs", "our worktrees and their administration"),
-    ("git/object_store.rs", "a throw-away git directory, through which objects go into a quarantine"),
+    ("git/object_store.rs", "objects into a quarantine, by a throw-away git directory; the refs of a task"),
     ("git/registration.rs", "git's record of a worktree of ours"),
     ("git/slot.rs", "our slots"),
     ("git/merge.rs", "a throw-away place for what git merges"),

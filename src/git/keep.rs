@@ -61,8 +61,15 @@ pub fn bring_in(
 ) -> Result<()> {
     let reference = task_ref(task, kept);
     let objects = repository.objects_dir();
-    let target = KeptTarget { git_dir: repository.common_dir(), objects: &objects, reference: &reference };
-    if repository.object_store(quarantine).and_then(|store| store.keep_commit(&target, commit)).is_some() {
+    let folder = quarantine.objects.parent().unwrap_or(&quarantine.objects);
+    let target = KeptTarget {
+        git_dir: repository.common_dir(),
+        objects: &objects,
+        reference: &reference,
+        lock: &folder.join("ref-lock"),
+    };
+    let store = repository.object_store(quarantine);
+    if store.as_ref().and_then(|store| store.keep_commit(&target, commit)).is_some() {
         return Ok(());
     }
     let git = || repository.git_call().with_quarantine(quarantine);
@@ -71,11 +78,12 @@ pub fn bring_in(
     let pack =
         git().args(["pack-objects", "--stdout", "-q", "--delta-base-offset"]).stdin(new).run_for_stdout()?;
     let keep_file = if pack.get(8..12) == Some(&[0; 4]) { None } else { Some(take_in(repository, &pack)?) };
-    let updated = repository
-        .git_call()
-        .args(["update-ref", "-m", "git-tender", &reference, commit.as_str()])
-        .run_for_stdout()
-        .map(|_| ());
+    let pointed = store.is_some_and(|store| store.point_ref(&target, commit.as_str()).is_ok());
+    let update = ["update-ref", "-m", "git-tender", &reference, commit.as_str()];
+    let updated = match pointed {
+        true => Ok(()),
+        false => repository.git_call().args(update).run_for_stdout().map(drop),
+    };
     if let Some(file) = keep_file {
         std::fs::remove_file(&file).map_err(|e| Failure::io("remove", &file, &e))?;
     }

@@ -4,11 +4,15 @@
 use super::command::Quarantine;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Up to this number of objects each gets a file of its own; more are git's to pack.
 pub(super) const MOST_FILES: usize = 64;
+/// How long another git may hold a ref of a task's.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often objects are written anew that somebody's gc has swept away.
 const RETRIES: usize = 10;
 
@@ -126,10 +130,7 @@ impl ObjectStore {
         let mut new = Vec::new();
         self.list_new(before, commit.tree_id(), &mut new)?;
         new.push(commit.id());
-        let durable = self.folder.path().join("durable");
-        write_new(&durable, "[core]\n\tfsyncObjectFiles = true\n")?;
         let kept = git2::Repository::open(target.git_dir).ok()?;
-        kept.set_config(&git2::Config::open(&durable).ok()?).ok()?;
         let (written, known) = (self.store.odb().ok()?, kept.odb().ok()?);
         // A gc that runs at this moment may sweep away what no ref names yet.
         for _ in 0..RETRIES {
@@ -140,13 +141,45 @@ impl ObjectStore {
                     known.write(object.kind(), object.data()).ok()?;
                 }
             }
-            kept.reference(target.reference, commit.id(), true, "git-tender").ok()?;
+            self.point_ref(target, &commit.id().to_string()).ok()?;
             known.refresh().ok()?;
             if new.iter().all(|id| known.exists(*id)) {
                 return Some(());
             }
         }
         None
+    }
+
+    /// Points a ref of the task's, which nobody else changes, at a commit: under git's own lock, so that a gc
+    /// which packs refs comes before or after. The lock is a second name of a file of ours: one that a crash
+    /// left is ours exactly if it is that file.
+    pub(super) fn point_ref(&self, target: &KeptTarget<'_>, commit: &str) -> std::io::Result<()> {
+        let reference = target.git_dir.join(target.reference);
+        let (lock, ours) = (PathBuf::from(format!("{}.lock", reference.display())), target.lock);
+        if let (Ok(left), Ok(known)) = (std::fs::symlink_metadata(&lock), std::fs::symlink_metadata(ours))
+            && (left.dev(), left.ino()) == (known.dev(), known.ino())
+        {
+            std::fs::remove_file(&lock)?;
+        }
+        match std::fs::remove_file(ours) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let folder = reference.parent().ok_or(ErrorKind::NotFound)?;
+        std::fs::create_dir_all(folder)?;
+        let mut file = std::fs::File::create_new(ours)?;
+        file.write_all(format!("{commit}\n").as_bytes())?;
+        file.sync_all()?;
+        let end = Instant::now() + PATIENCE;
+        while let Err(e) = std::fs::hard_link(ours, &lock) {
+            if e.kind() != ErrorKind::AlreadyExists || Instant::now() > end {
+                return Err(e);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::fs::rename(&lock, &reference)?;
+        std::fs::remove_file(ours)?;
+        std::fs::File::open(folder)?.sync_all()
     }
 
     /// Gives a file of the quarantine, which is on the disk, its name among other objects too.
@@ -157,7 +190,7 @@ impl ObjectStore {
         let there = objects.join(fan).join(rest);
         match std::fs::hard_link(self.objects.join(fan).join(rest), &there) {
             // A gc leaves young files alone.
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                 let now = std::fs::FileTimes::new().set_modified(std::time::SystemTime::now());
                 std::fs::File::open(&there).and_then(|file| file.set_times(now)).ok()
             }
@@ -198,6 +231,8 @@ pub(super) struct KeptTarget<'a> {
     pub(super) git_dir: &'a Path,
     pub(super) objects: &'a Path,
     pub(super) reference: &'a str,
+    /// Where the other name of the ref's lock is, on the same file system.
+    pub(super) lock: &'a Path,
 }
 
 fn write_new(file: &Path, text: &str) -> Option<()> {

@@ -152,7 +152,7 @@ fn without_the_write_ahead_log_no_byte_is_lost_and_nothing_is_called_completed()
         let is_damaged = recovered.code == 10;
         if is_damaged {
             refused += 1;
-            recovered.fails("store.corrupt");
+            recovered.fails_one_of(&["store.corrupt", "store.rolled_back"]);
             assert_eq!(before, now, "{shown}: written by a damaged ledger");
         } else {
             recovered.ok();

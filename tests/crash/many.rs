@@ -61,6 +61,8 @@ fn a_delivery_of_5000_files_that_is_killed_is_whole_or_absent() {
         crate::support::lab::run(command, None).ok();
     };
     store("tender", "tender-kept");
+    // Where the head of the ledger is noted, too.
+    store("worktrees", "worktrees-kept");
     let kills_wanted = 3 * (1 + 8 * more());
     let seed = setting("TENDER_SEED", 11);
     let mut dice = Dice::new(seed);
@@ -73,6 +75,7 @@ fn a_delivery_of_5000_files_that_is_killed_is_whole_or_absent() {
         repo.git(&["checkout", "-q", "HEAD", "--", "many"]);
         repo.git(&["clean", "-fdq"]);
         store("tender-kept", "tender");
+        store("worktrees-kept", "worktrees");
         // Most of the first third goes by before the first file is staged.
         let delay = Duration::from_micros(usual / 4 + dice.below(usual * 3 / 4));
         let (_, killed) = killed_after(&repo, &["deliver", "t1"], delay);
