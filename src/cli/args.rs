@@ -79,7 +79,11 @@ pub enum Command {
         task: Option<String>,
     },
     /// List the tasks and their states.
-    Status,
+    Status {
+        /// Say how many bytes the worktree and the private files of each task take.
+        #[arg(long)]
+        size: bool,
+    },
     /// Show what is known of a task: requirements, evidence, risks, budget, delivery.
     Report(ReportArgs),
     /// Show the patch of the last candidate.

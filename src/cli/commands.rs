@@ -36,7 +36,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Ship(args) => run.ship(args),
         Command::Rebase { task } => run.rebase(task.as_deref()),
         Command::Undo { task } => run.undo(task.as_deref()),
-        Command::Status => run.status(),
+        Command::Status { size } => run.status(*size),
         Command::Report(args) => run.report(args),
         Command::Diff { task } => run.diff(task.as_deref()),
         Command::Log { task } => run.log(task.as_deref()),
@@ -316,8 +316,8 @@ impl Invocation<'_> {
 /// Views: commands that change nothing.
 impl Invocation<'_> {
     /// What needs recovery stands in the list itself.
-    fn status(&self) -> Result<u8> {
-        let object = ops::report::status(&self.session()?)?;
+    fn status(&self, with_size: bool) -> Result<u8> {
+        let object = ops::report::status(&self.session()?, with_size)?;
         self.show(&object, || render::status_text(&object))
     }
 

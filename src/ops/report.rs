@@ -40,8 +40,9 @@ pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Re
     }))
 }
 
-/// Lists the tasks. Writes nothing, and makes no store where there is none.
-pub fn status(session: &Session) -> Result<TaskList> {
+/// Lists the tasks, with their sizes where these are wanted. Writes nothing, and makes no store where there is
+/// none.
+pub fn status(session: &Session, with_size: bool) -> Result<TaskList> {
     let (tasks, unfinished, rolled_back) = (Vec::new(), Vec::new(), find_lost_heads(session)?);
     let mut status = TaskList { schema: "git-tender/status/v1", tasks, unfinished, rolled_back };
     let Some(ledger) = session.ledger()? else { return Ok(status) };
@@ -50,8 +51,10 @@ pub fn status(session: &Session) -> Result<TaskList> {
         family::attach(&ledger, &mut view)?;
         let rows = evidence::current_rows(&session.blobs(), &view, &evidence::counting_for(&ledger, &view)?)?;
         let worktree = view.opened_terms()?.worktree.clone();
-        let bytes = size(std::path::Path::new(&worktree)) + size(&session.layout.task(&id));
-        status.tasks.push(TaskListRow { state: view.state_with(&rows), task_id: id, worktree, bytes });
+        let place = std::path::Path::new(&worktree);
+        let bytes = with_size.then(|| folder_size(place) + folder_size(&session.layout.task(&id)));
+        let (state, has_worktree) = (view.state_with(&rows), place.exists());
+        status.tasks.push(TaskListRow { state, task_id: id, worktree, bytes, has_worktree });
     }
     status.unfinished = self::unfinished(session, None)?;
     Ok(status)
@@ -66,12 +69,12 @@ pub fn unfinished(session: &Session, task: Option<&str>) -> Result<Vec<Unfinishe
 }
 
 /// The sizes of all regular files beneath a folder; what cannot be read counts as nothing.
-fn size(folder: &std::path::Path) -> u64 {
+fn folder_size(folder: &std::path::Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
-            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) if meta.is_dir() => folder_size(&entry.path()),
             Ok(meta) if meta.is_file() => meta.len(),
             _ => 0,
         })

@@ -11,14 +11,9 @@ pub fn status_text(status: &TaskList) -> String {
         out.push_str("no tasks; begin with `git tender start`, or look at `git tender demo`\n");
     }
     for task in &status.tasks {
-        let place = if task.bytes == 0 { "(removed)" } else { task.worktree.as_str() };
-        let _ = writeln!(
-            out,
-            "{:<20} {:<20} {:>9} KiB  {place}",
-            task.task_id,
-            spaced_word(&task.state),
-            task.bytes.div_ceil(1024)
-        );
+        let place = if task.has_worktree { task.worktree.as_str() } else { "(removed)" };
+        let size = task.bytes.map(|bytes| format!("{:>9} KiB  ", bytes.div_ceil(1024))).unwrap_or_default();
+        let _ = writeln!(out, "{:<20} {:<20} {size}{place}", task.task_id, spaced_word(&task.state));
     }
     for left in &status.unfinished {
         let _ = writeln!(out, "{}", unfinished_line(left));

@@ -16,6 +16,7 @@ use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use rustix::fs::Access;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 mod anchor;
@@ -64,9 +65,17 @@ impl From<EntryBody> for Draft {
     }
 }
 
+/// What is known of the kinship of tasks, up to a row.
+#[derive(Debug, Default)]
+struct KnownKin {
+    upto: i64,
+    pairs: Vec<(String, String)>,
+}
+
 #[derive(Debug)]
 pub struct Ledger {
     connection: Connection,
+    kin: RefCell<KnownKin>,
     path: PathBuf,
     /// Where the head is kept outside the store after each commit.
     anchor: Option<PathBuf>,
@@ -99,7 +108,14 @@ impl Ledger {
     }
 
     fn again(connection: Connection, path: PathBuf, layout: &Layout) -> Self {
-        Self { connection, path, anchor: None, spare: Some(layout.spare.clone()), _copy: None }
+        Self {
+            connection,
+            kin: RefCell::default(),
+            path,
+            anchor: None,
+            spare: Some(layout.spare.clone()),
+            _copy: None,
+        }
     }
 
     /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the
@@ -140,7 +156,9 @@ impl Ledger {
             connection.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         match run() {
-            Ok(VERSION) => Ok(Self { connection, path, anchor: None, spare: None, _copy: copy }),
+            Ok(VERSION) => {
+                Ok(Self { connection, kin: RefCell::default(), path, anchor: None, spare: None, _copy: copy })
+            }
             Ok(other) if other < VERSION => Err(Failure::new(
                 Code::StoreCorrupt,
                 format!("{} is not a ledger any more: it has no layout version", path.display()),
@@ -183,6 +201,10 @@ impl Ledger {
         let fail = |e: rusqlite::Error| damaged(&path, &e);
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
         let done = work(self);
+        if done.is_err() {
+            // What was read of rows that are never written.
+            self.kin.take();
+        }
         let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.connection.execute_batch(end).map_err(fail);
         let done = done.and_then(|value| ended.map(|()| value));
@@ -193,15 +215,27 @@ impl Ledger {
     }
 
     /// Every task that is a part of another one, with that one. The rows themselves say so; this only says
-    /// where to look.
-    pub fn kin(&self) -> Result<Vec<(String, String)>> {
-        self.pairs(
-            "SELECT task, json_extract(result, '$.contract.parent') FROM ledger
-             WHERE tool = 'open' AND state = 'succeeded' AND json_extract(result, '$.contract.parent') IS NOT NULL ORDER BY seq",
-        )
+    /// where to look. What was read of them before is not read again.
+    pub fn list_kin(&self) -> Result<Vec<(String, String)>> {
+        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
+        let mut kin = self.kin.borrow_mut();
+        let mut statement = self
+            .connection
+            .prepare_cached(
+                "SELECT seq, task, json_extract(result, '$.contract.parent') FROM ledger
+                 WHERE tool = 'open' AND state = 'succeeded' AND seq > ?1 ORDER BY seq",
+            )
+            .map_err(fail)?;
+        let rows = statement.query_map(params![kin.upto], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        for row in rows.map_err(fail)? {
+            let (seq, child, parent): (i64, String, Option<String>) = row.map_err(fail)?;
+            kin.upto = seq;
+            kin.pairs.extend(parent.map(|parent| (child, parent)));
+        }
+        Ok(kin.pairs.clone())
     }
 
-    fn pairs(&self, sql: &str) -> Result<Vec<(String, String)>> {
+    fn read_pairs(&self, sql: &str) -> Result<Vec<(String, String)>> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         let mut statement = self.connection.prepare(sql).map_err(fail)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(fail)?;

@@ -14,7 +14,7 @@ pub fn attach(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
 
 /// The task, those above it, and all that are beneath one of those.
 pub fn family(ledger: &Ledger, view: &TaskView) -> Result<Vec<Member>> {
-    let kin = ledger.kin()?;
+    let kin = ledger.list_kin()?;
     let mut ids = vec![view.id.clone()];
     let related = |(child, parent): &&(String, String), ids: &[String]| {
         (ids.contains(parent) && !ids.contains(child)) || (ids.contains(child) && !ids.contains(parent))
@@ -32,6 +32,6 @@ pub fn family(ledger: &Ledger, view: &TaskView) -> Result<Vec<Member>> {
 
 /// The tasks that are parts of this one, and not of one of those.
 pub fn children(ledger: &Ledger, task: &str) -> Result<Vec<String>> {
-    let kin = ledger.kin()?;
+    let kin = ledger.list_kin()?;
     Ok(kin.into_iter().filter(|(_, parent)| parent == task).map(|(child, _)| child).collect())
 }

@@ -48,7 +48,7 @@ impl Ledger {
 
     fn check_keys(&self, entries: &[Entry]) -> Result<()> {
         let keyed: Vec<(String, String)> =
-            self.pairs("SELECT hash, key FROM ledger WHERE key IS NOT NULL ORDER BY seq")?;
+            self.read_pairs("SELECT hash, key FROM ledger WHERE key IS NOT NULL ORDER BY seq")?;
         let keyed: BTreeMap<String, String> = keyed.into_iter().collect();
         for entry in entries {
             let key = keyed.get(&entry.hash.to_string()).map(|key| key.parse()).transpose();
