@@ -40,8 +40,8 @@ pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Re
     }))
 }
 
-/// Lists the tasks, with their sizes where these are wanted. Writes nothing, and makes no store where there is
-/// none.
+/// Lists the tasks, with their sizes where these are wanted. Writes nothing, and makes no store where there
+/// is none.
 pub fn status(session: &Session, with_size: bool) -> Result<TaskList> {
     let (tasks, unfinished, rolled_back) = (Vec::new(), Vec::new(), find_lost_heads(session)?);
     let mut status = TaskList { schema: "git-tender/status/v1", tasks, unfinished, rolled_back };

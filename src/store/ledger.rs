@@ -5,6 +5,7 @@
 //! durable before the call returns (WAL with `synchronous=FULL`). The database is created under a lock: two
 //! first users must not race for the journal mode.
 
+use self::kin::KnownKin;
 use super::layout::Layout;
 use super::lock::LockGuard;
 use super::spare::SpareConnection;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 mod anchor;
 mod check;
+mod kin;
 
 /// Version of the database's layout. A newer one is refused, an older one would be migrated.
 const VERSION: i64 = 1;
@@ -63,13 +65,6 @@ impl From<EntryBody> for Draft {
     fn from(body: EntryBody) -> Self {
         Self { body, key: None }
     }
-}
-
-/// What is known of the kinship of tasks, up to a row.
-#[derive(Debug, Default)]
-struct KnownKin {
-    upto: i64,
-    pairs: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -212,27 +207,6 @@ impl Ledger {
             self.keep_head_outside();
         }
         done
-    }
-
-    /// Every task that is a part of another one, with that one. The rows themselves say so; this only says
-    /// where to look. What was read of them before is not read again.
-    pub fn list_kin(&self) -> Result<Vec<(String, String)>> {
-        let fail = |e: rusqlite::Error| damaged(&self.path, &e);
-        let mut kin = self.kin.borrow_mut();
-        let mut statement = self
-            .connection
-            .prepare_cached(
-                "SELECT seq, task, json_extract(result, '$.contract.parent') FROM ledger
-                 WHERE tool = 'open' AND state = 'succeeded' AND seq > ?1 ORDER BY seq",
-            )
-            .map_err(fail)?;
-        let rows = statement.query_map(params![kin.upto], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-        for row in rows.map_err(fail)? {
-            let (seq, child, parent): (i64, String, Option<String>) = row.map_err(fail)?;
-            kin.upto = seq;
-            kin.pairs.extend(parent.map(|parent| (child, parent)));
-        }
-        Ok(kin.pairs.clone())
     }
 
     fn read_pairs(&self, sql: &str) -> Result<Vec<(String, String)>> {

@@ -216,8 +216,8 @@ pub struct TaskListRow {
     pub task_id: String,
     pub state: TaskState,
     pub worktree: String,
-    /// Size of its worktree and private files, in bytes; `None` where it was not asked for: it costs a look at
-    /// every file.
+    /// Size of its worktree and private files, in bytes; `None` where it was not asked for: it costs a look
+    /// at every file.
     pub bytes: Option<u64>,
     /// False where its worktree was removed.
     #[serde(skip)]
