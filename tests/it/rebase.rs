@@ -237,6 +237,9 @@ fn a_rebase_that_was_cut_off_is_completed_and_loses_nothing() {
     for pattern in ["*pack-objects*", "*worktrees*update-ref*HEAD*", "*worktrees*read-tree*"] {
         let lab = Lab::new();
         let (repo, task) = with_candidate(&lab);
+        // So many that git packs them.
+        (0..80).for_each(|number| task.write(format!("many/{number}"), format!("{number}\n")));
+        repo.json(&["submit", "t1"]).ok();
         repo.write("src/new.txt", "n\n");
         repo.commit("further");
         let mine = lines_with(9, "nine, by the user");
