@@ -571,9 +571,9 @@ fn manifests_that_do_not_fit_are_refused_by_file_and_field() {
         ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\nnetwork = true\n", "not_supported", "network"),
         ("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"\n", "not_supported", "uses"),
         (
-            "protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\noutputs = [{ path = \"{out}/r.sarif\", format = \"sarif\", required = true }]\n",
-            "not_supported",
-            "sarif",
+            "protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\noutputs = [{ path = \"{out}/r\", format = \"subunit\", required = true }]\n",
+            "config.invalid",
+            "format",
         ),
     ]
     .iter()
