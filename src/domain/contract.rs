@@ -25,6 +25,7 @@ pub use mode::DeliveryMode;
 
 use crate::domain::contract::budget::Amounts;
 
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::terms::Terms;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::scope::Scope;
@@ -70,6 +71,9 @@ pub struct Requirement {
     /// Paths it speaks of; `None` where not narrowed.
     pub paths: Option<Scope>,
     pub required: bool,
+    /// Whether its verifier is run on the base too, to compare.
+    #[serde(default, skip_serializing_if = "BaseRuns::is_default")]
+    pub base: BaseRuns,
 }
 
 /// A claim about one file of the candidate.

@@ -6,6 +6,7 @@
 use super::Session;
 use super::open::{base_of, open_named};
 use crate::domain::contract::Contract;
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::value::document::nearest_name;
@@ -71,16 +72,24 @@ struct AskedVerifiers {
 }
 
 impl AskedVerifiers {
-    fn add(&mut self, id: &str, inputs: Option<&Scope>) {
+    /// Asks for a verifier; gives the requirement, unless it is asked for already.
+    fn add(&mut self, id: &str) -> Option<&mut Value> {
         if self.allowed.iter().any(|known| known == id) {
-            return;
+            return None;
         }
-        let mut requirement = json!({ "id": id, "text": id, "verifier": id });
+        self.allowed.push(id.to_owned());
+        self.requirements.push(json!({ "id": id, "text": id, "verifier": id }));
+        self.requirements.last_mut()
+    }
+
+    /// Asks for one that nobody named: only where the change touches its inputs, and where it fails, whoever
+    /// reads that has to know whether it does so without the change too.
+    fn add_by_default(&mut self, id: &str, inputs: Option<&Scope>) {
+        let Some(requirement) = self.add(id) else { return };
+        requirement["base"] = json!(BaseRuns::OnFailure);
         if let Some(inputs) = inputs {
             requirement["paths"] = json!(inputs.patterns());
         }
-        self.allowed.push(id.to_owned());
-        self.requirements.push(requirement);
     }
 }
 
@@ -99,9 +108,13 @@ fn ask_for_verifiers(session: &Session, wish: &Wish<'_>, document: &Value) -> Re
         ask_for_concerned(&verifiers, &contract, &mut asked);
     } else if wish.verify != [NONE] {
         refuse_unknown(&verifiers, wish)?;
-        wish.verify.iter().for_each(|id| asked.add(id, None));
+        for id in wish.verify {
+            asked.add(id);
+        }
     }
-    wish.manual.iter().for_each(|id| asked.add(id, None));
+    for id in wish.manual {
+        asked.add(id);
+    }
     Ok(asked)
 }
 
@@ -118,7 +131,7 @@ fn ask_for_concerned(verifiers: &Verifiers, contract: &Contract, asked: &mut Ask
                 Some(inputs) if !can_meet(inputs, &contract.write_scope) => {
                     left_out.push(format!("{id} (its inputs lie outside the scope)"));
                 }
-                inputs => asked.add(id, inputs),
+                inputs => asked.add_by_default(id, inputs),
             },
         }
     }

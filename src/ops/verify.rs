@@ -3,6 +3,7 @@
 
 use super::Session;
 use crate::domain::change::patch::Candidate;
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::{Kind, SandboxWish};
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::action::Actor;
@@ -135,10 +136,16 @@ fn complete(
     let opened = task.view.opened_terms()?.clone();
     let judged = Judged { opened: &opened, candidate };
     let mut made = run_missing(task, judged, observation, options, progress, |_, _| true)?;
-    if observation.kind == Kind::Repair {
-        // Where a case lies is asked only after it was seen to be mended.
-        let tells_place = |job: &Job, _: &[Record]| job.on == On::BaseWithoutCase;
-        made.extend(run_missing(task, judged, observation, options, progress, tells_place)?);
+    let on_failure = |at: &usize| observation.rows[*at].base_runs == BaseRuns::OnFailure;
+    if observation.kind == Kind::Repair || !made.is_empty() {
+        // Where a case lies is asked only after it was seen to be mended, and some are tried on the base only
+        // where they fail.
+        let comes_after = |job: &Job, _: &[Record]| match job.on {
+            On::BaseWithoutCase => true,
+            On::Base => job.rows.iter().any(on_failure),
+            _ => false,
+        };
+        made.extend(run_missing(task, judged, observation, options, progress, comes_after)?);
     }
     if options.flaky == FlakyRows::Clear {
         let clears = |job: &Job, records: &[Record]| judge::has_to_clear(observation, job, records);

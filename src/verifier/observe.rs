@@ -89,7 +89,11 @@ pub fn observe(
             },
         };
         let title = verifiers.title(&clause.verifier).map(str::to_owned);
-        rows.push(judge.observed(clause, title));
+        let wanted = subject.contract.requirements.iter().find(|wanted| wanted.id == clause.id);
+        let base_runs = wanted.filter(|_| clause.origin == Origin::Requirement).map(|wanted| wanted.base);
+        let mut row = judge.observed(clause, title);
+        row.base_runs = row.base_runs.max(base_runs.unwrap_or_default());
+        rows.push(row);
     }
     observer.blobs.save();
     observer.programs.save();

@@ -1,7 +1,7 @@
 //! What is asked of a task and what its verifiers look at: nothing passes by a look at an empty folder, and
 //! nothing is delivered unseen without somebody's word.
 
-use crate::support::verifier::Counts;
+use crate::support::verifier::{Counts, counting, runs};
 use crate::support::{Answer, Contract, Lab, Repo, Verifier};
 use serde_json::json;
 
@@ -65,6 +65,31 @@ fn a_row_that_the_change_does_not_touch_is_not_required() {
     repo.write("../app.tender/t2/src/a.py", "b\n");
     repo.json(&["ship", "t2"]).result(1);
     assert_eq!(repo.text("src/a.py"), "a\n");
+}
+
+/// Nobody named the verifier, so whoever reads that it fails has to know whether the change made it fail.
+#[test]
+fn a_default_row_that_fails_says_what_the_base_does() {
+    let lab = Lab::new();
+    let repo = repo_with_verifiers(&lab);
+    let counted = lab.path("counted");
+    let script = format!("{}grep -q bad src/a.py && case_bad a || case_ok a\nfinish\n", counting(&counted));
+    Verifier::new("unit").script(&script).commit(&repo);
+    let failing = |task: &str, named: &[&str]| {
+        repo.json(&[&["start", "goal", "--scope", "src/"], named].concat()).ok();
+        repo.write(format!("../app.tender/{task}/src/a.py"), "bad\n");
+        let shipped = repo.json(&["ship", task]).result(1);
+        assert_eq!(repo.json(&["report", task]).ok().reason("unit"), shipped.reason("unit"));
+        shipped.reason("unit").to_owned()
+    };
+    assert!(failing("t1", &[]).ends_with("; it passes on the base"));
+    assert_eq!(runs(&counted), 2, "the candidate, then the base");
+    repo.json(&["verify", "t1"]).result(1);
+    assert_eq!(runs(&counted), 3, "the base is run once");
+    assert!(!failing("t2", &["--verify", "unit"]).contains("base"), "whoever named it knows it");
+    repo.write("src/a.py", "bad already\n");
+    repo.commit("bad");
+    assert!(failing("t3", &[]).ends_with("; it fails on the base too"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::domain::contract::budget::Key;
 use crate::domain::contract::draft::Draft;
+use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::document::{Node, Problems, quote_clipped, read_json};
 use crate::domain::value::repo_path::{RULE, RepoPath};
@@ -157,15 +158,17 @@ fn read_requirements(problems: &mut Problems, field: &str, node: &Node) -> Optio
 
 fn read_requirement(problems: &mut Problems, field: &str, node: &Node) -> Option<Requirement> {
     let (mut id, mut text, mut verifier, mut paths, mut required) = (None, None, None, None, true);
+    let mut base = BaseRuns::default();
     problems.read_object(
         field,
         node,
-        &["id", "text", "verifier", "paths", "required"],
+        &["id", "text", "verifier", "paths", "required", "base"],
         |problems, key, name, value| match key {
             "id" => id = problems.read_id(name, value),
             "text" => text = problems.read_text(name, value),
             "verifier" => verifier = problems.read_id(name, value),
             "paths" => paths = problems.read_scope(name, value),
+            "base" => base = problems.read_choice(name, value, &BaseRuns::ALL).unwrap_or_default(),
             _ => required = problems.read_boolean(name, value).unwrap_or(true),
         },
     );
@@ -174,7 +177,7 @@ fn read_requirement(problems: &mut Problems, field: &str, node: &Node) -> Option
     {
         problems.require_key(field, node, key, what);
     }
-    let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required };
+    let requirement = Requirement { id: id?, text: text?, verifier: verifier?, paths, required, base };
     check::reserved_in_requirement(problems, field, &requirement);
     Some(requirement)
 }
@@ -285,5 +288,6 @@ fn default_requirement(verifier: &str) -> Requirement {
         verifier: verifier.to_owned(),
         paths: None,
         required: true,
+        base: BaseRuns::default(),
     }
 }

@@ -63,13 +63,22 @@ pub enum BaseRuns {
     /// Not for that alone: what other runs left is used.
     #[default]
     Reuse,
+    /// Once for each base, where it failed on the candidate.
+    #[serde(rename = "on-failure")]
+    OnFailure,
     /// Once for each base.
     Always,
 }
 
 impl BaseRuns {
     /// The words that stand for them.
-    pub const ALL: [(&str, Self); 2] = [("reuse", Self::Reuse), ("always", Self::Always)];
+    pub const ALL: [(&str, Self); 3] =
+        [("reuse", Self::Reuse), ("on-failure", Self::OnFailure), ("always", Self::Always)];
+
+    /// True for the default.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A verifier that must pass where a change touches certain paths, whatever the contract says.
@@ -484,7 +493,7 @@ artifactBytes = 1000
             ("[policy]\nwrite = [\"../\"]", "policy.write[0]", ".."),
             ("[policy]\nflaky = \"maybe\"", "policy.flaky", "fail, warn"),
             ("[policy]\ngoneCases = \"maybe\"", "policy.goneCases", "person, warn"),
-            ("[policy]\nbase = \"never\"", "policy.base", "reuse, always"),
+            ("[policy]\nbase = \"never\"", "policy.base", "reuse, on-failure, always"),
             ("[policy]\nlive = \"on\"", "policy.live", "off, warn, prove"),
             ("[policy]\ncommit = \"no\"", "policy.commit", "true or false"),
             ("[policy]\nnetwork = \"open\"", "policy.network", "disabled"),

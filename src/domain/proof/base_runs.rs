@@ -5,6 +5,7 @@ use super::cases::CaseList;
 use super::evidence::{Evidence, EvidenceKey, EvidenceKind, Observation, Observed, Source};
 use super::records::{On, Record, StoredLists, find_on_base};
 use super::reproduction::{Reproduction, find_reproduction};
+use super::verdict::Verdict;
 use crate::domain::contract::Kind;
 use crate::domain::contract::policy::BaseRuns;
 
@@ -24,7 +25,13 @@ pub(super) fn wants_base_run(
         On::BaseWithCase => repair,
         On::Base => {
             let is_with_case = repair && observed.base_key.as_ref() == Some(key);
-            (observed.base_runs == BaseRuns::Always || repair) && !is_with_case
+            let failed = now.is_some_and(|now| now.outcome == Verdict::Failed);
+            let wanted = match observed.base_runs {
+                BaseRuns::Reuse => repair,
+                BaseRuns::OnFailure => repair || failed,
+                BaseRuns::Always => true,
+            };
+            wanted && !is_with_case
         }
         On::BaseWithoutCase => {
             let tried = |(_, e): &Record| e.kind == EvidenceKind::BaseRun && e.key == *key;
@@ -39,6 +46,22 @@ pub(super) fn wants_base_run(
         }
     };
     observed.source == Source::Command && asked && find_on_base(observation, observed, records, on).is_none()
+}
+
+/// Whether a row that failed does so on the base too, in words, where that was tried.
+pub(super) fn tell_of_base(
+    observation: &Observation,
+    observed: &Observed,
+    records: &[Record],
+) -> Option<&'static str> {
+    if observed.base_runs != BaseRuns::OnFailure {
+        return None;
+    }
+    Some(match find_on_base(observation, observed, records, On::Base)?.outcome {
+        Verdict::Failed => "it fails on the base too",
+        Verdict::Passed => "it passes on the base",
+        _ => "on the base no case runs",
+    })
 }
 
 /// The cases of a candidate's run against those of the base; `None` where nothing is compared.

@@ -4,7 +4,7 @@
 //! here is stored: the same observation and the same records always give the same rows, so a report is a
 //! projection, and putting bytes back makes the old evidence fresh again without anyone noticing.
 
-use super::base_runs::{compare_with_base, wants_base_run};
+use super::base_runs::{compare_with_base, tell_of_base, wants_base_run};
 use super::gone_cases::require_confirmation;
 use super::records::{On, Record, StoredLists, counts_here, find_on_base, is_of};
 use super::reproduction::{Reproduction, find_reproduction};
@@ -78,6 +78,11 @@ fn judge_row(
         && observed.source == Source::Command
     {
         let now = &found.record.1;
+        if row.verdict == Verdict::Failed
+            && let Some(told) = tell_of_base(observation, observed, records)
+        {
+            row.reason = Some(format!("{}; {told}", row.reason.as_deref().unwrap_or("it failed")));
+        }
         row.cases = compare_with_base(observation, observed, records, stored, now);
         row.judge_changed |=
             row.verdict == Verdict::Passed && row.cases.as_ref().is_some_and(|cases| cases.gone.count > 0);

@@ -16,7 +16,6 @@ use crate::task::held::TaskWrite;
 use crate::task::live_ground::{LiveGround, lay_on_live_tree};
 use crate::task::session::Progress;
 use crate::task::{Session, evidence, observation, runs};
-use std::collections::BTreeSet;
 
 /// What a delivery rests on beside the candidate's own rows.
 #[derive(Debug)]
@@ -36,8 +35,13 @@ impl ProofOnLive {
     /// The evidence of all rows, each once.
     pub fn evidence(proof: Option<&Self>, own: &[Row]) -> Vec<String> {
         let rows = own.iter().chain(proof.iter().flat_map(|proof| &proof.rows));
-        let all: BTreeSet<String> = rows.filter_map(|row| row.evidence.clone()).collect();
-        all.into_iter().collect()
+        let mut all: Vec<String> = Vec::new();
+        for evidence in rows.filter_map(|row| row.evidence.as_ref()) {
+            if !all.contains(evidence) {
+                all.push(evidence.clone());
+            }
+        }
+        all
     }
 }
 

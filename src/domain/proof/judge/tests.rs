@@ -569,6 +569,21 @@ fn the_base_is_run_once_where_that_is_asked_for() {
     );
     let broken = on_the_base(Verdict::Error, None);
     assert_eq!(missing_jobs(&observed, &[broken, pass], STORED).len(), 1, "an error is tried again");
+    let on_failure = observation_of(vec![Observed { base_runs: BaseRuns::OnFailure, ..unit_observed() }]);
+    let failed = record_with(Verdict::Failed, |_| {});
+    let on = |records: &[Record]| {
+        missing_jobs(&on_failure, records, STORED).iter().map(|job| job.on).collect::<Vec<_>>()
+    };
+    assert_eq!(on(&[]), [On::Candidate]);
+    assert_eq!(on(std::slice::from_ref(&failed)), [On::Base, On::Candidate]);
+    for (base, told) in
+        [(Verdict::Passed, "it passes on the base"), (Verdict::Failed, "it fails on the base too")]
+    {
+        let tried = [failed.clone(), on_the_base(base, Some(counted_checks(1, 0)))];
+        assert_eq!(on(&tried), [On::Candidate]);
+        let row = &judge_rows(&on_failure, &tried, STORED)[0];
+        assert!(row.reason.as_deref().is_some_and(|reason| reason.ends_with(told)), "{row:?}");
+    }
     let same = Observed { base_key: Some(evidence_key("now")), ..always() };
     assert_eq!(
         missing_jobs(&observation_of(vec![same]), &[], STORED).len(),
