@@ -145,14 +145,20 @@ fn without_the_write_ahead_log_no_byte_is_lost_and_nothing_is_called_completed()
         let _ = std::fs::remove_file(repo.store().join("ledger.db-wal"));
         let shown = format!("without the log, killed before {}", call.line);
         let before = tree(&repo.path);
-        let recovered = repo.json(&["recover"]);
+        let mut recovered = repo.json(&["recover"]);
+        // A ledger without its last rows was set back: a person has to say that it goes on so.
+        if recovered.json["error"]["code"] == "store.rolled_back" {
+            assert_eq!(before, tree(&repo.path), "{shown}: written by a ledger that was set back");
+            repo.approve_without_terminal();
+            recovered = repo.json(&["recover", "--accept-rollback"]);
+        }
         let now = tree(&repo.path);
         // Killed while the log was being taken over into the database: without it that is damaged, and said
         // to be. Nothing is touched then.
         let is_damaged = recovered.code == 10;
         if is_damaged {
             refused += 1;
-            recovered.fails_one_of(&["store.corrupt", "store.rolled_back"]);
+            recovered.fails("store.corrupt");
             assert_eq!(before, now, "{shown}: written by a damaged ledger");
         } else {
             recovered.ok();
