@@ -137,6 +137,9 @@ pub enum Command {
         /// Go on with a ledger that was set back, without the rows that it has lost. A person has to confirm.
         #[arg(long)]
         accept_rollback: bool,
+        /// Let the tasks of a copied repository go on in this copy. A person has to confirm.
+        #[arg(long, conflicts_with = "accept_rollback")]
+        adopt: bool,
     },
     /// Remove the worktrees and private files of ended tasks, where nothing would be lost.
     Gc,

@@ -11,6 +11,7 @@ use super::{machine, manual};
 use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
+use crate::ops::recover::Consent;
 use crate::ops::{self, Session};
 use crate::{mcp, render};
 use serde::Serialize;
@@ -46,7 +47,9 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Resume { task, add } => run.resume(task.as_deref(), add),
         Command::Mcp { task } => run.serve_worker(task.as_deref()),
         Command::Agent(args) => run.agent(args),
-        Command::Recover { accept_rollback } => run.recover((*accept_rollback).into()),
+        Command::Recover { accept_rollback: true, .. } => run.recover(Consent::Rollback),
+        Command::Recover { adopt: true, .. } => run.recover(Consent::Adoption),
+        Command::Recover { .. } => run.recover(Consent::Nothing),
         Command::Gc => run.gc(),
         Command::Doctor => run.doctor(),
         Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
@@ -63,7 +66,11 @@ struct Invocation<'a> {
 
 impl Invocation<'_> {
     fn session(&self) -> Result<Session> {
-        super::open_session(self.cli.folder.as_deref(), self.surroundings)
+        let session = super::open_session(self.cli.folder.as_deref(), self.surroundings)?;
+        if let Some(told) = ops::report::describe_move(&session)? {
+            self.tell_person(&format!("{told}\n"));
+        }
+        Ok(session)
     }
 
     fn cwd(&self) -> PathBuf {
@@ -86,9 +93,17 @@ impl Invocation<'_> {
         ProgressBar::start(self.cli.format, step)
     }
 
+    fn tell_copy(&self, session: &Session) -> Result<()> {
+        if let Some(told) = ops::report::describe_copy(session)? {
+            self.tell_person(&format!("{told}; nothing is written here\n"));
+        }
+        Ok(())
+    }
+
     /// A view changes nothing, but says what needs recovery, and whether the ledger was set back.
     fn tell_state(&self, session: &Session) -> Result<()> {
         self.tell_unfinished(session)?;
+        self.tell_copy(session)?;
         for lost in ops::report::find_lost_heads(session)? {
             self.tell_person(&format!("{}\n", render::lost_head_line(&lost)));
         }
@@ -290,8 +305,8 @@ impl Invocation<'_> {
         self.show(&object, || render::task_text(&object))
     }
 
-    fn recover(&self, rollback: ops::recover::Rollback) -> Result<u8> {
-        let object = ops::recover::recover(&self.session()?, rollback)?;
+    fn recover(&self, consent: Consent) -> Result<u8> {
+        let object = ops::recover::recover(&self.session()?, consent)?;
         self.show(&object, || render::recovery_text(&object))?;
         Ok(exit_code_of_recovery(object.actions.iter().map(|action| action.outcome)))
     }
@@ -317,8 +332,10 @@ impl Invocation<'_> {
 impl Invocation<'_> {
     /// What needs recovery stands in the list itself.
     fn status(&self, with_size: bool) -> Result<u8> {
-        let object = ops::report::status(&self.session()?, with_size)?;
-        self.show(&object, || render::status_text(&object))
+        let session = self.session()?;
+        let object = ops::report::status(&session, with_size)?;
+        self.show(&object, || render::status_text(&object))?;
+        self.tell_copy(&session).map(|()| 0)
     }
 
     fn report(&self, args: &ReportArgs) -> Result<u8> {
@@ -350,6 +367,7 @@ impl Invocation<'_> {
             self.show(&entry, || render::entry_line(&entry))?;
         }
         self.tell_unfinished(&session)?;
+        self.tell_copy(&session)?;
         ops::report::refuse_rollback(&session).map(|()| 0)
     }
 

@@ -12,4 +12,5 @@ pub mod record;
 pub mod repetition;
 pub mod report;
 pub mod risk;
+pub mod store_home;
 pub mod task;

@@ -26,7 +26,7 @@ pub struct FoundAnchor {
 pub fn anchor_of_task(repository: &Repository, task: &str) -> Result<Option<PathBuf>> {
     let records = repository.common_dir().join("worktrees");
     let is_of_task = |admin: &Path| {
-        worktree_of(admin)
+        worktree_of_record(admin)
             .is_some_and(|top| top.file_name() == Some(OsStr::new(task)) && is_in_root(repository, &top))
     };
     // Git names the record after the folder, unless that name was taken.
@@ -34,30 +34,32 @@ pub fn anchor_of_task(repository: &Repository, task: &str) -> Result<Option<Path
     if is_of_task(&usual) {
         return Ok(Some(usual.join(NAME)));
     }
-    let admin = folders_in(&records)?.into_iter().find(|admin| is_of_task(admin));
+    let admin = record_folders(repository.common_dir())?.into_iter().find(|admin| is_of_task(admin));
     Ok(admin.map(|admin| admin.join(NAME)))
 }
 
 /// The anchors of all worktrees.
 pub fn find_anchors(repository: &Repository) -> Result<Vec<FoundAnchor>> {
     let mut found = Vec::new();
-    for admin in folders_in(&repository.common_dir().join("worktrees"))? {
+    for admin in record_folders(repository.common_dir())? {
         let path = admin.join(NAME);
         let text = match std::fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(e) if means_absent(&e) => continue,
             Err(e) => return Err(Failure::io_of_ours("read", &path, &e)),
         };
-        let worktree = worktree_of(&admin).unwrap_or_else(|| admin.clone());
+        let worktree = worktree_of_record(&admin).unwrap_or_else(|| admin.clone());
         found.push(FoundAnchor { path, worktree, text });
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 
-fn folders_in(records: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |e: std::io::Error| Failure::io_of_ours("list", records, &e);
-    match std::fs::read_dir(records) {
+/// Git's records of all linked worktrees.
+pub(super) fn record_folders(common_dir: &Path) -> Result<Vec<PathBuf>> {
+    let records = common_dir.join("worktrees");
+    let failed = |e: std::io::Error| Failure::io_of_ours("list", &records, &e);
+    match std::fs::read_dir(&records) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect(),
         Err(e) if means_absent(&e) => Ok(Vec::new()),
         Err(e) => Err(failed(e)),
@@ -65,7 +67,7 @@ fn folders_in(records: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The worktree that a record of git's is about.
-fn worktree_of(admin: &Path) -> Option<PathBuf> {
+pub(super) fn worktree_of_record(admin: &Path) -> Option<PathBuf> {
     let link = std::fs::read(admin.join("gitdir")).ok()?;
     let link = join_absolute(admin, Path::new(OsStr::from_bytes(link.trim_ascii_end())));
     link.parent().map(Path::to_path_buf)

@@ -50,6 +50,7 @@ pub mod patch_intake;
 pub mod private_index;
 pub mod push;
 mod registration;
+pub mod relocate;
 pub mod repository;
 pub mod slot;
 #[cfg(test)]

@@ -23,7 +23,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-const NOTE: &str = ".repository";
+pub(super) const NOTE: &str = ".repository";
 const MARKER: &str = "making-worktree";
 
 /// The folder of this repository's task worktrees: the one that is there, or the one that [`make_root`] would

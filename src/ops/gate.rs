@@ -28,8 +28,8 @@ use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
 use crate::task::action::{RunningAction, fresh_id, milliseconds};
+use crate::task::enter::require_own_store;
 use crate::task::held::TaskWrite;
-use crate::task::rollback::refuse_rollback;
 use crate::task::session::{Session, Stop, redacted};
 use crate::task::view::catch_up;
 use crate::task::{budget, family, hooks};
@@ -85,7 +85,7 @@ pub struct GateAnswer {
 impl<'s> Door<'s> {
     /// Opens the door for a worker of a task that has not ended.
     pub fn open(session: &'s Session, named: Option<&str>) -> Result<Self> {
-        refuse_rollback(session)?;
+        require_own_store(session)?;
         let (_, view) = session.view(named)?;
         view.require_active()?;
         Ok(Self { session, task: view.id.clone(), worker: fresh_id("w"), known: view, unpaid: 0 })
@@ -118,9 +118,6 @@ impl<'s> Door<'s> {
                 self.known = task.view;
                 answer
             }
-            Err(failure) if failure.code() == Code::StoreRolledBack => {
-                GateAnswer { result: Err(failure), warning: None, action: None }
-            }
             Err(failure) => self.turned_away(tool, arguments, failure),
         }
     }
@@ -138,6 +135,7 @@ impl<'s> Door<'s> {
     /// planned and denied at once.
     fn turned_away(&mut self, tool: &str, arguments: &Value, failure: Failure) -> GateAnswer {
         let written = (|| {
+            require_own_store(self.session)?;
             let mut ledger = Ledger::create(&self.session.layout)?;
             let mut view = self.known.clone();
             catch_up(&ledger, &mut view)?;

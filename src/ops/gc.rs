@@ -10,15 +10,15 @@ use crate::git::limits::CandidateLimits;
 use crate::git::{capture, keep, materialise, worktree};
 use crate::store::lock::LockGuard;
 use crate::task::candidate;
+use crate::task::enter::require_own_store;
 use crate::task::held::TaskWrite;
-use crate::task::rollback::refuse_rollback;
 use crate::task::view::load;
 use serde_json::json;
 use std::path::Path;
 
 pub fn gc(session: &Session) -> Result<Collection> {
     let mut collection = Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new() };
-    refuse_rollback(session)?;
+    require_own_store(session)?;
     let Some(ledger) = session.ledger()? else { return Ok(collection) };
     for id in ledger.tasks()? {
         let Some(view) = load(&ledger, &id)? else { continue };

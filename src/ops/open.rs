@@ -14,8 +14,9 @@ use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
-use crate::task::rollback::refuse_rollback;
-use crate::task::session::Progress;
+use crate::task::enter::require_own_store;
+use crate::task::home::note_home;
+use crate::task::session::{Progress, path_text};
 use crate::task::terms::{Terms, find_parent, read_terms};
 use crate::task::view::load;
 use crate::task::{evidence, recover, tripwire};
@@ -39,7 +40,7 @@ pub(super) fn open_named(
     let contract = Contract::parse_document(document)?;
     let seal = Seal { version: 1, sha256: Contract::seal_document(document) };
     session.repository.top()?;
-    refuse_rollback(session)?;
+    require_own_store(session)?;
     doctor::require_git(&session.repository)?;
     let known = match session.ledger()? {
         Some(ledger) => load(&ledger, &contract.task_id)?,
@@ -49,6 +50,7 @@ pub(super) fn open_named(
         return again(session, &view, &seal);
     }
     let mut ledger = Ledger::create(&session.layout)?;
+    note_home(session)?;
     let _lock = LockGuard::acquire(&session.layout.task_lock(&contract.task_id))?;
     if let Some(view) = load(&ledger, &contract.task_id)? {
         return again(session, &view, &seal);
@@ -293,15 +295,4 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     opened.lacks = live_base::find_lacks(repository, &opened.base.tree, opened.base.live)?;
     opened.sight = Some(tripwire::first_look(session, opened)?);
     Ok(prepared)
-}
-
-/// A path as text; one that is no UTF-8 cannot stand in JSON that other people read.
-fn path_text(path: &std::path::Path) -> Result<String> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(
-            Code::GitUnsupported,
-            format!("the folder {} has a name that is not UTF-8", path.display()),
-        )
-        .subject(path.display().to_string())
-    })
 }

@@ -6,34 +6,35 @@ use crate::domain::ledger::objects::{Reconciled, Recovery, RecoveryOutcome};
 use crate::error::{Code, Result};
 use crate::store::lock::LockGuard;
 use crate::task::effect::choice_lines;
+use crate::task::home::{adopt_store, require_home};
 use crate::task::recover::{moves_a_ref, reconcile};
 use crate::task::rollback::{accept_rollback, refuse_rollback};
 
-/// What a person says of a ledger that was set back.
+/// What a person has said beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rollback {
-    Refuse,
-    /// To go on without what is missing.
-    Accept,
-}
-
-impl From<bool> for Rollback {
-    fn from(accept: bool) -> Self {
-        if accept { Self::Accept } else { Self::Refuse }
-    }
+pub enum Consent {
+    Nothing,
+    /// To go on with a ledger that was set back, without what is missing.
+    Rollback,
+    /// To let the store go on in the repository where it is, which may be a copy.
+    Adoption,
 }
 
 /// Brings everything unfinished to its end. Where that fails for one action the others are settled all the
 /// same, and the failure lists all.
-pub fn recover(session: &Session, rollback: Rollback) -> Result<Recovery> {
+pub fn recover(session: &Session, consent: Consent) -> Result<Recovery> {
     let schema = "git-tender/recovery/v1";
-    let mut recovery = Recovery { schema, rows: 0, accepted: Vec::new(), actions: Vec::new() };
+    let mut recovery = Recovery { schema, rows: 0, accepted: Vec::new(), adopted: None, actions: Vec::new() };
     if let Some(ledger) = session.ledger()? {
         ledger.check_chain()?;
     }
-    match rollback {
-        Rollback::Refuse => refuse_rollback(session)?,
-        Rollback::Accept => recovery.accepted = accept_rollback(session)?,
+    match consent {
+        Consent::Rollback => recovery.accepted = accept_rollback(session)?,
+        _ => refuse_rollback(session)?,
+    }
+    match consent {
+        Consent::Adoption => recovery.adopted = adopt_store(session)?,
+        _ => require_home(session)?,
     }
     let Some(ledger) = session.ledger()? else { return Ok(recovery) };
     recovery.rows = ledger.check_chain()?;

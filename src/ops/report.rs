@@ -15,6 +15,7 @@ use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::Evidence;
 use crate::error::{Code, Failure, Result};
 use crate::store::Ledger;
+pub use crate::task::home::{describe_copy, describe_move};
 pub use crate::task::rollback::{find_lost_heads, refuse_rollback};
 use crate::task::view::load;
 use crate::task::{budget, evidence, family, runs};

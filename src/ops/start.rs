@@ -14,7 +14,7 @@ use crate::domain::value::scope::Scope;
 use crate::error::{Code, Failure, Result};
 use crate::git::worktree::worktree_root;
 use crate::store::lock::LockGuard;
-use crate::task::rollback::refuse_rollback;
+use crate::task::enter::require_own_store;
 use crate::task::session::Progress;
 use crate::verifier::Verifiers;
 use crate::verifier::inputs::{can_meet, inputs_of, unknown_ids};
@@ -37,7 +37,7 @@ pub struct Wish<'a> {
 
 /// Makes a contract from a wish, under the first free task id, and opens it.
 pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Result<TaskObject> {
-    refuse_rollback(session)?;
+    require_own_store(session)?;
     let naming = LockGuard::acquire(&session.layout.start_lock())?;
     let taken = match session.ledger()? {
         Some(ledger) => ledger.tasks()?,

@@ -5,6 +5,9 @@ use crate::domain::ledger::objects::Recovery;
 
 pub fn recovery_text(recovery: &Recovery) -> String {
     let mut out = format!("the ledger is whole: {} rows\n", recovery.rows);
+    if let Some(adopted) = &recovery.adopted {
+        out.push_str(&format!("the tasks of {} go on in {}\n", adopted.from, adopted.to));
+    }
     for lost in &recovery.accepted {
         out.push_str(&format!("goes on although {}; its files are left as they are\n", lost.clause()));
     }

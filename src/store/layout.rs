@@ -84,6 +84,11 @@ impl Layout {
         self.root.join("local")
     }
 
+    /// Which repository the store belongs to.
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home.json")
+    }
+
     /// The lock under which the store is created.
     pub fn lock(&self) -> PathBuf {
         self.root.join("lock")

@@ -3,6 +3,7 @@
 
 use super::family::attach;
 use super::held::TaskWrite;
+use super::home::require_home;
 use super::rollback::refuse_rollback;
 use super::session::Stop;
 use super::view::{load, open_tasks};
@@ -12,6 +13,12 @@ use crate::error::{Code, Failure, Result};
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
 use crate::store::{Claim, Ledger};
+
+/// Before anything is written: the ledger has all its rows, and belongs to this repository.
+pub fn require_own_store(session: &Session) -> Result<()> {
+    refuse_rollback(session)?;
+    require_home(session)
+}
 
 impl Session {
     /// The id of the task that is meant: the one named, the one whose worktree the call comes from, or the
@@ -51,9 +58,9 @@ impl Session {
         Ok((ledger, view))
     }
 
-    /// The same without its family, for changing it: not where the ledger was set back.
+    /// The same without its family, for changing it.
     fn find_to_change(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
-        refuse_rollback(self)?;
+        require_own_store(self)?;
         self.find(named)
     }
 
@@ -78,7 +85,7 @@ impl Session {
     /// `known` is what was read of the task before: only what came since is read.
     pub fn write_until<'s>(&'s self, known: TaskView, stop: Stop<'s>) -> Result<TaskWrite<'s>> {
         let view = known;
-        refuse_rollback(self)?;
+        require_own_store(self)?;
         let claim = Claim::acquire_unless(&self.layout, &view.id, &|| stop())?;
         self.restore_folder(&view)?;
         recover::before_writing(self, &view.id)?;

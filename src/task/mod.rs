@@ -9,6 +9,7 @@ pub mod enter;
 pub mod evidence;
 pub mod family;
 pub mod held;
+pub mod home;
 pub mod hooks;
 pub mod journal;
 pub mod live_ground;

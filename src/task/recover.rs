@@ -9,7 +9,7 @@ use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
 use crate::domain::ledger::action::{ActionState, Actor, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::{Reconciled, RecoveryOutcome};
-use crate::domain::ledger::record::{Planned, Record};
+use crate::domain::ledger::record::{Planned, Rebased, Record};
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, recover_delivery};
@@ -128,11 +128,21 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
     }
     let mut resumed = RunningAction::resume(&last);
     let mut reconciled = Reconciled::new(&last);
-    let (planned, unfinished) = unfinished(&entries)?;
+    let view = last.task.as_deref().map(|task| load(&ledger, task)).transpose()?.flatten();
+    let (planned, mut unfinished) = unfinished(&entries)?;
+    if let (Some(view), Some(unfinished)) = (&view, &mut unfinished) {
+        view.bring_plan_up_to_date(&mut unfinished.plan);
+    }
     let rebasing = records(&entries)?.into_iter().find_map(|record| match record {
         Record::Rebasing(rebased) => Some(*rebased),
         _ => None,
     });
+    let rebasing = match (rebasing, &view) {
+        (Some(rebased), Some(view)) => {
+            Some(Rebased { opened: view.bring_up_to_date(rebased.opened.clone()), ..rebased })
+        }
+        (rebasing, _) => rebasing,
+    };
     resumed.reconcile(&mut ledger)?;
     match (unfinished, rebasing) {
         (unfinished, Some(rebased)) => {

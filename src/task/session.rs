@@ -169,6 +169,17 @@ pub fn redacted(session: &Session, text: &str) -> String {
     session.machine.secrets().redact_text(text)
 }
 
+/// A path as text; one that is no UTF-8 cannot stand in JSON that other people read.
+pub fn path_text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::new(
+            Code::GitUnsupported,
+            format!("the folder {} has a name that is not UTF-8", path.display()),
+        )
+        .subject(path.display().to_string())
+    })
+}
+
 /// The refusal of what a person has to confirm and nobody did. `call` is the command that asks again.
 pub fn unconfirmed<S: Into<String>>(what: &str, subject: &str, call: impl IntoIterator<Item = S>) -> Failure {
     Failure::new(Code::PermissionDenied, format!("{what}, and no person confirmed it")).subject(subject).remedy(

@@ -22,6 +22,7 @@ mod faults;
 mod kills;
 mod many;
 mod mixed;
+mod moved;
 mod strace;
 
 /// How much more than the default is wanted; 0 is the default.

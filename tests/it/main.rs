@@ -36,6 +36,7 @@ mod family;
 mod formats;
 mod gate;
 mod history;
+mod home;
 mod hooks;
 mod inquiry;
 mod live_code;

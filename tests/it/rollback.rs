@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     let _ = std::fs::remove_dir_all(to);
     let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp runs");
     assert!(copied.success(), "{} to {}", from.display(), to.display());

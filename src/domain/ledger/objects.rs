@@ -2,7 +2,7 @@
 
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
-use crate::domain::ledger::record::Seal;
+use crate::domain::ledger::record::{Relocation, Seal};
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::bytes::{decode_base64, encode_base64};
@@ -145,6 +145,9 @@ pub struct Recovery {
     /// Heads that the ledger had lost, and that it goes on without on a person's word.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<LostHead>,
+    /// The move that the store has made on a person's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<Relocation>,
     /// One an action that was unfinished.
     pub actions: Vec<Reconciled>,
 }

@@ -190,6 +190,18 @@ pub struct Rebased {
     pub set_aside: bool,
 }
 
+/// The repository was moved, or a person lets a copy go on: the store goes on where it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relocation {
+    /// The git directory that it belonged to.
+    pub from: String,
+    /// The one that it belongs to now.
+    pub to: String,
+    /// Of a task: its worktree and its live tree, as they are now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<(String, Home)>,
+}
+
 /// A wish that a person agreed to, with everything that follows from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Amended {
@@ -262,6 +274,8 @@ pub enum Record {
     },
     /// After a delivery, there was something to tell of the live tree or of the worktree.
     SeenOnLive(SeenAfterDelivery),
+    /// The repository, and with it the task, is somewhere else now.
+    Relocated(Box<Relocation>),
     Cancelled,
     /// Its worktree and private files were removed.
     Collected,

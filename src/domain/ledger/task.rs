@@ -5,6 +5,7 @@
 //! requirement rows.
 
 mod effects;
+mod places;
 mod stops;
 
 use crate::domain::change::patch::Candidate;
@@ -98,6 +99,8 @@ pub struct TaskView {
     /// True once its files were removed.
     pub collected: bool,
     pub unfinished: Vec<Unfinished>,
+    /// Folders of the task that moved with the repository: from where to where, in their order.
+    pub moved: Vec<(String, String)>,
     /// The blob that each worker read or wrote last at each path.
     pub seen: BTreeMap<RepoPath, Vec<(String, Option<ObjectId>)>>,
     pub calls: Calls,
@@ -137,6 +140,7 @@ impl TaskView {
             cancelled: None,
             collected: false,
             unfinished: Vec::new(),
+            moved: Vec::new(),
             seen: BTreeMap::new(),
             calls: Calls::default(),
             worked: None,
@@ -214,6 +218,7 @@ impl TaskView {
             Record::Undone(receipt) => self.undone = Some(Recorded::new(entry, *receipt)),
             Record::Cancelled => self.cancelled = Some(entry.action.clone()),
             Record::Collected => self.collected = true,
+            Record::Relocated(relocation) => self.take_relocation(*relocation),
             Record::Called(called) => self.take_call(entry, *called),
             Record::SeenOnLive(seen) => self.seen_after = Some(Recorded::new(entry, seen)),
             Record::Tripped(tripped) => self.tripped.push(Recorded::new(entry, tripped)),
@@ -255,6 +260,7 @@ impl TaskView {
 
     fn take_rebase(&mut self, entry: &Entry, rebased: Rebased) {
         let Rebased { opened, to, captured, marked, set_aside, .. } = rebased;
+        let opened = self.bring_up_to_date(opened);
         if let Some(known) = &mut self.opened {
             known.value = opened;
         }

@@ -8,7 +8,7 @@ use crate::error::Code;
 use crate::git::beneath::fault::{self, InjectedFault};
 use crate::git::testing::TestRepository;
 use crate::ops::open;
-use crate::ops::recover::Rollback;
+use crate::ops::recover::Consent;
 use crate::store::Layout;
 use crate::task::effect::patch::*;
 use crate::task::session::{Machine, Person};
@@ -114,7 +114,7 @@ fn the_ledger_has_every_step_and_the_end() {
     assert_eq!(failure.code(), Code::PatchInvalid);
     assert_eq!(place.states(), [Planned, Authorized, Dispatched, FailedWithoutEffect]);
     assert_eq!(place.names(), [".git", "a", "n"]);
-    let recovery = crate::ops::recover::recover(&place.session, Rollback::Refuse).expect("recovers");
+    let recovery = crate::ops::recover::recover(&place.session, Consent::Nothing).expect("recovers");
     assert!(recovery.actions.is_empty());
 }
 
@@ -195,7 +195,7 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
             assert!(ends.len() > 1, "{ends:?}");
             return;
         }
-        let recovery = crate::ops::recover::recover(&place.session, Rollback::Refuse).expect("recovers");
+        let recovery = crate::ops::recover::recover(&place.session, Consent::Nothing).expect("recovers");
         let [action] = recovery.actions.as_slice() else { panic!("{recovery:?}") };
         assert_eq!(action.tool, apply_patch::NAME);
         *ends.entry(action.outcome).or_insert(0) += 1;
