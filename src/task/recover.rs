@@ -10,6 +10,7 @@ use crate::domain::ledger::action::{ActionState, Actor, writes_live_tree};
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::{Reconciled, RecoveryOutcome};
 use crate::domain::ledger::record::{Planned, Rebased, Record};
+use crate::domain::ledger::task::TaskView;
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, recover_delivery};
@@ -133,16 +134,7 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
     if let (Some(view), Some(unfinished)) = (&view, &mut unfinished) {
         view.bring_plan_up_to_date(&mut unfinished.plan);
     }
-    let rebasing = records(&entries)?.into_iter().find_map(|record| match record {
-        Record::Rebasing(rebased) => Some(*rebased),
-        _ => None,
-    });
-    let rebasing = match (rebasing, &view) {
-        (Some(rebased), Some(view)) => {
-            Some(Rebased { opened: view.bring_up_to_date(rebased.opened.clone()), ..rebased })
-        }
-        (rebasing, _) => rebasing,
-    };
+    let rebasing = planned_rebase(&entries, view.as_ref())?;
     resumed.reconcile(&mut ledger)?;
     match (unfinished, rebasing) {
         (unfinished, Some(rebased)) => {
@@ -176,6 +168,18 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<Reconciled>> 
     }
     tell(session, &reconciled);
     Ok(Some(reconciled))
+}
+
+/// What a rebase was about to do, with places where the repository is now.
+fn planned_rebase(entries: &[Entry], view: Option<&TaskView>) -> Result<Option<Rebased>> {
+    let rebasing = records(entries)?.into_iter().find_map(|record| match record {
+        Record::Rebasing(rebased) => Some(*rebased),
+        _ => None,
+    });
+    Ok(rebasing.map(|rebased| match view {
+        Some(view) => Rebased { opened: view.bring_up_to_date(rebased.opened.clone()), ..rebased },
+        None => rebased,
+    }))
 }
 
 /// True where another branch is checked out than the task was opened on: nobody has agreed to a change of
