@@ -34,7 +34,7 @@ fn made(lab: &Lab) -> Repo<'_> {
 /// Everything but what a look leaves beside a database.
 fn everything(lab: &Lab, names: &[&str]) -> crate::support::snapshot::Tree {
     let all = names.iter().flat_map(|name| {
-        tree(&lab.path(name)).into_iter().map(move |(path, entry)| (format!("{name}/{path}").into(), entry))
+        tree(&lab.path(name)).into_iter().map(move |(path, entry)| (format!("{name}/{path}"), entry))
     });
     all.filter(|(path, _): &(String, _)| !path.ends_with("-shm") && !path.ends_with("-wal")).collect()
 }
