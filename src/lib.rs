@@ -60,7 +60,7 @@
 //!    verdict is stored.
 //! 7. `deliver` ([`ops::deliver`]): the verdicts have to be passes ([`domain::delivery::Clearance`]),
 //!    [`git::live`] looks at each touched path,
-//! 8. [`domain::delivery::plan`] compares: a plan for all paths, or conflicts and nothing happens.
+//! 8. [`domain::delivery::plan_delivery`] compares: a plan for all paths, or conflicts and nothing happens.
 //! 9. [`git::apply`] writes the plan, looks at what it replaced, and goes back if that was not it. Cut off in
 //!    between, [`task::recover`] asks [`domain::delivery::recovery`] which way to go.
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery
