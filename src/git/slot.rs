@@ -374,8 +374,14 @@ impl Slot {
         write_private(&self.git_dir.join("HEAD"), b"ref: refs/heads/slot\n")?;
         write_private(&self.git_dir.join("config"), config.as_bytes())?;
         let index = self.git_dir.join("index");
-        if index.exists() {
-            std::fs::remove_file(&index).map_err(|e| Failure::io("remove", &index, &e))?;
+        // Whoever was killed while it wrote the index left the lock; the slot's own lock is ours.
+        for left in [&index, &self.git_dir.join("index.lock")] {
+            match std::fs::remove_file(left) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::io("remove", left, &e));
+                }
+                _ => {}
+            }
         }
         if self.format == ObjectFormat::Sha1 && write_index_of_files(&index, files).is_some() {
             return Ok(());
@@ -570,6 +576,8 @@ mod tests {
         assert_ne!(slot.tree_folder(), other.tree_folder());
         drop(other);
         write_file(slot.tree_folder().join("planted"), b"x");
+        // Killed while its index was written.
+        std::fs::rename(slot.git_dir.join("index"), slot.git_dir.join("index.lock")).expect("renames");
         let place = slot.tree_folder();
         drop(slot);
         let mut slot = bench.take_slot();
