@@ -66,6 +66,9 @@
 //! 10. `report` ([`ops::report`]) is read from the ledger and the blobs alone. `undo` is a delivery
 //!     backwards; `gc` tidies up.
 //!
+//! What is staged is shown without a task by `check` ([`ops::check`]): [`git::staged_tree`] makes a tree
+//! of it, and 5 and 6 follow.
+//!
 //! Where the base or the live tree moved, [`ops::rebase`] carries the candidate over ([`git::merge`]) and
 //! moves the worktree ([`git::advance`]); then it goes on with 5.
 //!

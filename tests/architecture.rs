@@ -90,6 +90,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/merge.rs", "a throw-away place for what git merges"),
     ("git/convert.rs", "a throw-away place for git's conversions"),
     ("git/live_base.rs", "a copy of the user's index, to work on as a private one"),
+    ("git/staged_tree.rs", "a copy of the user's index, to make a tree of it"),
     ("git/patch_intake/mail.rs", "a throw-away folder into which git splits a mailbox"),
     ("git/keep.rs", "the refs and quarantined objects of a task"),
     ("git/capture.rs", "reads the worktree; its private index is ours"),

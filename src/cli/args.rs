@@ -62,6 +62,9 @@ pub enum Command {
     Submit(SubmitArgs),
     /// Produce the missing evidence for the last candidate; what is fresh is reused.
     Verify(VerifyArgs),
+    /// Check what is staged, before a commit: the verifiers that it concerns run beside your files, never in
+    /// them. Needs no task.
+    Check(CheckArgs),
     /// Record a person's own verdict on a manual requirement or on `protected`.
     Attest(AttestArgs),
     /// Compare with the live tree, then apply: everything or nothing.
@@ -235,6 +238,29 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub again: bool,
     /// Run without confinement, where the contract lets it through.
+    #[arg(long)]
+    pub no_sandbox: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// What is staged, against HEAD; the default.
+    #[arg(long, group = "what")]
+    pub staged: bool,
+    /// The commits of a range: the tree of B against that of A, by the verifiers of A.
+    #[arg(long, value_name = "A..B", group = "what")]
+    pub rev: Option<String>,
+    /// The live tree, with new files that are not ignored, against HEAD.
+    #[arg(long, group = "what")]
+    pub live: bool,
+    /// What is staged, by every verifier, concerned or not.
+    #[arg(long, group = "what")]
+    pub all: bool,
+    /// Run what is flaky until it passed three times in a row, which clears it.
+    #[arg(long)]
+    pub again: bool,
+    /// Run without confinement.
     #[arg(long)]
     pub no_sandbox: bool,
 }

@@ -2,8 +2,8 @@
 //! that converts its arguments and calls one operation, and one view in `render`.
 
 use super::args::{
-    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs, StartArgs,
-    SubmitArgs, VerifyArgs,
+    AgentArgs, AttestArgs, CheckArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs,
+    StartArgs, SubmitArgs, VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
@@ -25,6 +25,7 @@ const LARGEST_INPUT: u64 = 512 << 20;
 /// Runs the command of a command line; gives the exit code.
 pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
     let run = Invocation { cli, surroundings };
+    run.refuse_other_format()?;
     match &cli.command {
         Command::Init(args) => run.init(args),
         Command::Demo(args) => run.demo(args),
@@ -32,6 +33,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Open { contract } => run.open(contract),
         Command::Submit(args) => run.submit(args),
         Command::Verify(args) => run.verify(args),
+        Command::Check(args) => run.check_tree(args),
         Command::Attest(args) => run.attest(args),
         Command::Deliver(args) => run.deliver(args),
         Command::Ship(args) => run.ship(args),
@@ -117,6 +119,18 @@ impl Invocation<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Only a check can be shown in the forms of other programs.
+    fn refuse_other_format(&self) -> Result<()> {
+        let common = matches!(self.cli.format, OutputFormat::Text | OutputFormat::Json);
+        if common || matches!(self.cli.command, Command::Check(_)) {
+            return Ok(());
+        }
+        Err(Failure::new(Code::ArgumentsInvalid, "only `check` can be shown in this format")
+            .subject("--format")
+            .expected(["text", "json"], "github, sarif or junit")
+            .remedy("Take one of the common formats.", ["git", "tender", "-h"]))
     }
 
     fn read_inputs(&self, file: Option<&Path>) -> Result<Option<Vec<u8>>> {
@@ -224,6 +238,46 @@ impl Invocation<'_> {
         })?;
         drop(progress);
         self.show(&object, || render::verification_text(&object))?;
+        Ok(exit_code_of_verification(&object))
+    }
+
+    fn check_tree(&self, args: &CheckArgs) -> Result<u8> {
+        let target = match &args.rev {
+            Some(range) => ops::check::CheckTarget::Range(range.clone()),
+            None if args.live => ops::check::CheckTarget::Live,
+            None if args.all => ops::check::CheckTarget::All,
+            None => ops::check::CheckTarget::Staged,
+        };
+        let options = ops::check::CheckOptions {
+            target,
+            index: self.surroundings.index_file(self.cli.folder.as_deref()),
+            flaky: args.again.into(),
+            sandbox: args.no_sandbox.into(),
+        };
+        let session = self.session()?;
+        let text = self.cli.format == OutputFormat::Text;
+        let progress = std::cell::RefCell::new(None);
+        let object = ops::check::check_tree(&session, &options, &|event| {
+            progress.take();
+            let line = match event {
+                ops::check::CheckEvent::Began(checked) => render::checked_text(checked),
+                ops::check::CheckEvent::Settled { row, runs } => render::settled_text(row, runs),
+                ops::check::CheckEvent::Runs { verifier, number, of } => {
+                    let bar = ProgressBar::start(self.cli.format, format!("running {verifier}"));
+                    bar.advance(number, of);
+                    return drop(progress.replace(Some(bar)));
+                }
+            };
+            if text {
+                let _ = output::write_out(line.as_bytes());
+            }
+        })?;
+        self.show(&object, || match self.cli.format {
+            OutputFormat::Github => render::github_text(&object),
+            OutputFormat::Sarif => render::sarif_text(&object),
+            OutputFormat::Junit => render::junit_text(&object),
+            OutputFormat::Text | OutputFormat::Json => render::check_end_text(&object),
+        })?;
         Ok(exit_code_of_verification(&object))
     }
 
@@ -355,8 +409,8 @@ impl Invocation<'_> {
         let session = self.session()?;
         let object = ops::report::diff(&session, task)?;
         match self.cli.format {
-            OutputFormat::Text => output::write_out(&object.patch)?,
             OutputFormat::Json => show(OutputFormat::Json, &object, String::new)?,
+            _ => output::write_out(&object.patch)?,
         }
         self.tell_state(&session).map(|()| 0)
     }
@@ -422,7 +476,8 @@ impl Invocation<'_> {
 
 /// The exit code of a verification follows from its required rows.
 fn exit_code_of_verification(object: &VerificationObject) -> u8 {
-    ops::verify::refusal(&object.task_id, &object.requirements).map_or(0, |failure| failure.exit_code())
+    let task = object.task_id.as_deref().unwrap_or_default();
+    ops::verify::refusal(task, &object.requirements).map_or(0, |failure| failure.exit_code())
 }
 
 /// The exit code of a recovery by the ends of its actions: the command itself worked, but something still

@@ -35,6 +35,13 @@ impl Surroundings {
             .filter(|value| !value.is_empty())
     }
 
+    /// The index that git names to a hook, where it is not the working tree's own; none of it counts where a
+    /// folder was named.
+    pub fn index_file(&self, folder: Option<&Path>) -> Option<PathBuf> {
+        let named = self.get("GIT_INDEX_FILE").filter(|_| folder.is_none())?;
+        Some(self.cwd.join(named))
+    }
+
     /// The folder that a call works from, by `-C`, `GIT_DIR` and the current folder in this order.
     pub fn caller(&self, folder: Option<&Path>) -> Caller {
         let named = folder.is_some();

@@ -17,18 +17,24 @@ pub enum OutputFormat {
     Text,
     /// One JSON object (`log`: one a line).
     Json,
+    /// Workflow commands of GitHub (`check` alone).
+    Github,
+    /// SARIF 2.1.0 (`check` alone).
+    Sarif,
+    /// JUnit's XML (`check` alone).
+    Junit,
 }
 
 /// Shows a result.
 pub fn show(format: OutputFormat, object: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
     match format {
-        OutputFormat::Text => write_out(text().as_bytes()),
         OutputFormat::Json => {
             let mut line = serde_json::to_vec(object)
                 .map_err(|e| Failure::internal(format!("cannot write JSON: {e}")))?;
             line.push(b'\n');
             write_out(&line)
         }
+        _ => write_out(text().as_bytes()),
     }
 }
 
@@ -38,7 +44,7 @@ pub fn show_failure(format: OutputFormat, failure: &Failure) -> u8 {
         OutputFormat::Json => {
             let _ = show(format, &error_object(failure), String::new);
         }
-        OutputFormat::Text => write_err(&crate::render::failure_text(failure)),
+        _ => write_err(&crate::render::failure_text(failure)),
     }
     failure.exit_code()
 }
@@ -78,7 +84,7 @@ pub struct ProgressBar {
 
 impl ProgressBar {
     /// A display for one step; silent unless standard error is a terminal and text is wanted.
-    pub fn start(format: OutputFormat, step: &'static str) -> Self {
+    pub fn start(format: OutputFormat, step: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         use std::io::IsTerminal;
         if format != OutputFormat::Text || !std::io::stderr().is_terminal() {
             return Self { bar: None };

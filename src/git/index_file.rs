@@ -86,7 +86,7 @@ impl IndexFile {
     }
 
     /// `None` for anything that is not understood to its end.
-    fn parse(bytes: Vec<u8>) -> Option<Self> {
+    pub fn parse(bytes: Vec<u8>) -> Option<Self> {
         let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let version = number(4).filter(|version| bytes.starts_with(b"DIRC") && (2..=4).contains(version))?;
         let end = bytes.len().checked_sub(CHECKSUM)?;

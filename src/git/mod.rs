@@ -4,7 +4,7 @@
 //!   (found and read without it), `config` with `answers` (what it said and still holds), `objects`,
 //!   `tree`, `private_index`, `user_index`, and `index_file` for what an index holds.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`,
-//!   `live_base`, `keep`.
+//!   `live_base`, `staged_tree` (what an index holds), `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
 //! - From a candidate to a ref: `branch` (a commit, and the branch of this repository), `push` (the same on a
 //!   remote), `address` (which parts of a remote's address are secret).
@@ -53,6 +53,7 @@ mod registration;
 pub mod relocate;
 pub mod repository;
 pub mod slot;
+pub mod staged_tree;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;

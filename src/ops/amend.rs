@@ -68,7 +68,7 @@ pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let session = task.session;
     let old = task.view.opened_terms()?.clone();
     let (document, contract) = proposal.merge_into(&document(task)?)?;
-    let terms = read_terms(session, &contract, &old.base)?;
+    let terms = read_terms(session, &contract, old.base.commit_tree())?;
     let author = refs::before_opening(&session.repository, &contract)?;
     parts_stay_within(task, &contract, &terms.effective.limits)?;
     let opened = Opened {

@@ -11,6 +11,7 @@ pub mod amend;
 pub mod answer;
 pub mod attest;
 pub mod cancel;
+pub mod check;
 pub mod deliver;
 pub mod demo;
 pub mod doctor;

@@ -147,7 +147,8 @@ struct Prepared {
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
     let base = base_of(session, contract)?;
-    let Terms { effective, filters, hooks, narrowed, verifiers } = read_terms(session, contract, &base)?;
+    let Terms { effective, filters, hooks, narrowed, verifiers } =
+        read_terms(session, contract, base.commit_tree())?;
     let home = Home {
         top: path_text(repository.top()?)?,
         git_dir: path_text(repository.git_dir())?,

@@ -195,7 +195,7 @@ fn merged(
     let labels = Labels { theirs, ours: &id };
     let outcome =
         merge::carry_over(&index, &candidate.base_tree, &candidate.changes, &base.state.tree, labels)?;
-    let terms = read_terms(session, &old.contract, &base.state)?;
+    let terms = read_terms(session, &old.contract, base.state.commit_tree())?;
     let differences = user_index::index_differences(home, &quarantine, &base.state.tree)?;
     let opened = Opened {
         index: session.blobs().put(&serde_json::to_vec(&differences).unwrap_or_default())?,

@@ -197,11 +197,12 @@ pub fn run_missing(
 pub fn object(task: &str, candidate: u32, requirements: Vec<Row>, runs: Vec<Run>) -> VerificationObject {
     VerificationObject {
         schema: "git-tender/verification/v1".to_owned(),
-        task_id: task.to_owned(),
-        candidate,
+        task_id: Some(task.to_owned()),
+        candidate: Some(candidate),
         requirements,
         runs,
         explanations: None,
+        checked: None,
     }
 }
 

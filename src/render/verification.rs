@@ -22,8 +22,10 @@ const NAMED_CASES: usize = 5;
 const TITLE: usize = 200;
 
 pub fn verification_text(verification: &VerificationObject) -> String {
-    let mut out =
-        format!("candidate {} of task {}\n", verification.candidate, style_text(BOLD, &verification.task_id));
+    let mut out = String::new();
+    if let (Some(candidate), Some(task)) = (verification.candidate, &verification.task_id) {
+        let _ = writeln!(out, "candidate {candidate} of task {}", style_text(BOLD, task));
+    }
     write_rows(&mut out, &verification.requirements, &verification.runs);
     let passed = |row: &&Row| row.verdict == Verdict::Passed;
     if verification.requirements.iter().any(|row| row.reused)

@@ -46,8 +46,10 @@ impl Layout {
         self.root.join("blobs").join("sha256")
     }
 
+    /// The private files of a task, or of a room that stands for one.
     pub fn task(&self, id: &str) -> PathBuf {
-        self.root.join("tasks").join(id)
+        let kind = if id.starts_with('@') { "checks" } else { "tasks" };
+        self.root.join(kind).join(id)
     }
 
     pub fn task_objects(&self, id: &str) -> PathBuf {

@@ -2,9 +2,11 @@
 //!
 //! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too
 //! large for it, found by digest. Together they are all that a report needs. `layout` names every path,
-//! `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop.
+//! `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop, `check_room` is
+//! where a tree is looked at that belongs to no task.
 
 pub mod blobs;
+mod check_room;
 pub mod claim;
 pub mod layout;
 pub mod ledger;
@@ -13,6 +15,7 @@ mod spare;
 mod unwritable;
 
 pub use blobs::Blobs;
+pub use check_room::CheckRoom;
 pub use claim::Claim;
 pub use layout::Layout;
 pub use ledger::{Draft, Ledger};

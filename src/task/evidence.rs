@@ -30,11 +30,29 @@ pub fn counting_under(
     observation: &Observation,
 ) -> Result<Vec<Recorded<Evidence>>> {
     let mut found = view.evidence.clone();
+    add_recorded(ledger, observation, Some(&view.id), &mut found)?;
+    Ok(found)
+}
+
+/// The evidence that may count where no task is: what was made under the same keys, for whatever it was.
+pub fn recorded_under(ledger: &Ledger, observation: &Observation) -> Result<Vec<Recorded<Evidence>>> {
+    let mut found = Vec::new();
+    add_recorded(ledger, observation, None, &mut found)?;
+    Ok(found)
+}
+
+/// Adds what others than `own` have made.
+fn add_recorded(
+    ledger: &Ledger,
+    observation: &Observation,
+    own: Option<&str>,
+    found: &mut Vec<Recorded<Evidence>>,
+) -> Result<()> {
     for key in observation.rows.iter().flat_map(Observed::keys_to_look_up) {
         for entry in ledger.entries_with_key(&key.digest())? {
             // By its place in the ledger: one action has a record for each row that its run shows.
             let known =
-                entry.task.as_deref() == Some(view.id.as_str()) || found.iter().any(|e| e.seq == entry.seq);
+                (own.is_some() && entry.task.as_deref() == own) || found.iter().any(|e| e.seq == entry.seq);
             if let (false, Ok(ledger::record::Record::Evidence(record))) =
                 (known, serde_json::from_value(entry.result.clone()))
             {
@@ -42,7 +60,7 @@ pub fn counting_under(
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The rows of the last candidate; of the contract alone where there is none yet.

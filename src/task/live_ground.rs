@@ -56,7 +56,7 @@ pub fn lay_on_live_tree(task: &TaskWrite<'_>) -> Result<LiveGround> {
     let live = capture_live(&home, &quarantine)?;
     let (before, after) = lay_changes(&home, &quarantine, &live, &candidate.changes)?;
     let base = BaseState { tree: before.clone(), live: true, ..head };
-    let terms = read_terms(session, &opened.contract, &base)?;
+    let terms = read_terms(session, &opened.contract, base.commit_tree())?;
     let opened = Opened { base, ..terms.apply(opened.clone()) };
     let limits = CandidateLimits {
         allowed: &|path| opened.effective.write_allows(path),

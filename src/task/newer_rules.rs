@@ -33,7 +33,7 @@ pub(super) fn compare_rules_of_head(task: &TaskWrite<'_>, rows: &[Row]) -> Resul
         &task.session.layout.local(),
         &opened.contract.case,
     )?;
-    let now = match read_terms(task.session, &opened.contract, &head) {
+    let now = match read_terms(task.session, &opened.contract, head.commit_tree()) {
         Ok(now) => now,
         Err(failure) => {
             return Ok(vec![format!("the rules at HEAD would refuse this task: {}", failure.message())]);
@@ -54,7 +54,8 @@ pub(super) fn read_head(home: &Repository) -> Result<Option<BaseState>> {
 }
 
 fn compare_policies(task: &TaskWrite<'_>, opened: &Opened, head: &BaseState) -> Result<Option<String>> {
-    let policy = |base: &BaseState| read_configuration(task.session, base).map(|config| config.policy);
+    let policy =
+        |base: &BaseState| read_configuration(task.session, base.commit_tree()).map(|config| config.policy);
     let keys = policy(&opened.base)?.differing_keys(&policy(head)?);
     let told = || format!("the policy at HEAD is another than the base's, which judged: {}", keys.join(", "));
     Ok((!keys.is_empty()).then(told))

@@ -1,9 +1,13 @@
 //! The digests of tree and tools that a candidate is judged by, and what verifiers are given of it.
 
+use super::Session;
 use super::held::TaskWrite;
 use crate::domain::change::patch::Candidate;
+use crate::domain::contract::Contract;
+use crate::domain::contract::policy::Effective;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::proof::evidence::Observation;
+use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::Result;
 use crate::git::slot::choose_slots_folder;
 use crate::git::worktree;
@@ -44,26 +48,56 @@ pub fn with_subject<T>(
 ) -> Result<T> {
     let session = task.session;
     let Judged { opened, candidate } = judged;
-    let quarantine = session.quarantine(&task.view.id);
     let verifiers = Verifiers::load(
         &session.repository,
         opened.base.commit_tree(),
         &session.layout.local(),
         &opened.contract.case,
     )?;
+    let rules = JudgeRules {
+        base_commit_tree: opened.base.commit_tree(),
+        contract: &opened.contract,
+        contract_sha256: opened.seal.sha256,
+        effective: &opened.effective,
+        filters: &opened.filters,
+    };
+    let lent = (task.view.id.as_str(), candidate);
+    lend_subject(session, lent, rules, (watch, most), |subject, host| work(subject, &verifiers, host))
+}
+
+/// What a change is judged by, wherever it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgeRules<'a> {
+    pub base_commit_tree: &'a ObjectId,
+    pub contract: &'a Contract,
+    /// The digest that it is sealed with.
+    pub contract_sha256: Sha256,
+    pub effective: &'a Effective,
+    pub filters: &'a [String],
+}
+
+/// Lends a candidate whose objects lie with a task, or in what stands for one, and where verifiers run.
+pub fn lend_subject<T>(
+    session: &Session,
+    (task, candidate): (&str, &Candidate),
+    rules: JudgeRules<'_>,
+    (watch, most): (verifier::Watch<'_>, Option<std::time::Duration>),
+    work: impl FnOnce(&VerificationSubject<'_>, &Host<'_>) -> Result<T>,
+) -> Result<T> {
+    let quarantine = session.quarantine(task);
     let slots = worktree::worktree_root(&session.repository)?.join(".slots");
     let slots = choose_slots_folder(slots, session.machine.cache.as_deref(), session.repository.common_dir());
     let blobs = session.blobs();
     let subject = VerificationSubject {
         repository: &session.repository,
         quarantine: Some(&quarantine),
-        base_commit_tree: opened.base.commit_tree(),
-        task: &task.view.id,
+        base_commit_tree: rules.base_commit_tree,
+        task,
         candidate,
-        contract: &opened.contract,
-        contract_sha256: opened.seal.sha256,
-        effective: &opened.effective,
-        filters: &opened.filters,
+        contract: rules.contract,
+        contract_sha256: rules.contract_sha256,
+        effective: rules.effective,
+        filters: rules.filters,
     };
     let host = Host {
         program: &session.machine.program,
@@ -76,5 +110,5 @@ pub fn with_subject<T>(
         watch,
         most,
     };
-    work(&subject, &verifiers, &host)
+    work(&subject, &host)
 }

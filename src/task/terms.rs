@@ -6,9 +6,9 @@ use super::view::load;
 use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective_contract};
 use crate::domain::contract::{Contract, Kind, family};
-use crate::domain::ledger::record::{BaseState, Opened};
+use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
-use crate::domain::value::digest::TreeObject;
+use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::tree;
@@ -35,15 +35,14 @@ impl Terms {
     }
 }
 
-/// Policy and verifiers are read from the base commit; every manifest that the contract or the policy names
-/// has to be readable there, so that nothing is refused for that once the work is done.
-pub fn read_terms(session: &Session, contract: &Contract, base: &BaseState) -> Result<Terms> {
+/// Policy and verifiers are read from the base commit's tree; every manifest that the contract or the policy
+/// names has to be readable there, so that nothing is refused for that once the work is done.
+pub fn read_terms(session: &Session, contract: &Contract, base: &ObjectId) -> Result<Terms> {
     require_what_shows_a_repair(contract)?;
     let config = read_configuration(session, base)?;
     let (effective, narrowings) = effective_contract(contract, &config.policy)?;
     let effective = limit_to_parent(session, contract, effective)?;
-    let verifiers =
-        Verifiers::load(&session.repository, base.commit_tree(), &session.layout.local(), &contract.case)?;
+    let verifiers = Verifiers::load(&session.repository, base, &session.layout.local(), &contract.case)?;
     let forbidden = &contract.verification.forbidden;
     let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
     let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
@@ -60,11 +59,11 @@ pub fn read_terms(session: &Session, contract: &Contract, base: &BaseState) -> R
     })
 }
 
-/// The policy of the base commit and the user's private one together.
-pub fn read_configuration(session: &Session, base: &BaseState) -> Result<Config> {
+/// The policy of the base commit's tree and the user's private one together.
+pub fn read_configuration(session: &Session, base: &ObjectId) -> Result<Config> {
     let objects = session.repository.object_reader(None)?;
     let path = RepoPath::new(".tender/config.toml")?;
-    let committed = match tree::find_entry(&objects, base.commit_tree(), &path)? {
+    let committed = match tree::find_entry(&objects, base, &path)? {
         Some(TreeObject { mode, id }) if mode.is_regular() => Some(objects.read_blob(&id)?),
         _ => None,
     };

@@ -217,6 +217,12 @@ impl Verifiers {
         self.all().filter(|(_, verifier)| verifier.as_ref().map_or(true, |verifier| !verifier.private))
     }
 
+    /// The ids that have a manifest in the live tree and in nothing that counts.
+    pub fn only_live(&self) -> impl Iterator<Item = &str> {
+        let counts = |id: &&String| self.known.contains_key(*id) || self.broken.contains_key(*id);
+        self.live.iter().filter(move |id| !counts(id)).map(String::as_str)
+    }
+
     /// True where nobody but a person can show it.
     pub fn is_manual(&self, id: &str) -> bool {
         match self.known.get(id) {

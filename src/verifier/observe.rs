@@ -14,7 +14,7 @@ use super::{Host, VerificationSubject, builtin, protocol, tools, view};
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses_of};
 use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::proof::evidence::{Identity, Observation, Source};
-use crate::domain::proof::judge::some_of;
+use crate::domain::proof::judge::{NOT_CONCERNED, some_of};
 use crate::domain::proof::listing::{InputFile, Listing, listing_digest};
 use crate::domain::proof::records::On;
 use crate::domain::value::digest::{Sha256, canonical_json};
@@ -147,7 +147,7 @@ fn nothing_to_see(
     let requirement = subject.contract.requirements.iter().find(|r| r.id == clause.id)?;
     let paths = requirement.paths.as_ref().filter(|_| clause.origin == Origin::Requirement)?;
     let touched = subject.candidate.changes.iter().any(|change| paths.matches_path(&change.path));
-    (!touched).then(|| "the change touches none of its inputs".to_owned())
+    (!touched).then(|| NOT_CONCERNED.to_owned())
 }
 
 struct Observer<'a> {

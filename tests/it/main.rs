@@ -9,6 +9,9 @@
     reason = "tests spawn, write and read the environment on their own; the rules are the product's"
 )]
 
+#[path = "../independent/mod.rs"]
+#[expect(dead_code, reason = "the crash tests ask more of it")]
+mod independent;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -24,6 +27,7 @@ mod budget;
 mod cancel;
 mod cases;
 mod cheats;
+mod check;
 mod commands;
 mod content;
 mod contract;

@@ -96,9 +96,10 @@ impl CandidateObject {
 pub struct VerificationObject {
     /// `git-tender/verification/v1`
     pub schema: String,
-    pub task_id: String,
+    /// `None` where it speaks of no task, but of what `check` looked at.
+    pub task_id: Option<String>,
     /// The candidate it speaks of.
-    pub candidate: u32,
+    pub candidate: Option<u32>,
     pub requirements: Vec<Row>,
     /// The runs that rows rest on and that are no pass, with first error and logs.
     #[serde(default)]
@@ -106,6 +107,24 @@ pub struct VerificationObject {
     /// With `--explain`: a sentence for each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanations: Option<Vec<Explanation>>,
+    /// What `check` looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<CheckedTree>,
+}
+
+/// What a check without a task looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckedTree {
+    /// `staged`, `rev`, `live` or `all`.
+    pub what: String,
+    /// The tree whose rules judge; the empty tree before the first commit.
+    pub base_tree: ObjectId,
+    pub tree: ObjectId,
+    /// How many paths differ between the two.
+    pub changes: u64,
+    /// What a reader should know beside the rows.
+    pub notes: Vec<String>,
 }
 
 /// The reason why a row's evidence is fresh or not.

@@ -25,6 +25,9 @@ pub const FORBIDDEN: &str = "forbidden by contract";
 /// The reason of a row whose verifier is not in the base commit, but elsewhere, begins so.
 pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 
+/// The reason of a row that a change says nothing of.
+pub const NOT_CONCERNED: &str = "the change touches none of its inputs";
+
 /// The reason of a row that has no evidence at all.
 pub const NEVER_RUN: &str = "never run on this candidate";
 
