@@ -100,6 +100,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("ops/doctor.rs", "tries in a throw-away folder what the file system can do"),
     ("ops/demo.rs", "a throw-away repository"),
     ("ops/init.rs", "creates the folders of `.tender/`; files by the store's exclusive writer"),
+    ("ops/init/hook.rs", "the hook of git's, where none of somebody else's is; files by the store's writer"),
     ("ops/gc.rs", "removes what the ledger proves is ours"),
     ("cli/manual.rs", "the folder for generated man pages and completions"),
     ("verifier/", "outputs of earlier runs and throw-away folders of a run"),

@@ -181,6 +181,13 @@ pub struct InitArgs {
     /// Keep it out of the repository: write the private layer under the git directory.
     #[arg(long)]
     pub private: bool,
+    /// Have git check what is staged before each commit: installs the hook, and writes the private layer, so
+    /// that it counts at once.
+    #[arg(long, group = "git_hook")]
+    pub hook: bool,
+    /// Take that hook away.
+    #[arg(long, group = "git_hook", conflicts_with = "private")]
+    pub unhook: bool,
 }
 
 /// Arguments of `demo`.

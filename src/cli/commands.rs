@@ -1,9 +1,11 @@
 //! The table of the commands, which the compiler keeps: each is one variant of [`Command`], one function here
 //! that converts its arguments and calls one operation, and one view in `render`.
 
+mod check;
+
 use super::args::{
-    AgentArgs, AttestArgs, CheckArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs,
-    StartArgs, SubmitArgs, VerifyArgs,
+    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs, StartArgs,
+    SubmitArgs, VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
@@ -167,8 +169,13 @@ impl Invocation<'_> {
 /// Commands that make and change tasks.
 impl Invocation<'_> {
     fn init(&self, args: &InitArgs) -> Result<u8> {
-        let layer = if args.private { ops::init::Layer::Private } else { ops::init::Layer::Committed };
-        let object = ops::init::init(&self.session()?, layer)?;
+        let session = self.session()?;
+        let object = match args {
+            InitArgs { unhook: true, .. } => ops::init::remove_hook(&session)?,
+            InitArgs { hook: true, .. } => ops::init::init_hook(&session)?,
+            InitArgs { private: true, .. } => ops::init::init(&session, ops::init::Layer::Private)?,
+            _ => ops::init::init(&session, ops::init::Layer::Committed)?,
+        };
         self.show(&object, || render::init_text(&object))
     }
 
@@ -238,46 +245,6 @@ impl Invocation<'_> {
         })?;
         drop(progress);
         self.show(&object, || render::verification_text(&object))?;
-        Ok(exit_code_of_verification(&object))
-    }
-
-    fn check_tree(&self, args: &CheckArgs) -> Result<u8> {
-        let target = match &args.rev {
-            Some(range) => ops::check::CheckTarget::Range(range.clone()),
-            None if args.live => ops::check::CheckTarget::Live,
-            None if args.all => ops::check::CheckTarget::All,
-            None => ops::check::CheckTarget::Staged,
-        };
-        let options = ops::check::CheckOptions {
-            target,
-            index: self.surroundings.index_file(self.cli.folder.as_deref()),
-            flaky: args.again.into(),
-            sandbox: args.no_sandbox.into(),
-        };
-        let session = self.session()?;
-        let text = self.cli.format == OutputFormat::Text;
-        let progress = std::cell::RefCell::new(None);
-        let object = ops::check::check_tree(&session, &options, &|event| {
-            progress.take();
-            let line = match event {
-                ops::check::CheckEvent::Began(checked) => render::checked_text(checked),
-                ops::check::CheckEvent::Settled { row, runs } => render::settled_text(row, runs),
-                ops::check::CheckEvent::Runs { verifier, number, of } => {
-                    let bar = ProgressBar::start(self.cli.format, format!("running {verifier}"));
-                    bar.advance(number, of);
-                    return drop(progress.replace(Some(bar)));
-                }
-            };
-            if text {
-                let _ = output::write_out(line.as_bytes());
-            }
-        })?;
-        self.show(&object, || match self.cli.format {
-            OutputFormat::Github => render::github_text(&object),
-            OutputFormat::Sarif => render::sarif_text(&object),
-            OutputFormat::Junit => render::junit_text(&object),
-            OutputFormat::Text | OutputFormat::Json => render::check_end_text(&object),
-        })?;
         Ok(exit_code_of_verification(&object))
     }
 

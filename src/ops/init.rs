@@ -1,11 +1,14 @@
 //! `init`: a `.tender/` for this repository, with verifiers for the tools found in it. What exists is never
 //! overwritten.
 
+mod hook;
+
 use super::Session;
 use crate::domain::contract::policy::DEFAULT_PROTECTED;
 use crate::domain::ledger::objects::Initialised;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_shared};
+use crate::verifier::load::FOLDER;
 use crate::verifier::shipped;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,26 @@ pub enum Layer {
     Committed,
     /// Under the git directory, the user's own.
     Private,
+}
+
+/// Takes the hook away and writes nothing.
+pub fn remove_hook(session: &Session) -> Result<Initialised> {
+    Ok(Initialised {
+        schema: "git-tender/init/v1",
+        layer: "private",
+        dir: session.layout.local().display().to_string(),
+        written: Vec::new(),
+        kept: Vec::new(),
+        verifiers: Vec::new(),
+        hook: Some(hook::remove_hook(&session.repository)?),
+    })
+}
+
+/// Writes the configuration and the fitting verifiers into the private layer, so that they count at once, and
+/// the hook.
+pub fn init_hook(session: &Session) -> Result<Initialised> {
+    let hook = hook::install_hook(&session.repository, &session.machine.program)?;
+    Ok(Initialised { hook: Some(hook), ..init(session, Layer::Private)? })
 }
 
 /// Writes the configuration and the fitting verifiers.
@@ -33,9 +56,15 @@ pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
         written: Vec::new(),
         kept: Vec::new(),
         verifiers: fitting.iter().map(|verifier| verifier.id).collect(),
+        hook: None,
     };
     put(&mut done, layer, &dir, Path::new("config.toml"), &config(top)?)?;
     for verifier in fitting {
+        // Twice the same id would be none.
+        if layer == Layer::Private && top.join(FOLDER).join(verifier.id).join("verifier.toml").exists() {
+            done.kept.push(format!("{FOLDER}/{}/verifier.toml", verifier.id));
+            continue;
+        }
         // A manifest of the owners' own is not to get our explanation beside it.
         let theirs = dir.join("verifiers").join(verifier.id).join("verifier.toml").exists();
         for (name, content) in verifier.files.iter().filter(|(name, _)| !theirs || *name == "verifier.toml") {

@@ -1,9 +1,18 @@
 //! The files that `init` wrote.
 
-use crate::domain::ledger::objects::Initialised;
+use super::style::spaced_word;
+use crate::domain::ledger::objects::{HookState, Initialised};
 
 pub fn init_text(done: &Initialised) -> String {
-    let mut out = format!("{} ({})\n", done.dir, done.layer);
+    let mut out = String::new();
+    if let Some(hook) = &done.hook {
+        let word = spaced_word(&hook.state);
+        out.push_str(&format!("hook {word}: {}\n", hook.path));
+        if matches!(hook.state, HookState::Removed | HookState::Absent) {
+            return out;
+        }
+    }
+    out.push_str(&format!("{} ({})\n", done.dir, done.layer));
     for name in &done.written {
         out.push_str(&format!("  wrote {name}\n"));
     }

@@ -150,6 +150,11 @@ pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with_mode(path, bytes, 0o644)
 }
 
+/// The same for a program: mode 0755.
+pub fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with_mode(path, bytes, 0o755)
+}
+
 /// Replaces a file that others may read, without waiting for the disk: whole for every reader, but a power
 /// cut may take it.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {

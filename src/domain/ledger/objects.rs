@@ -40,6 +40,28 @@ pub struct Initialised {
     pub kept: Vec<String>,
     /// Verifiers that fit what was found.
     pub verifiers: Vec<&'static str>,
+    /// The hook that was asked for, or was to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook: Option<HookChange>,
+}
+
+/// What became of the hook of git's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HookChange {
+    pub path: String,
+    pub state: HookState,
+}
+
+/// The state of the hook afterwards, and how it came to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookState {
+    Installed,
+    /// It was there already.
+    Kept,
+    Removed,
+    /// There was none to remove.
+    Absent,
 }
 
 /// What `answer` shows.
