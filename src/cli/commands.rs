@@ -431,7 +431,8 @@ impl Invocation<'_> {
     }
 
     fn doctor(&self) -> Result<u8> {
-        let diagnosis = ops::doctor::diagnose(&self.surroundings.caller(self.cli.folder.as_deref()));
+        let caller = self.surroundings.caller(self.cli.folder.as_deref());
+        let diagnosis = ops::doctor::diagnose(&caller, &machine(self.surroundings));
         self.show(&diagnosis, || render::doctor_text(&diagnosis))
     }
 

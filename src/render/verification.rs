@@ -3,7 +3,7 @@
 use super::run::{error_lines, log_size};
 use super::style::{BAD, BOLD, DIM, GOOD, OPEN, spaced_word, style_text};
 use crate::domain::ledger::report::VerificationObject;
-use crate::domain::proof::case_changes::CaseChanges;
+use crate::domain::proof::case_changes::{CaseChanges, MovedCase};
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::outside::plain_line;
@@ -71,6 +71,8 @@ pub(super) fn requirement_row(out: &mut String, row: &Row, runs: &[Run]) {
     notes.extend(row.judge_changed.then(|| "the change touches what judges it".to_owned()));
     let outside = row.outside_key.join(", ");
     notes.extend((!outside.is_empty()).then(|| format!("not in the key: {outside}")));
+    let dead = row.dead_inputs.join(", ");
+    notes.extend((!dead.is_empty()).then(|| format!("no file here for {}", plain_line(&dead, TITLE))));
     notes.extend((!row.required).then(|| "not required".to_owned()));
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let title =
@@ -99,7 +101,7 @@ fn write_cases(out: &mut String, cases: &CaseChanges) {
         let names = plain_line(&named.list_names(NAMED_CASES), usize::MAX);
         let _ = writeln!(out, "{:21}{} {kind}: {names}", "", named.count);
     }
-    for (from, to) in cases.moved.iter().take(NAMED_CASES) {
+    for MovedCase { from, to } in cases.moved.first.iter().take(NAMED_CASES) {
         let _ =
             writeln!(out, "{:21}moved, it seems: {}", "", plain_line(&format!("{from} -> {to}"), usize::MAX));
     }

@@ -118,6 +118,7 @@ fn unproven(opened: &Opened) -> Vec<Row> {
         checks: None,
         cases: None,
         outside_key: Vec::new(),
+        dead_inputs: Vec::new(),
     };
     clauses_of(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }

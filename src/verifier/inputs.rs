@@ -32,7 +32,7 @@ pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contra
     let mut notes = command_notes(verifier);
     notes.extend(hidden_script_notes(verifier, base));
     let Some(inputs) = inputs_of(verifier) else { return Ok(notes) };
-    let dead = dead_patterns(inputs, base)?;
+    let dead = dead_patterns(inputs, &base.iter().collect::<Vec<_>>())?;
     if dead.len() < inputs.patterns().len() {
         notes.extend(dead.iter().map(|p| format!("{id}: `{p}` among its inputs names nothing in the base")));
         return Ok(notes);
@@ -62,7 +62,7 @@ pub fn check_asked_for(verifier: &Verifier, base: &[RepoPath], contract: &Contra
 }
 
 /// The patterns that name none of these files.
-pub fn dead_patterns(inputs: &Scope, files: &[RepoPath]) -> Result<Vec<String>> {
+pub fn dead_patterns(inputs: &Scope, files: &[&RepoPath]) -> Result<Vec<String>> {
     let mut dead = Vec::new();
     for pattern in inputs.patterns() {
         let own = Scope::parse_field("inputs", Code::ConfigInvalid, vec![pattern.clone()])?;
@@ -140,8 +140,11 @@ mod tests {
     #[test]
     fn a_pattern_is_dead_where_it_names_no_file() {
         let files = paths(&["src/a.py", "Makefile"]);
-        let dead =
-            dead_patterns(&scope(&["src/**", "scr/**", "Makefile", "*.toml"]), &files).expect("patterns");
+        let dead = dead_patterns(
+            &scope(&["src/**", "scr/**", "Makefile", "*.toml"]),
+            &files.iter().collect::<Vec<_>>(),
+        );
+        let dead = dead.expect("patterns");
         assert_eq!(dead, ["scr/**", "*.toml"]);
         assert_eq!(folders_of(&files).into_iter().collect::<Vec<_>>(), ["Makefile", "src/**"]);
     }

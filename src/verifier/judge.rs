@@ -21,6 +21,7 @@ pub(super) struct Judge {
     pub(super) counts: bool,
     pub(super) reuse: Reuse,
     pub(super) judge_changed: bool,
+    pub(super) dead_inputs: Vec<String>,
 }
 
 impl Judge {
@@ -37,6 +38,7 @@ impl Judge {
             counts: false,
             reuse: Reuse::SameInputs,
             judge_changed: false,
+            dead_inputs: Vec::new(),
         }
     }
 
@@ -69,6 +71,7 @@ impl Judge {
             counts: self.counts,
             reuse: self.reuse,
             judge_changed: self.judge_changed,
+            dead_inputs: self.dead_inputs,
         }
     }
 }

@@ -22,6 +22,12 @@ use std::path::{Path, PathBuf};
 /// Where verifiers lie in a tree.
 pub const FOLDER: &str = ".tender/verifiers";
 const MANIFEST: &str = "verifier.toml";
+
+/// Where the manifest of an id lies in a tree.
+pub fn manifest_place(id: &str) -> String {
+    format!("{FOLDER}/{id}/{MANIFEST}")
+}
+
 /// The largest private file that belongs to a verifier, in bytes.
 const LARGEST_PRIVATE: u64 = 64 << 20;
 
@@ -168,7 +174,7 @@ impl Verifiers {
         bytes: &dyn Fn(&ClosureFile) -> Result<Vec<u8>>,
         matching: &FindFiles<'_>,
     ) {
-        let place = format!("{FOLDER}/{id}/{MANIFEST}");
+        let place = manifest_place(id);
         let Some(manifest) = files.iter().find(|file| file.file.path.as_bytes() == place.as_bytes()) else {
             return;
         };
@@ -212,6 +218,12 @@ impl Verifiers {
         known.chain(broken.map(|(id, failure)| (id.as_str(), Err(failure))))
     }
 
+    /// The ids that only the live tree has a manifest for.
+    pub fn uncommitted_ids(&self) -> impl Iterator<Item = &str> {
+        let counts = |id: &&String| self.known.contains_key(*id) || self.broken.contains_key(*id);
+        self.live.iter().filter(move |id| !counts(id)).map(String::as_str)
+    }
+
     /// Likewise without those of the private layer.
     pub fn committed(&self) -> impl Iterator<Item = (&str, std::result::Result<&Verifier, &Failure>)> {
         self.all().filter(|(_, verifier)| verifier.as_ref().map_or(true, |verifier| !verifier.private))
@@ -243,7 +255,7 @@ impl Verifiers {
         objects: &Objects,
         candidate: &ObjectId,
     ) -> Result<Option<String>> {
-        let Ok(path) = RepoPath::new(format!("{FOLDER}/{id}/{MANIFEST}")) else { return Ok(None) };
+        let Ok(path) = RepoPath::new(manifest_place(id)) else { return Ok(None) };
         if tree::find_entry(objects, candidate, &path)?.is_some() {
             return Ok(Some("the candidate".to_owned()));
         }

@@ -21,6 +21,7 @@ mod judge;
 pub mod load;
 pub mod logs;
 pub mod manifest;
+pub mod needs;
 mod observe;
 mod outcome;
 mod outputs;

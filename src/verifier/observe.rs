@@ -3,7 +3,7 @@
 //! are kept.
 
 use super::cache::{BlobDigests, FileDigests};
-use super::inputs::inputs_of;
+use super::inputs::{dead_patterns, inputs_of};
 use super::judge::{BaseInputs, Judge};
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
@@ -258,7 +258,10 @@ impl<'a> Observer<'a> {
             _ => None,
         };
         let (has_inputs, had_inputs) = (has_any(&trees.candidate), has_any(&trees.base));
-        Ok(SeenTrees { has_inputs, had_inputs, changed, command })
+        let paths: Vec<&RepoPath> = trees.candidate.iter().map(|file| &file.path).collect();
+        let dead_inputs =
+            inputs_of(verifier).map(|inputs| dead_patterns(inputs, &paths)).transpose()?.unwrap_or_default();
+        Ok(SeenTrees { has_inputs, had_inputs, dead_inputs, changed, command })
     }
 
     fn see_inputs(&mut self, verifier: &Verifier, trees: &ListedTrees) -> Result<SeenInputs> {
@@ -325,7 +328,8 @@ impl<'a> Observer<'a> {
             Ok(tools) => tools,
             Err(what) => return Ok(Judge::none(Source::Missing { what })),
         };
-        let seen = match self.see_trees(verifier)?.command {
+        let SeenTrees { command, dead_inputs, .. } = self.see_trees(verifier)?;
+        let seen = match command {
             Some(Ok(seen)) => seen,
             Some(Err(what)) => return Ok(Judge::none(Source::Missing { what })),
             None => return Err(Failure::internal("a verifier without a command was to be run")),
@@ -342,6 +346,7 @@ impl<'a> Observer<'a> {
             counts: verifier.manifest.counts(),
             reuse: verifier.manifest.reuse,
             judge_changed: view::judge_changed(&self.subject.candidate.changes, verifier),
+            dead_inputs,
         })
     }
 

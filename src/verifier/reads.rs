@@ -37,6 +37,12 @@ pub(super) fn read_digests(
     above.chain(read).collect()
 }
 
+/// Those entries of `read` that are not on this machine.
+pub(super) fn absent_reads(host: &Host<'_>, verifier: &Verifier) -> Vec<String> {
+    let entries = verifier.manifest.read.iter();
+    entries.filter(|entry| !real_path(host, entry).exists()).cloned().collect()
+}
+
 fn real_path(host: &Host<'_>, entry: &str) -> PathBuf {
     match (entry.strip_prefix("~/"), host.home) {
         (Some(below), Some(home)) => home.join(below),

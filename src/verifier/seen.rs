@@ -20,6 +20,8 @@ pub(super) struct SeenTrees {
     /// Whether the candidate, and whether the base, has a file among its inputs.
     pub(super) has_inputs: bool,
     pub(super) had_inputs: bool,
+    /// Those patterns of its inputs that name no file of the candidate.
+    pub(super) dead_inputs: Vec<String>,
     /// What the change tells it otherwise.
     pub(super) changed: Vec<ChangedJudge>,
     /// Of a verifier that runs a command: its inputs, or which program its slot would not have.

@@ -104,31 +104,59 @@ pub(super) fn env_digests(host: &Host<'_>, verifier: &Verifier) -> BTreeMap<Stri
 pub(super) fn find(host: &Host<'_>, verifier: &Verifier, digests: &mut FileDigests) -> Result<Found> {
     let home = private_home(host, verifier)?;
     let env = environment(host, verifier, &home);
-    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     let mut tools = Vec::new();
     for spec in wanted(verifier) {
-        let Ok(file) = find_program(OsStr::new(&spec.name), Path::new("/"), path.as_deref()) else {
-            return Ok(Err(format!("{} was not found on PATH", spec.name)));
-        };
-        let sha256 = match digests.of(&file) {
-            Ok(sha256) => sha256,
-            Err(error) => return Ok(Err(format!("{} cannot be read: {error}", file.display()))),
-        };
-        let probe = match spec.probe.is_empty() {
-            true => None,
-            false => match probe(host, &spec.probe, &env, home.tmp())? {
-                Ok(answer) => Some(answer),
-                Err(why) => return Ok(Err(why)),
-            },
-        };
-        if let Some(interpreter) = interpreter_of(&file, path.as_deref())
-            && let Ok(sha256) = digests.of(&interpreter)
-        {
-            let name = format!("{}, which runs {}", interpreter.display(), spec.name);
-            tools.push(Tool { name, sha256, probe: None });
+        match find_tool(host, &spec, (&env, home.tmp()), digests)? {
+            Ok(found) => tools.extend(found),
+            Err(why) => return Ok(Err(why)),
         }
-        tools.push(Tool { name: spec.name, sha256, probe });
     }
+    Ok(Ok(tools))
+}
+
+/// Tries each program of a verifier by itself: its name, and what is wrong with it.
+pub(super) fn try_each_tool(host: &Host<'_>, verifier: &Verifier) -> Result<Vec<(String, Option<String>)>> {
+    let home = private_home(host, verifier)?;
+    let env = environment(host, verifier, &home);
+    let mut digests = FileDigests::open(&host.layout.digests());
+    let mut tried = Vec::new();
+    for spec in wanted(verifier) {
+        let found = find_tool(host, &spec, (&env, home.tmp()), &mut digests)?;
+        tried.push((spec.name, found.err()));
+    }
+    Ok(tried)
+}
+
+/// Finds, digests and asks one program, and whatever runs it.
+fn find_tool(
+    host: &Host<'_>,
+    spec: &ToolSpec,
+    (env, cwd): (&[(OsString, OsString)], &Path),
+    digests: &mut FileDigests,
+) -> Result<Found> {
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let Ok(file) = find_program(OsStr::new(&spec.name), Path::new("/"), path) else {
+        return Ok(Err(format!("{} was not found on PATH", spec.name)));
+    };
+    let sha256 = match digests.of(&file) {
+        Ok(sha256) => sha256,
+        Err(error) => return Ok(Err(format!("{} cannot be read: {error}", file.display()))),
+    };
+    let probe = match spec.probe.is_empty() {
+        true => None,
+        false => match probe(host, &spec.probe, env, cwd)? {
+            Ok(answer) => Some(answer),
+            Err(why) => return Ok(Err(why)),
+        },
+    };
+    let mut tools = Vec::new();
+    if let Some(interpreter) = interpreter_of(&file, path)
+        && let Ok(sha256) = digests.of(&interpreter)
+    {
+        let name = format!("{}, which runs {}", interpreter.display(), spec.name);
+        tools.push(Tool { name, sha256, probe: None });
+    }
+    tools.push(Tool { name: spec.name.clone(), sha256, probe });
     Ok(Ok(tools))
 }
 

@@ -140,6 +140,13 @@ fn one_dead_pattern_among_several_is_told() {
     let opened = repo.json(&["start", "goal", "--scope", "src/", "--verify", "half"]).ok();
     assert!(notes(&opened).contains("`tset/**` among its inputs names nothing"), "{}", notes(&opened));
     assert!(!notes(&opened).contains("src/**"), "{}", notes(&opened));
+    repo.write("../app.tender/t1/src/a.py", "b\n");
+    repo.json(&["submit", "t1"]).ok();
+    let shown = repo.json(&["verify", "t1"]).ok();
+    assert_eq!(shown.row("half")["deadInputs"], json!(["tset/**"]), "{:#}", shown.json);
+    let text = repo.tender(&["verify", "t1"]).ok().text();
+    assert!(text.contains("no file here for tset/**"), "{text}");
+    assert_eq!(repo.json(&["report", "t1"]).ok().row("half")["deadInputs"], json!(["tset/**"]));
 }
 
 /// The code is moved away from what its verifier looks at: no pass, and a person has to look.

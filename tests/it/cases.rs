@@ -44,6 +44,7 @@ fn a_person_confirms_the_cases_that_are_gone() {
     let answer = verified(&repo, "t1", "one skip\nfour ok\n").result(6);
     let cases = json!({
         "gone": named(&["c::one", "c::two"]), "new": named(&["c::four"]), "fixed": named(&[]), "broken": named(&[]),
+        "moved": {"count": 0, "first": []},
     });
     assert_eq!((&answer.row("unit")["cases"], answer.verdict("unit")), (&cases, "passed"));
     assert_eq!(answer.row("unit")["judgeChanged"], true);
@@ -59,6 +60,18 @@ fn a_person_confirms_the_cases_that_are_gone() {
     let report = repo.json(&["report", "t1"]).ok();
     assert!(report.has_risk("c::one, c::two (confirmed by"), "{:#}", report.json["risks"]);
     assert_eq!(report.row("unit")["cases"], cases, "the report says it as well");
+}
+
+#[test]
+fn a_case_that_only_moved_is_told_as_a_pair() {
+    let lab = Lab::new();
+    let repo = repository(&lab, &runner().key("base = \"always\""));
+    let answer = verified(&repo, "t1", "m::one ok\ntwo ok\n").result(6);
+    let moved = json!({"count": 1, "first": [{"from": "c::one", "to": "c::m::one"}]});
+    assert_eq!(answer.row("unit")["cases"]["moved"], moved, "{:#}", answer.json);
+    let text = repo.tender(&["verify", "t1"]).exits(6).text();
+    assert!(text.contains("moved, it seems: c::one -> c::m::one"), "{text}");
+    assert_eq!(repo.json(&["report", "t1"]).ok().row("unit")["cases"]["moved"], moved);
 }
 
 #[test]

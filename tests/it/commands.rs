@@ -164,6 +164,59 @@ fn doctor_says_what_is_there_and_what_is_missing() {
 }
 
 #[test]
+fn doctor_lists_every_verifier_with_what_it_needs() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let absent = "read = [\"~/nowhere\"]\ntools = [{ name = \"sh\", probe = [\"sh\", \"-c\", \"echo no >&2; exit 1\"] }]";
+    Verifier::new("lacking").inputs(&["src/**", "scr/**"]).key(absent).commit(&repo);
+    Verifier::new("ready").commit(&repo);
+    Verifier::new("blind").inputs(&["scr/**"]).commit(&repo);
+    Verifier::new("odd").key("command = [\"no-such-program-here\"]").commit(&repo);
+    Verifier::new("live").write(&repo);
+    let place = ".git/tender/local/verifiers";
+    repo.write(format!("{place}/own/verifier.toml"), "protocol = 1\nid = \"own\"\ncommand = [\"true\"]\n");
+    repo.write(format!("{place}/bad/verifier.toml"), "comand = 1\n");
+    let before = repo.snapshot();
+    let doctor = repo.json(&["doctor"]).ok();
+    let of = |id: &str| {
+        let mut all = doctor.json["verifiers"].as_array().expect("a list").iter();
+        all.find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}: {:#}", doctor.json)).clone()
+    };
+    let sh = |problem: serde_json::Value| json!([{"name": "sh", "problem": problem}]);
+    let ready = json!({"id": "ready", "title": null, "problem": null, "committed": true, "private": false,
+        "tools": sh(json!(null)), "absentReads": [], "deadInputs": []});
+    assert_eq!(of("ready"), ready);
+    let lacking = of("lacking");
+    assert_eq!(lacking["tools"], sh(json!("`sh -c echo no >&2; exit 1` did not tell its version: no")));
+    assert_eq!(
+        (&lacking["absentReads"], &lacking["deadInputs"]),
+        (&json!(["~/nowhere"]), &json!(["scr/**"]))
+    );
+    assert_eq!(of("blind")["problem"], "its inputs name no file");
+    assert_eq!(of("odd")["tools"][0]["problem"], "no-such-program-here was not found on PATH");
+    let live = of("live");
+    assert_eq!((&live["committed"], &live["private"]), (&json!(false), &json!(false)));
+    assert!(live["problem"].as_str().is_some_and(|why| why.contains("commit it")), "{live:#}");
+    for (id, fits) in [("own", true), ("bad", false)] {
+        let row = of(id);
+        let seen = (&row["committed"], &row["private"], row["problem"].is_null());
+        assert_eq!(seen, (&json!(false), &json!(true), fits), "{row:#}");
+    }
+    let text = repo.tender(&["doctor"]).all();
+    for line in [
+        "missing  verifier lacking\n          `sh -c echo no",
+        "its inputs name nothing with scr/**",
+        "~/nowhere, which it may read, is not here",
+        "unfit    verifier blind: its inputs",
+        "ok       verifier own (private)",
+        "unfit    verifier live (not committed)",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    before.same(&repo.snapshot());
+}
+
+#[test]
 fn a_command_of_a_later_version_does_not_exist() {
     let lab = Lab::new();
     let repo = lab.repo("app");

@@ -82,7 +82,7 @@ fn a_title_is_shown_wherever_its_verifier_is() {
     let doctor = repo.json(&["doctor"]).ok();
     let problem = doctor.json["verifiers"][1]["problem"].as_str().expect("it cannot be read");
     assert!(problem.contains("title"), "{problem}");
-    assert_eq!(doctor.json["verifiers"][0], json!({"id": "unit", "title": "Unit tests", "problem": null}));
+    assert_eq!(doctor.json["verifiers"][0]["title"], "Unit tests");
     let text = repo.tender(&["doctor"]).all();
     assert!(text.contains("verifier unit: Unit tests") && text.contains("verifier lint: "), "{text}");
 }

@@ -229,6 +229,7 @@ fn requirement_row(id: &str, required: bool, verdict: Verdict) -> Row {
         judge_changed: false,
         cases: None,
         outside_key: Vec::new(),
+        dead_inputs: Vec::new(),
         evidence: None,
         checks: None,
     }

@@ -129,12 +129,38 @@ pub struct Diagnosis {
 }
 
 /// A verifier of the repository.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct KnownVerifier {
     pub id: String,
     /// The title in its manifest; `None` where the manifest gives none, or cannot be read.
     pub title: Option<String>,
     /// The reason why it cannot be used; `None` where it can.
+    pub problem: Option<String>,
+    /// True where HEAD has it.
+    pub committed: bool,
+    /// True where it comes from the user's private layer.
+    pub private: bool,
+    /// The programs that it needs.
+    pub tools: Vec<NeededTool>,
+    /// What it may read and is not on this machine; it runs without.
+    pub absent_reads: Vec<String>,
+    /// Those patterns of its inputs that name no file of HEAD.
+    pub dead_inputs: Vec<String>,
+}
+
+impl KnownVerifier {
+    /// True where it could be run here and now.
+    pub fn is_ready(&self) -> bool {
+        self.problem.is_none() && self.tools.iter().all(|tool| tool.problem.is_none())
+    }
+}
+
+/// A program that a verifier needs.
+#[derive(Debug, Serialize)]
+pub struct NeededTool {
+    pub name: String,
+    /// What is wrong with it; `None` where it is there and answers.
     pub problem: Option<String>,
 }
 

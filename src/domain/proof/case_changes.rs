@@ -35,6 +35,20 @@ impl NamedCases {
     }
 }
 
+/// A gone case with the new one that it seems to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedCase {
+    pub from: String,
+    pub to: String,
+}
+
+/// Likewise several: how many, and the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedCases {
+    pub count: u64,
+    pub first: Vec<MovedCase>,
+}
+
 /// The cases of a candidate's run against those of its base's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseChanges {
@@ -45,9 +59,9 @@ pub struct CaseChanges {
     pub fixed: NamedCases,
     /// Passed on the base and fail now.
     pub broken: NamedCases,
-    /// Some of the gone that seem to be new ones elsewhere: both names, where only file or class differ.
-    #[serde(skip)]
-    pub moved: Vec<(String, String)>,
+    /// Some of the gone that seem to be new ones elsewhere, where only file or class differ.
+    #[serde(default)]
+    pub moved: MovedCases,
     /// All names of the gone.
     #[serde(skip)]
     pub all_gone: Vec<String>,
@@ -120,7 +134,7 @@ pub fn shown_title((file, class, name): CaseIdentity<'_>) -> String {
 }
 
 /// Each gone case with a new one that has the same name at the end; a module's path is a class too.
-fn pair_moved(gone: &[CaseIdentity<'_>], new: &[CaseIdentity<'_>]) -> Vec<(String, String)> {
+fn pair_moved(gone: &[CaseIdentity<'_>], new: &[CaseIdentity<'_>]) -> MovedCases {
     let bare = |name: &str| name.rsplit("::").next().unwrap_or_default().to_owned();
     let mut free: BTreeMap<String, Vec<CaseIdentity<'_>>> = BTreeMap::new();
     for case in new.iter().rev() {
@@ -134,9 +148,14 @@ fn pair_moved(gone: &[CaseIdentity<'_>], new: &[CaseIdentity<'_>]) -> Vec<(Strin
             Some(file) => format!("{title} in {file}"),
             None => title,
         };
-        Some((placed(old, from.0), placed(now, to.0)))
+        Some(MovedCase { from: placed(old, from.0), to: placed(now, to.0) })
     });
-    pairs.take(MOST_NAMES).collect()
+    let mut moved = MovedCases::default();
+    for pair in pairs {
+        moved.count += 1;
+        moved.first.extend((moved.first.len() < MOST_NAMES).then_some(pair));
+    }
+    moved
 }
 
 #[cfg(test)]
@@ -193,7 +212,7 @@ mod tests {
         assert_eq!(compare_cases(&base, &base), CaseChanges::default());
         let wire = serde_json::to_value(&found).expect("serializes");
         let keys: Vec<_> = wire.as_object().expect("an object").keys().collect();
-        assert_eq!(keys, ["gone", "new", "fixed", "broken"]);
+        assert_eq!(keys, ["gone", "new", "fixed", "broken", "moved"]);
     }
 
     #[test]
@@ -212,15 +231,16 @@ mod tests {
         let now = list_of(&[("tests.b.one", Passed), ("n::two", Passed), ("four", Passed)]);
         let found = compare_cases(&base, &now);
         assert_eq!((found.gone.count, found.new.count), (3, 3), "a pair counts as both");
-        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(found.moved, [pair("m::two", "n::two"), pair("tests.a::one", "tests.b::one")]);
+        let pair = |a: &str, b: &str| MovedCase { from: a.to_owned(), to: b.to_owned() };
+        assert_eq!(found.moved.first, [pair("m::two", "n::two"), pair("tests.a::one", "tests.b::one")]);
+        assert_eq!(found.moved.count, 2);
         let of_file = |file: &str| {
             let mut case = CountedCase::with_name("x", Passed);
             (case.class, case.file) = (Some("c".to_owned()), Some(file.to_owned()));
             CaseList::new(vec![case], 0)
         };
         let found = compare_cases(&of_file("a"), &of_file("b"));
-        assert_eq!(found.moved, [pair("c::x in a", "c::x in b")]);
+        assert_eq!(found.moved.first, [pair("c::x in a", "c::x in b")]);
     }
 
     #[test]

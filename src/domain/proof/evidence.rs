@@ -267,6 +267,9 @@ pub struct Observed {
     pub reuse: Reuse,
     /// The candidate touches what judges it.
     pub judge_changed: bool,
+    /// Those patterns of its inputs that name no file of the candidate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dead_inputs: Vec<String>,
 }
 
 /// All that is known of a candidate's rows at one moment. Together with records it gives the verdicts, so it

@@ -91,5 +91,6 @@ fn confirmation_row(observation: &Observation) -> Option<Observed> {
         counts: false,
         reuse: Reuse::SameInputs,
         judge_changed: false,
+        dead_inputs: Vec::new(),
     })
 }

@@ -178,6 +178,7 @@ fn blank_row(observed: &Observed, verdict: Verdict, reason: Option<String>) -> R
         checks: None,
         cases: None,
         outside_key: observed.identity.as_ref().map(Identity::not_in_key).unwrap_or_default(),
+        dead_inputs: observed.dead_inputs.clone(),
     }
 }
 

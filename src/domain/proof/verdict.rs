@@ -78,4 +78,7 @@ pub struct Row {
     /// of many files.
     #[serde(default)]
     pub outside_key: Vec<String>,
+    /// Those patterns of its inputs that name no file of the candidate.
+    #[serde(default)]
+    pub dead_inputs: Vec<String>,
 }

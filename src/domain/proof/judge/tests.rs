@@ -67,6 +67,7 @@ fn observed_row(id: &str, source: Source) -> Observed {
         counts: true,
         reuse: Reuse::SameInputs,
         judge_changed: false,
+        dead_inputs: Vec::new(),
     }
 }
 
