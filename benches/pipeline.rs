@@ -2,7 +2,8 @@
 //!
 //! `cargo bench` prints one line a case: the medians of both and their ratio. Times depend on the machine;
 //! the ratio is what to quote. `BENCH_RUNS` sets the number of counted runs (5), `BENCH_LARGE` the size of
-//! the large repository (100000 files; 0 leaves it out).
+//! the large repository (100000 files; 0 leaves it out), `BENCH_CRATES` that of a cargo workspace (200; 0
+//! leaves it out).
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench runs programs and makes files of its own")]
@@ -31,6 +32,16 @@ fn main() {
     }
     open(1_000, runs);
     pipeline(1_000, runs);
+    for files in [1_000, large] {
+        if files > 0 {
+            verify_fresh(files, runs);
+            look_at_live(files, runs);
+        }
+    }
+    let crates = number("BENCH_CRATES", 200);
+    if crates > 0 {
+        verify_next_candidate(crates, runs);
+    }
 }
 
 fn number(name: &str, default: usize) -> usize {
@@ -244,6 +255,140 @@ fn call(files: usize, before: usize, runs: usize) {
     }
     worker.end();
     row(&format!("apply_patch to 1 file after {before} calls / git apply"), ours, peer);
+}
+
+/// Writes files and commits them.
+fn commit(lab: &Lab, files: &[(&str, &str)]) {
+    for (path, content) in files {
+        let path = lab.top().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("creates");
+        std::fs::write(path, content).expect("writes");
+    }
+    lab.git(&["add", "-A"]);
+    lab.git(&["-c", "user.name=b", "-c", "user.email=b@localhost", "commit", "-q", "-m", "more"]);
+}
+
+/// A verifier that depends on the whole tree.
+const PLAIN: (&str, &str) =
+    (".tender/verifiers/plain/verifier.toml", "protocol = 1\nid = \"plain\"\ncommand = [\"true\"]\n");
+
+/// `verify` where all the evidence is fresh.
+fn verify_fresh(files: usize, runs: usize) {
+    let lab = Lab::new(files);
+    commit(&lab, &[PLAIN]);
+    let patch = lab.patch(1);
+    lab.run(PROGRAM, &["start", "bench", "--scope", "**", "--verify", "plain"]);
+    lab.run(PROGRAM, &["submit", "t1", "--patch", patch.to_str().expect("UTF-8")]);
+    lab.run(PROGRAM, &["verify", "t1"]);
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for run in 0..=runs {
+        let one = lab.timed(PROGRAM, &["verify", "t1"]);
+        let other = lab.timed("git", &["status", "--porcelain"]);
+        if run > 0 {
+            ours.push(one);
+            peer.push(other);
+        }
+    }
+    row(&format!("verify, all fresh, {files} files / git status"), ours, peer);
+}
+
+/// What a delivery's look at the rest of the live tree costs: a delivery with it less one without.
+fn look_at_live(files: usize, runs: usize) {
+    let timed = |live: &str| {
+        let lab = Lab::new(files);
+        let policy = format!("[policy]\nlive = \"{live}\"\n");
+        commit(&lab, &[PLAIN, (".tender/config.toml", &policy)]);
+        let patch = lab.patch(1);
+        let patch = patch.to_str().expect("UTF-8");
+        let (mut deliveries, mut looks) = (Vec::new(), Vec::new());
+        for run in 0..=runs {
+            let task = format!("t{}", run + 1);
+            lab.run(PROGRAM, &["start", "bench", "--scope", "**", "--verify", "plain"]);
+            lab.run(PROGRAM, &["submit", &task, "--patch", patch]);
+            lab.run(PROGRAM, &["verify", &task]);
+            let one = lab.timed(PROGRAM, &["deliver", &task]);
+            looks.push(lab.timed("git", &["status", "--porcelain"]));
+            lab.run(PROGRAM, &["undo", &task]);
+            lab.run(PROGRAM, &["gc"]);
+            deliveries.push(one);
+        }
+        (deliveries, looks)
+    };
+    let (without, _) = timed("off");
+    let (with, looks) = timed("warn");
+    let without = median(without[1..].to_vec());
+    let ours = with[1..].iter().map(|one| one.saturating_sub(without)).collect();
+    row(
+        &format!("look at the live tree after a delivery, {files} files / git status"),
+        ours,
+        looks[1..].to_vec(),
+    );
+}
+
+/// `verify` of the second and later candidates of a cargo workspace, each with one more crate changed, against
+/// the same tests in a folder where they were built before.
+fn verify_next_candidate(crates: usize, runs: usize) {
+    let lab = Lab::new(1);
+    let home = std::env::var("HOME").unwrap_or_default();
+    let rustup = std::env::var("RUSTUP_HOME").unwrap_or_else(|_| format!("{home}/.rustup"));
+    let source = |n: usize, text: &str| {
+        format!(
+            "pub fn f() -> usize {{ {n} }}\n{text}#[cfg(test)] mod tests {{ #[test] fn t() {{ assert_eq!(super::f(), {n}) }} }}\n"
+        )
+    };
+    let mut files = vec![
+        ("Cargo.toml".to_owned(), "[workspace]\nmembers = [\"c*\"]\nresolver = \"2\"\n".to_owned()),
+        (".gitignore".to_owned(), "target\n".to_owned()),
+    ];
+    for n in 0..crates {
+        let package = format!("[package]\nname = \"c{n}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+        files.push((format!("c{n}/Cargo.toml"), package));
+        files.push((format!("c{n}/src/lib.rs"), source(n, "")));
+    }
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("verifiers/cargo-test/verifier.toml");
+    let manifest = std::fs::read_to_string(shipped).expect("reads");
+    let place = ".tender/verifiers/cargo-test/verifier.toml".to_owned();
+    files.push((place, format!("{manifest}env = [\"RUSTUP_HOME\"]\n")));
+    let cargo = |folder: &Path, args: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.args(args).current_dir(folder).env("HOME", lab.dir.path()).env("RUSTUP_HOME", &rustup);
+        let start = Instant::now();
+        let output = command.output().expect("starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        start.elapsed()
+    };
+    let listed: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    commit(&lab, &listed);
+    cargo(&lab.top(), &["generate-lockfile", "--offline"]);
+    commit(&lab, &[]);
+    let peer_folder = lab.dir.path().join("peer");
+    lab.git(&["worktree", "add", "-q", "--detach", peer_folder.to_str().expect("UTF-8")]);
+    cargo(&peer_folder, &["test", "--offline", "--locked"]);
+    let ask = |args: &[&str]| {
+        let mut command = lab.command(PROGRAM, args);
+        let start = Instant::now();
+        let output = command.env("RUSTUP_HOME", &rustup).output().expect("starts");
+        assert!(output.status.success(), "{args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        start.elapsed()
+    };
+    ask(&["start", "bench", "--scope", "**", "--verify", "cargo-test"]);
+    let worktree = lab.dir.path().join("repo.tender/t1");
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for run in 0..=runs {
+        let path = format!("c{run}/src/lib.rs");
+        for folder in [&worktree, &peer_folder] {
+            std::fs::write(folder.join(&path), source(run, "// another line\n")).expect("writes");
+        }
+        ask(&["submit", "t1"]);
+        let one = ask(&["verify", "t1"]);
+        let other = cargo(&peer_folder, &["test", "--offline", "--locked"]);
+        // The first one makes the scratch that all begin with.
+        if run > 0 {
+            ours.push(one);
+            peer.push(other);
+        }
+    }
+    row(&format!("verify of the next candidate of {crates} crates / cargo test, warm"), ours, peer);
 }
 
 fn open(files: usize, runs: usize) {

@@ -126,6 +126,23 @@ impl Folder {
         Ok(rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
+    /// The kind of the file system that it lies on, by the system's number for it.
+    pub fn file_system(&self) -> Option<i128> {
+        rustix::fs::fstatfs(&self.file).ok().map(|found| i128::from(found.f_type))
+    }
+
+    /// True where no extended attribute is set, but for the label that the system gives to everything.
+    pub fn has_no_attributes(&self) -> bool {
+        let mut names = [0u8; 1024];
+        match rustix::fs::flistxattr(&self.file, &mut names) {
+            Ok(length) => {
+                let names = names.get(..length).unwrap_or_default().split(|b| *b == 0);
+                names.filter(|name| !name.is_empty()).all(|name| name == b"security.selinux")
+            }
+            Err(e) => e == Errno::NOTSUP,
+        }
+    }
+
     /// What lies under a name; links are not followed.
     pub fn look_up(&self, name: &[u8]) -> io::Result<Option<FolderEntry>> {
         match self.stat(name) {

@@ -7,9 +7,10 @@
 //!
 //! What a run left in its scratch is removed before the next one: a candidate's build could have planted in
 //! it what judges the next candidate. Only what a run on a base commit left is kept, and copied for later
-//! runs ([`scratch`]).
+//! runs ([`scratch`]); of such a copy stays what a run did not touch ([`laid`]).
 
 mod above;
+mod laid;
 mod scratch;
 
 use super::beneath::{Folder, file_type, remove_content, walk_folder};
@@ -28,6 +29,7 @@ use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_private};
 use crate::store::lock::LockGuard;
 pub use above::{ConfigurationAbove, choose_slots_folder};
+use laid::LaidScratch;
 use rustix::fs::FileType;
 use scratch::{KeptScratch, Ours};
 use serde::{Deserialize, Serialize};
@@ -84,6 +86,9 @@ pub struct Slot {
     places: (PathBuf, PathBuf),
     /// Where its kept scratch lies.
     kept: PathBuf,
+    /// The copy of it that lies in its tree, and where that is noted.
+    laid: LaidScratch,
+    laid_note: PathBuf,
     /// What the setup that lies in its tree was made from.
     setup: Option<Sha256>,
     state: SlotState,
@@ -124,6 +129,8 @@ impl Slot {
             folder: places.slots.join(name),
             places: (places.slots.to_path_buf(), places.book.to_path_buf()),
             kept: places.slots.join(".kept").join(name),
+            laid: LaidScratch::default(),
+            laid_note: places.book.join(format!("{name}.laid")),
             setup: None,
             state: SlotState::default(),
             format,
@@ -138,6 +145,10 @@ impl Slot {
             slot.state.kept = None;
         }
         std::fs::File::create(&slot.dirty).map_err(|e| Failure::io("make the marker", &slot.dirty, &e))?;
+        if let Some(KeptScratch::Kept { stamps, .. }) = slot.state.kept.filter(|_| in_order) {
+            let tree = Folder::open_path(&slot.tree_folder())?;
+            slot.laid = LaidScratch::read_note(&slot.laid_note, &tree, stamps);
+        }
         if !in_order || !slot.remove_foreign()? {
             slot.empty_slot()?;
         }
@@ -196,12 +207,18 @@ impl Slot {
 
     /// Lays a copy of the kept scratch into the tree. Where that is not what was kept, the run begins cold.
     fn lay_kept_scratch(&mut self) -> Result<()> {
-        let Some(KeptScratch::Kept { stamps, setup, .. }) = self.state.kept else { return Ok(()) };
-        if self.kept.is_dir() && scratch::lay_scratch(&self.kept, &self.tree_folder(), &stamps)? {
-            self.setup = setup;
+        let before = std::mem::take(&mut self.laid);
+        if let Some(KeptScratch::Kept { stamps, setup, .. }) = self.state.kept {
+            if self.kept.is_dir()
+                && let Some(laid) = scratch::lay_scratch(&self.kept, &self.tree_folder(), stamps, &before)?
+            {
+                (self.laid, self.setup) = (laid, setup);
+                return Ok(());
+            }
+            self.state.kept = None;
+        } else if before.is_empty() {
             return Ok(());
         }
-        self.state.kept = None;
         self.remove_foreign().map(drop)
     }
 
@@ -253,6 +270,7 @@ impl Slot {
     /// Keeps the scratch that a run on a base commit left. `in_order` says that the run did nothing else.
     pub fn keep_scratch(&mut self, in_order: bool) -> Result<()> {
         create_private_dir(&self.kept)?;
+        self.laid = LaidScratch::default();
         let kept = match in_order {
             true => scratch::keep_scratch(&self.tree_folder(), &self.kept, self.setup, &self.ownership())?,
             false => None,
@@ -265,6 +283,9 @@ impl Slot {
     /// The slot is as it was shown, scratch aside.
     pub fn give_back(self) -> Result<()> {
         self.write_state()?;
+        let note = serde_json::to_vec(&self.laid)
+            .map_err(|e| Failure::internal(format!("what was laid cannot be written: {e}")))?;
+        write_private(&self.laid_note, &note)?;
         std::fs::remove_file(&self.dirty).map_err(|e| Failure::io("remove the marker", &self.dirty, &e))
     }
 
@@ -277,6 +298,7 @@ impl Slot {
     /// Empties the slot. All its files are newer then than the kept scratch, which is so of no more use.
     fn empty_slot(&mut self) -> Result<()> {
         create_private_dir(&self.folder)?;
+        self.laid = LaidScratch::default();
         remove_content(&Folder::open_path(&self.folder)?)?;
         let tree = self.tree_folder();
         std::fs::create_dir(&tree).map_err(|e| Failure::io("make the slot", &tree, &e))?;
@@ -286,7 +308,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Removes everything that was not written by us. False where what was written is not as it was.
+    /// Removes everything that was not written by us, but for scratch that is as it was laid. False where
+    /// what was written is not as it was.
     fn remove_foreign(&self) -> Result<bool> {
         let whose = self.ownership();
         let mut untouched = 0;
@@ -298,6 +321,7 @@ impl Slot {
                     return Ok(false);
                 }
                 Ours::Folder => return Ok(true),
+                Ours::Not if self.laid.is_as_laid(parent, path, stat) => return Ok(directory),
                 Ours::Not => {}
             }
             let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
@@ -417,6 +441,7 @@ fn boot_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::beneath::Stamp;
     use crate::git::testing::TestRepository;
     use crate::git::tree;
 
@@ -507,6 +532,95 @@ mod tests {
             write_file(slot.tree_folder().join("target/built"), b"of a candidate");
             slot.give_back().expect("given back");
         }
+    }
+
+    /// Every entry below `target`: its kind, mode, number of names, time of its last write, and content.
+    fn list_target(slot: &Slot) -> Vec<(Vec<u8>, u32, u64, i64, Vec<u8>)> {
+        let target = slot.tree_folder().join("target");
+        let mut found = Vec::new();
+        walk_folder(&Folder::open_path(&target).expect("opens"), &mut |parent, path, stat| {
+            let name = path.rsplit(|b| *b == b'/').next().expect("a name");
+            let content = match file_type(stat) {
+                FileType::RegularFile => {
+                    std::fs::read(target.join(String::from_utf8_lossy(path).as_ref())).unwrap_or_default()
+                }
+                FileType::Symlink => parent.read_link(name).expect("reads"),
+                _ => Vec::new(),
+            };
+            let stamp = Stamp::of_stat(stat);
+            found.push((path.to_vec(), stat.st_mode, u64::from(stat.st_nlink), stamp.mtime, content));
+            Ok(true)
+        })
+        .expect("walks");
+        found
+    }
+
+    /// What a run leaves of the scratch that it was given is told by stamps, and only that is not laid again.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test plays a run")]
+    fn whatever_a_run_did_to_its_scratch_is_undone_and_the_rest_is_laid_once() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let bench = Bench { home: TestRepository::new() };
+        bench.home.write_file("a", b"1\n");
+        let tree = bench.home.commit_all("first");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        put_in_target(&slot, b"of a base");
+        let target = slot.tree_folder().join("target");
+        for folder in ["sub", "deep/er"] {
+            std::fs::create_dir_all(target.join(folder)).expect("made");
+        }
+        for file in ["kept", "gone", "sub/mode", "sub/swapped", "deep/er/linked", "named"] {
+            write_file(target.join(file), b"of a base");
+        }
+        symlink("kept", target.join("link")).expect("links");
+        slot.keep_scratch(true).expect("keeps");
+        slot.give_back().expect("given back");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        let as_laid = list_target(&slot);
+        let stamp_of = |name: &str| {
+            Stamp::of_stat(&Folder::open_path(&target).expect("opens").stat(name.as_bytes()).expect("there"))
+        };
+        let (left, built) = (stamp_of("kept"), stamp_of("built"));
+        // In place, with its size and its time put back.
+        let file = std::fs::File::options().write(true).open(target.join("built")).expect("opens");
+        let before = file.metadata().and_then(|m| m.modified()).expect("a time");
+        std::io::Write::write_all(&mut &file, b"of a cand").expect("writes");
+        file.set_modified(before).expect("put back");
+        assert_eq!((stamp_of("built").mtime, stamp_of("built").size), (built.mtime, built.size));
+        std::fs::remove_file(target.join("gone")).expect("removed");
+        std::fs::set_permissions(target.join("sub/mode"), PermissionsExt::from_mode(0o777)).expect("set");
+        write_file(target.join("sub/new"), b"of a cand");
+        std::fs::rename(target.join("sub/new"), target.join("sub/swapped")).expect("renamed");
+        std::fs::hard_link(target.join("deep/er/linked"), target.join("deep/more")).expect("linked");
+        std::fs::remove_file(target.join("link")).expect("removed");
+        symlink("named", target.join("link")).expect("links");
+        std::fs::create_dir(target.join("planted")).expect("made");
+        write_file(target.join("planted/x"), b"of a cand");
+        std::fs::set_permissions(target.join("sub"), PermissionsExt::from_mode(0o700)).expect("set");
+        std::fs::remove_file(target.join("named")).expect("removed");
+        std::fs::create_dir(target.join("named")).expect("made");
+        write_file(target.join("named/x"), b"of a cand");
+        assert_ne!(list_target(&slot), as_laid);
+        slot.give_back().expect("given back");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!(list_target(&slot), as_laid);
+        assert_eq!(read_built(&slot).as_deref(), Some(&b"of a base"[..]));
+        if laid::notes_every_write(&Folder::open_path(&target).expect("opens")) {
+            assert_eq!(stamp_of("kept"), left, "nobody touched it, so it was not laid again");
+        }
+        slot.give_back().expect("given back");
+        // What is kept is another one now, so all of it is laid.
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        write_file(target.join("kept"), b"of another base");
+        slot.keep_scratch(true).expect("keeps");
+        slot.give_back().expect("given back");
+        let mut slot = bench.take_slot();
+        bench.show_tree(&mut slot, &tree);
+        assert_eq!(std::fs::read(target.join("kept")).expect("reads"), b"of another base");
     }
 
     #[test]

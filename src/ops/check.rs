@@ -329,6 +329,7 @@ fn broken_row(id: &str, failure: &Failure, changes: &[Change]) -> Row {
         checks: None,
         cases: None,
         outside_key: Vec::new(),
+        dead_inputs: Vec::new(),
     }
 }
 

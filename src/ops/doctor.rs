@@ -108,7 +108,7 @@ fn list_verifiers(repository: &Repository, machine: &Machine) -> Result<Vec<Know
     };
     let mut rows: Vec<KnownVerifier> =
         all.all().map(|(id, verifier)| describe_verifier(id, verifier, &host, &files)).collect();
-    rows.extend(all.uncommitted_ids().map(|id| KnownVerifier {
+    rows.extend(all.only_live().map(|id| KnownVerifier {
         id: id.to_owned(),
         problem: Some("it is in the live tree only: commit it".to_owned()),
         ..KnownVerifier::default()

@@ -227,6 +227,7 @@ mod tests {
             checks: None,
             cases: None,
             outside_key: Vec::new(),
+            dead_inputs: Vec::new(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a command line says by itself: the program behind its wrappers (`env`, `timeout`, `uv run`), and the
 //! files of the tree that it executes, as its program or as the script of an interpreter.
 //!
-//! Only the words are looked at, so the answer is the same wherever it is asked for. A text for a shell
-//! (`sh -c`) is not read: a script that it names is an input, and whoever opens a task is told so.
+//! Only the words are looked at, so the answer is the same wherever it is asked for. What a text for a shell
+//! (`sh -c`) runs is looked for in `scripts`.
 
 use crate::domain::value::repo_path::RepoPath;
 
@@ -35,6 +35,10 @@ const fn plain(name: &'static str, valued: &'static [&'static str], own: usize) 
 
 const fn project(name: &'static str, valued: &'static [&'static str]) -> Wrapper {
     Wrapper { name, subcommand: "run", valued, own: 0, in_project: true }
+}
+
+const fn exec(name: &'static str, valued: &'static [&'static str]) -> Wrapper {
+    Wrapper { name, subcommand: "exec", valued, own: 0, in_project: false }
 }
 
 const UV: &[&str] = &[
@@ -72,9 +76,16 @@ const WRAPPERS: &[Wrapper] = &[
     plain("xvfb-run", &["-n", "-s", "-e", "-f", "-w", "--server-num", "--server-args"], 0),
     plain("dbus-run-session", &[], 0),
     plain("catchsegv", &[], 0),
+    plain("xargs", &["-n", "-P", "-I", "-L", "-d", "-a", "-s", "-E"], 0),
     plain("npx", &["-p", "--package", "-w", "--workspace"], 0),
-    Wrapper { name: "bundle", subcommand: "exec", valued: &[], own: 0, in_project: false },
-    Wrapper { name: "pyenv", subcommand: "exec", valued: &[], own: 0, in_project: false },
+    plain("bunx", &["-p", "--package"], 0),
+    plain("pnpx", &["-p", "--package"], 0),
+    plain("busybox", &[], 0),
+    exec("bundle", &[]),
+    exec("pyenv", &[]),
+    exec("npm", &["-p", "--package", "-w", "--workspace"]),
+    exec("pnpm", &["-C", "--dir", "--filter", "-F"]),
+    exec("yarn", &["--cwd"]),
     Wrapper {
         name: "conda",
         subcommand: "run",
@@ -91,7 +102,7 @@ const WRAPPERS: &[Wrapper] = &[
     project("pixi", &["-e", "--environment", "--manifest-path"]),
 ];
 
-pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "busybox"];
+pub(super) const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"];
 
 /// A program that is given a script: the first argument that is no option, where nothing before it is the
 /// code itself.
@@ -169,7 +180,7 @@ const INTERPRETERS: &[ScriptInterpreter] = &[
         subcommand: "",
     },
     ScriptInterpreter {
-        names: &["lua", "luajit", "Rscript"],
+        names: &["lua", "luajit", "Rscript", "tclsh", "julia", "elixir", "escript", "runghc", "groovy"],
         valued: "le",
         ending: "",
         long_valued: &[],
@@ -178,6 +189,9 @@ const INTERPRETERS: &[ScriptInterpreter] = &[
     },
 ];
 
+/// What Python and Node take where a script is named without its end, or by its folder.
+const IMPLIED_ENDS: &[&str] = &["/__main__.py", ".js", "/index.js"];
+
 pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
@@ -185,35 +199,39 @@ pub(super) fn base_name(program: &str) -> &str {
 /// The places of the tree that a command line executes: its program, each wrapper before it, and the script
 /// that an interpreter is given. A place may be no file; who has the tree knows.
 pub(super) fn executed_paths(argv: &[String]) -> Vec<RepoPath> {
-    let Some(started) = unwrapped(argv) else { return Vec::new() };
-    let own = argv.first().into_iter().chain([&started.program]).filter(|program| program.contains('/'));
     let mut found: Vec<RepoPath> =
-        own.chain(script_of(&started)).filter_map(|word| place_in_tree(word)).collect();
+        executed_words(argv).iter().filter_map(|(word, _)| place_in_tree(word)).collect();
     found.dedup();
     found
 }
 
-/// The places of the tree that a text for a shell (`sh -c`) executes, as far as plain words tell.
-pub(super) fn paths_in_shell_text(argv: &[String]) -> Vec<RepoPath> {
-    const BEFORE_COMMANDS: &[&str] = &["exec", "command", "!", "if", "then", "else", "do", "while", "until"];
-    let Some(started) = unwrapped(argv).filter(|started| SHELLS.contains(&base_name(&started.program)))
-    else {
-        return Vec::new();
-    };
+/// The words of a command line that name what it executes, each with whether it is started as a program.
+pub(super) fn executed_words(argv: &[String]) -> Vec<(String, bool)> {
+    let Some(started) = unwrapped(argv) else { return Vec::new() };
+    let own = argv.first().into_iter().chain([&started.program]).filter(|program| program.contains('/'));
+    let own = own.map(|program| (program.clone(), true));
+    // `uv run` and its like give a Python script to Python by themselves.
+    let given = Some(&started.program).filter(|program| started.in_project && program.ends_with(".py"));
+    let mut scripts: Vec<String> = given.or_else(|| script_of(&started)).into_iter().cloned().collect();
+    if let [script] = scripts.as_slice()
+        && !base_name(script).contains('.')
+    {
+        let beside = IMPLIED_ENDS.iter().map(|end| format!("{script}{end}"));
+        scripts.extend(beside.collect::<Vec<_>>());
+    }
+    own.chain(scripts.into_iter().map(|script| (script, false))).collect()
+}
+
+/// The text that a shell is given with `-c`.
+pub(super) fn shell_text(argv: &[String]) -> Option<String> {
+    let started = unwrapped(argv).filter(|started| SHELLS.contains(&base_name(&started.program)))?;
     let is_option = |word: &&String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
     let mut words = started.arguments.iter().skip_while(|word| !is_option(word)).skip(1);
-    let text = words.find(|word| !word.starts_with('-')).map(String::as_str).unwrap_or_default();
-    let mut found = Vec::new();
-    for command in text.split([';', '&', '|', '(', ')', '`', '{', '}', '\n']) {
-        let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$']));
-        let words = words.skip_while(|word| BEFORE_COMMANDS.contains(word) || word.contains('='));
-        found.extend(executed_paths(&words.map(str::to_owned).collect::<Vec<_>>()));
-    }
-    found
+    words.find(|word| !word.starts_with('-')).cloned()
 }
 
 /// A relative path without the dots that a shell's user writes.
-fn place_in_tree(word: &str) -> Option<RepoPath> {
+pub(super) fn place_in_tree(word: &str) -> Option<RepoPath> {
     let parts: Vec<&str> = word.split('/').filter(|part| *part != "." && !part.is_empty()).collect();
     let relative = !word.starts_with('/');
     relative.then(|| RepoPath::new(parts.join("/").as_bytes()).ok()).flatten()
@@ -342,35 +360,36 @@ mod tests {
             ("deno run -A --config deno.json main.ts", "main.ts"),
             ("bundle exec ruby -Ilib -r set test.rb", "test.rb"),
             ("npx tsx t.ts", "t.ts"),
+            ("pnpm exec tsx t.ts", "t.ts"),
+            ("pnpm test t.ts", ""),
+            ("uv run --frozen check.py -q", "check.py"),
+            ("busybox sh check.sh", "check.sh"),
+            ("env -i tclsh x.tcl", "x.tcl"),
             ("lua -l x t.lua", "t.lua"),
             ("grep Hello docs/greeting.md", ""),
             ("sh /usr/bin/x", ""),
             ("sh ../x.sh", ""),
         ] {
             let found: Vec<String> = executed_paths(&argv(line)).iter().map(ToString::to_string).collect();
+            let is_implied =
+                |path: &&String| IMPLIED_ENDS.iter().any(|end| path.ends_with(&format!("check{end}")));
+            let found: Vec<&str> =
+                found.iter().filter(|path| !is_implied(path)).map(String::as_str).collect();
             assert_eq!(found.join(" "), wanted, "{line}");
         }
+        let folder = executed_paths(&argv("python3 tools"));
+        assert!(folder.iter().any(|path| path.to_string() == "tools/__main__.py"), "{folder:?}");
     }
 
     #[test]
-    fn scripts_in_a_shells_text_are_seen() {
-        for (text, wanted) in [
-            ("python tests/run.py", "tests/run.py"),
-            ("set -e; cd a && ./check.sh --all | tee log", "check.sh"),
-            ("if ! A=1 exec bash 'ci/x.sh'; then echo no; fi", "ci/x.sh"),
-            ("x=$(node tools/a.js)", "tools/a.js"),
-            ("grep -q a docs/a.md", ""),
-        ] {
-            for shell in
-                [&["sh", "-c"][..], &["env", "A=1", "bash", "-euo", "pipefail", "-xc"], &["sh", "-c", "-e"]]
-            {
-                let argv: Vec<String> =
-                    shell.iter().copied().chain([text, "name"]).map(str::to_owned).collect();
-                let found: Vec<String> = paths_in_shell_text(&argv).iter().map(ToString::to_string).collect();
-                assert_eq!(found.join(" "), wanted, "{argv:?}");
-            }
+    fn a_shells_text_is_found() {
+        for shell in
+            [&["sh", "-c"][..], &["env", "A=1", "bash", "-euo", "pipefail", "-xc"], &["sh", "-c", "-e"]]
+        {
+            let argv: Vec<String> = shell.iter().copied().chain(["a b", "name"]).map(str::to_owned).collect();
+            assert_eq!(shell_text(&argv).as_deref(), Some("a b"), "{argv:?}");
         }
-        assert!(paths_in_shell_text(&argv("sh check.sh -c python tests/run.py")).len() < 2);
-        assert!(paths_in_shell_text(&argv("python -c x.sh")).is_empty());
+        assert_eq!(shell_text(&argv("sh check.sh -x")), None);
+        assert_eq!(shell_text(&argv("python -c x.sh")), None);
     }
 }

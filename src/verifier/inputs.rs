@@ -3,9 +3,9 @@
 //! Inputs that name no file are a mistake of the manifest where the base has none, and a way to escape the
 //! judge where the candidate took the last one away.
 
-use super::command_line::paths_in_shell_text;
 use super::load::{Verifier, Verifiers};
 use super::manifest::VerifierKind;
+use super::scripts::files_of_shell_text;
 use crate::domain::contract::Contract;
 use crate::domain::value::document::nearest_name;
 use crate::domain::value::repo_path::RepoPath;
@@ -100,16 +100,16 @@ fn command_notes(verifier: &Verifier) -> Vec<String> {
         .collect()
 }
 
-/// Scripts that a shell's text runs: they are inputs, of which a change has its own.
+/// Scripts that a shell's text runs: they are inputs, of which a change may have its own.
 fn hidden_script_notes(verifier: &Verifier, base: &[RepoPath]) -> Vec<String> {
     let manifest = &verifier.manifest;
     let setup = manifest.setup.as_ref().map(|setup| setup.command.as_slice()).unwrap_or_default();
-    let scripts = paths_in_shell_text(&manifest.command).into_iter().chain(paths_in_shell_text(setup));
+    let scripts = files_of_shell_text(&manifest.command).into_iter().chain(files_of_shell_text(setup));
     scripts
         .filter(|path| base.contains(path) && !verifier.scope.matches_path(path) && !manifest.watch.matches_path(path))
         .map(|path| {
             let id = &manifest.id;
-            format!("{id}: `{path}` is named in a text for a shell, so it is an input and no part of the judge; name it in `closure`")
+            format!("{id}: `{path}` is named in a text for a shell, so it is an input, and a person confirms where a change has another; name it in `closure` to be judged by the base's")
         })
         .collect()
 }

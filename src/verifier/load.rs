@@ -218,12 +218,6 @@ impl Verifiers {
         known.chain(broken.map(|(id, failure)| (id.as_str(), Err(failure))))
     }
 
-    /// The ids that only the live tree has a manifest for.
-    pub fn uncommitted_ids(&self) -> impl Iterator<Item = &str> {
-        let counts = |id: &&String| self.known.contains_key(*id) || self.broken.contains_key(*id);
-        self.live.iter().filter(move |id| !counts(id)).map(String::as_str)
-    }
-
     /// Likewise without those of the private layer.
     pub fn committed(&self) -> impl Iterator<Item = (&str, std::result::Result<&Verifier, &Failure>)> {
         self.all().filter(|(_, verifier)| verifier.as_ref().map_or(true, |verifier| !verifier.private))

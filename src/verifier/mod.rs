@@ -29,6 +29,7 @@ mod protocol;
 mod reads;
 mod run;
 mod runners;
+mod scripts;
 mod seen;
 mod settings;
 pub mod shipped;

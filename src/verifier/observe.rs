@@ -245,6 +245,7 @@ impl<'a> Observer<'a> {
             base: &trees.base,
             candidate: &trees.candidate,
             changes: &self.subject.candidate.changes,
+            case: &self.subject.contract.case,
         };
         let changed = listed.find_changed_judges(verifier)?;
         let has_any = |files: &[TreeFile]| {

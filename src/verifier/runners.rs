@@ -32,6 +32,8 @@ pub(super) struct RunnerFile {
     runners: &'static [&'static str],
     patterns: &'static [&'static str],
     pub(super) settings: RunnerSettings,
+    /// True where only some targets of it are started.
+    pub(super) has_targets: bool,
 }
 
 use RunnerSettings::{Code, Ini, Json, NpmScripts, Toml, WholeFile};
@@ -52,12 +54,17 @@ const fn file(
     patterns: &'static [&'static str],
     settings: RunnerSettings,
 ) -> RunnerFile {
-    RunnerFile { runners, patterns, settings }
+    RunnerFile { runners, patterns, settings, has_targets: false }
+}
+
+/// A whole file in which each target is a block.
+const fn with_targets(runners: &'static [&'static str], patterns: &'static [&'static str]) -> RunnerFile {
+    RunnerFile { runners, patterns, settings: WholeFile, has_targets: true }
 }
 
 const TABLE: &[RunnerFile] = &[
-    file(MAKE, &["**/Makefile", "**/makefile", "**/GNUmakefile", "**/BSDmakefile", "**/*.mk"], WholeFile),
-    file(&["just"], &["**/[jJ]ustfile", "**/.justfile", "**/*.just"], WholeFile),
+    with_targets(MAKE, &["**/Makefile", "**/makefile", "**/GNUmakefile", "**/BSDmakefile", "**/*.mk"]),
+    with_targets(&["just"], &["**/[jJ]ustfile", "**/.justfile", "**/*.just"]),
     file(&["rake", "bundle"], &["**/[rR]akefile", "**/*.rake"], WholeFile),
     file(&["rspec", "rake", "bundle"], &["**/.rspec"], WholeFile),
     file(&["task"], &["**/[tT]askfile.{yml,yaml}", "**/[tT]askfile.dist.{yml,yaml}"], WholeFile),
@@ -159,9 +166,61 @@ const TABLE: &[RunnerFile] = &[
     file(&["phpunit"], &["**/phpunit.xml*"], WholeFile),
 ];
 
+/// Options by which a program is given a file that tells it what to run or how to judge.
+const FILE_OPTIONS: &[(&[&str], &[&str])] = &[
+    (MAKE, &["-f", "--file", "--makefile"]),
+    (&["just"], &["-f", "--justfile"]),
+    (&["nox"], &["-f", "--noxfile"]),
+    (&["tox"], &["-c", "--conf"]),
+    (PYTEST, &["-c", "--config-file", "--rcfile"]),
+    (&["ruff"], &["--config"]),
+    (&["mypy", "dmypy"], &["--config-file"]),
+    (&["pyright", "basedpyright"], &["-p", "--project"]),
+    (&["flake8"], &["--config"]),
+    (&["pylint"], &["--rcfile"]),
+    (&["cargo"], &["--config"]),
+    (&["golangci-lint", "phpunit"], &["-c", "--config", "--configuration"]),
+    (
+        NODE,
+        &["-c", "--config", "--require", "-r", "--import", "--loader", "--experimental-loader", "--env-file"],
+    ),
+    (&["eslint"], &["-c", "--config"]),
+    (&["tsc", "vue-tsc"], &["-p", "--project"]),
+    (&["awk", "gawk", "mawk", "sed", "jq"], &["-f", "--file", "--from-file"]),
+];
+
+/// The words of a command by which its programs are given such files.
+pub(super) fn files_given_by(argv: &[String]) -> Vec<&str> {
+    let starts = |names: &&[&str]| argv.iter().any(|word| names.contains(&base_name(word)));
+    let options: Vec<&str> = FILE_OPTIONS
+        .iter()
+        .filter(|(names, _)| starts(names))
+        .flat_map(|(_, options)| options.iter().copied())
+        .collect();
+    let mut given = Vec::new();
+    for (at, word) in argv.iter().enumerate() {
+        let value = match word.split_once('=') {
+            Some((option, value)) if options.contains(&option) => Some(value),
+            _ if options.contains(&word.as_str()) => argv.get(at + 1).map(String::as_str),
+            _ => options.iter().find_map(|option| {
+                let is_short = option.len() == 2 && !word.starts_with("--");
+                word.strip_prefix(option).filter(|rest| is_short && !rest.is_empty())
+            }),
+        };
+        given.extend(value);
+    }
+    given
+}
+
 static SCOPES: LazyLock<Vec<Scope>> = LazyLock::new(|| {
     let scope = |file: &RunnerFile| Scope::new(file.patterns.iter().map(|p| (*p).to_owned()).collect());
     TABLE.iter().map(|file| scope(file).unwrap_or_default()).collect()
+});
+
+/// All patterns at once: one look at a path tells most of them apart from what no runner reads.
+static READ_BY_ANY: LazyLock<Scope> = LazyLock::new(|| {
+    let patterns = TABLE.iter().flat_map(|file| file.patterns).map(|pattern| (*pattern).to_owned());
+    Scope::new(patterns.collect()).unwrap_or_default()
 });
 
 /// The kinds of files that the runners among these words read.
@@ -170,6 +229,11 @@ pub(super) fn files_read_by<'w>(
 ) -> impl Iterator<Item = (&'static RunnerFile, &'static Scope)> + 'w {
     let is_named = |file: &RunnerFile| file.runners.iter().any(|runner| words.contains(*runner));
     TABLE.iter().zip(SCOPES.iter()).filter(move |(file, _)| is_named(file))
+}
+
+/// True where a runner is started that is told what to run by targets of a file.
+pub(super) fn has_targets(words: &BTreeSet<String>) -> bool {
+    files_read_by(words).any(|(file, _)| file.has_targets)
 }
 
 pub(super) fn starts_make(words: &BTreeSet<String>) -> bool {
@@ -190,7 +254,7 @@ pub(super) fn included_files(text: &str) -> Vec<String> {
 
 /// True for a file that some runner reads.
 pub(super) fn is_read_by_runners(path: &RepoPath) -> bool {
-    SCOPES.iter().any(|scope| scope.matches_path(path))
+    READ_BY_ANY.matches_path(path)
 }
 
 /// The words of a command, or of a text that a shell or a runner reads, each as it stands and without the
@@ -219,8 +283,25 @@ mod tests {
     #[test]
     fn every_row_has_patterns_that_can_be_read() {
         assert_eq!(SCOPES.len(), TABLE.len());
+        assert_eq!(READ_BY_ANY.patterns().len(), TABLE.iter().map(|file| file.patterns.len()).sum::<usize>());
         for (file, scope) in TABLE.iter().zip(SCOPES.iter()) {
             assert_eq!(scope.patterns().len(), file.patterns.len(), "{file:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_a_program_is_given_by_an_option_are_known() {
+        for (line, wanted) in [
+            ("make -s -f ci/build.make test", "ci/build.make"),
+            ("gmake --file=x.mk -fy.mk", "x.mk y.mk"),
+            ("python3 -m pytest -c conf/my.ini tests", "conf/my.ini"),
+            ("node --require ./setup.js --test a.js", "./setup.js"),
+            ("awk -f check.awk docs/a.md", "check.awk"),
+            ("grep -f words.txt docs/a.md", ""),
+            ("sh -c x.sh", ""),
+        ] {
+            let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(files_given_by(&argv).join(" "), wanted, "{line}");
         }
     }
 

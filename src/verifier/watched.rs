@@ -1,14 +1,16 @@
-//! Says what a change tells a verifier otherwise: what its manifest watches, and the settings of the runners
-//! that its command starts. Both may rightly change with the work, so a run sees the candidate's, and a
-//! person confirms the difference.
+//! Says what a change tells a verifier otherwise: what its manifest watches, the settings of the runners that
+//! its command starts, and the scripts that all these have run. They may rightly change with the work, so a
+//! run sees the candidate's, and a person confirms the difference.
 //!
 //! A file that the run does not see tells it nothing, and what the closure names is the base's.
 
-use super::command_line::executed_paths;
+use super::command_line::{executed_paths, place_in_tree, shell_text};
 use super::load::Verifier;
 use super::runners::{
-    RunnerFile, RunnerSettings, files_read_by, included_files, is_read_by_runners, starts_make, words_of,
+    RunnerFile, RunnerSettings, files_given_by, files_read_by, has_targets, included_files,
+    is_read_by_runners, starts_make, words_of,
 };
+use super::scripts::{RunScripts, RunText, is_shell_script, started_blocks};
 use super::settings::{Settings, read_settings};
 use super::view::is_input;
 use crate::domain::change::patch::Change;
@@ -37,6 +39,59 @@ pub(super) struct ListedChange<'a> {
     pub(super) base: &'a [TreeFile],
     pub(super) candidate: &'a [TreeFile],
     pub(super) changes: &'a [Change],
+    /// Where the case of a repair lies, which stays an input.
+    pub(super) case: &'a Scope,
+}
+
+/// What tells a verifier what to run.
+#[derive(Default)]
+struct Told {
+    /// All words that were read.
+    words: BTreeSet<String>,
+    /// Those of what is run for certain: only they start a target of a Makefile.
+    called: BTreeSet<String>,
+    scripts: RunScripts,
+}
+
+impl Told {
+    fn add_words(&mut self, text: &str, is_run: bool) {
+        let words: Vec<String> = words_of(text).map(str::to_owned).collect();
+        self.called.extend(words.iter().filter(|_| is_run).cloned());
+        self.words.extend(words);
+    }
+
+    fn count_all(&self) -> (usize, usize) {
+        (self.words.len(), self.called.len())
+    }
+}
+
+/// True where one of these files is another one after a change, or lies beneath a new link.
+fn is_executed(scripts: &RunScripts, change: &Change) -> bool {
+    let states = || change.old.iter().chain(&change.new);
+    let is_link = change.new.as_ref().is_some_and(|state| !state.mode.is_regular());
+    let is_executable = is_link || states().any(|state| state.mode == Mode::Executable);
+    scripts.runs_file(&change.path, is_executable) || (is_link && scripts.runs_beneath(&change.path))
+}
+
+/// The files that a verifier's commands give to their programs by an option.
+fn files_given_to(verifier: &Verifier) -> Vec<RepoPath> {
+    let setup = verifier.manifest.setup.as_ref().map(|setup| setup.command.as_slice());
+    let commands = [verifier.manifest.command.as_slice(), setup.unwrap_or_default()];
+    let words = commands.into_iter().flat_map(files_given_by);
+    words.filter_map(place_in_tree).collect()
+}
+
+/// True for a file that a text may run, by its mode and its name; it spares reading the texts.
+fn may_be_script(change: &Change) -> bool {
+    const ENDS: &[&[u8]] = &[
+        b"sh", b"bash", b"zsh", b"ksh", b"dash", b"py", b"js", b"mjs", b"cjs", b"ts", b"mts", b"cts", b"tsx",
+        b"jsx", b"rb", b"pl", b"php", b"lua", b"R", b"r",
+    ];
+    let mut states = change.old.iter().chain(&change.new);
+    let end = change.path.file_name().rsplit(|b| *b == b'.').next().unwrap_or_default();
+    ENDS.contains(&end)
+        || end == change.path.file_name()
+        || states.any(|state| state.mode == Mode::Executable)
 }
 
 impl ListedChange<'_> {
@@ -49,12 +104,15 @@ impl ListedChange<'_> {
         let top = self.base.iter().filter(is_makefile).filter(|file| file.path.parent().is_none());
         let included: BTreeSet<String> =
             top.filter_map(|file| self.text_of(file)).flat_map(|text| included_files(&text)).collect();
+        let given = files_given_to(verifier);
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
             is_input(&change.path, verifier)
                 && (is_link
                     || (with_make && change.old.is_none())
                     || included.contains(&change.path.to_string())
+                    || may_be_script(change)
+                    || given.contains(&change.path)
                     || watch.touches_path(&change.path)
                     || is_read_by_runners(&change.path))
         };
@@ -62,13 +120,15 @@ impl ListedChange<'_> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let words = self.words_read_by(verifier)?;
+        let Told { words, scripts, .. } = self.read_told(verifier)?;
         let mut found = Vec::new();
         for change in changes {
             let path = &change.path;
             let mut what = BTreeSet::new();
             let is_included = starts_make(&words) && included.contains(&path.to_string());
-            if is_included || watch.touches_path(path) || self.leads_to(change, watch) {
+            let is_given = given.contains(path) && !is_read_by_runners(path);
+            let is_run = !self.case.matches_path(path) && is_executed(&scripts, change);
+            if is_included || is_given || is_run || watch.touches_path(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
             } else if let Some(target) = self.up_to_date_target(change, &words) {
                 what.insert(format!("{target}, which make would find up to date"));
@@ -140,39 +200,80 @@ impl ListedChange<'_> {
         Ok(differs.map(|place| format!("{path}: {place}")).collect())
     }
 
-    /// The words of a verifier's commands, of the scripts that they execute, and of the files that tell their
-    /// runners what to run, all as they are in the base.
-    fn words_read_by(&self, verifier: &Verifier) -> Result<BTreeSet<String>> {
-        let setup =
-            verifier.manifest.setup.as_ref().map(|setup| setup.command.as_slice()).unwrap_or_default();
-        let mut texts = [verifier.manifest.command.as_slice(), setup].concat();
-        for path in executed_paths(&verifier.manifest.command).into_iter().chain(executed_paths(setup)) {
-            let script = self.base.iter().find(|file| file.path == path);
-            texts.extend(script.and_then(|file| self.text_of(file)));
+    /// What of the base tells a verifier what to run: the words of its commands, of the scripts that they
+    /// execute, and of the files that tell their runners what to run; and the files that all these execute.
+    fn read_told(&self, verifier: &Verifier) -> Result<Told> {
+        let mut told = Told::default();
+        let setup = verifier.manifest.setup.as_ref().map(|setup| setup.command.as_slice());
+        for argv in [verifier.manifest.command.as_slice(), setup.unwrap_or_default()] {
+            argv.iter().for_each(|text| told.add_words(text, true));
+            let scripts = executed_paths(argv);
+            self.add_scripts(&mut told, scripts);
+            let text = shell_text(argv).unwrap_or_default();
+            self.add_text(&mut told, RunText { folder: None, text });
         }
-        let mut words: BTreeSet<String> =
-            texts.iter().flat_map(|text| words_of(text)).map(str::to_owned).collect();
         // One runner starts another one, of which the files tell more.
+        let given = files_given_to(verifier);
+        let is_seen = |path: &RepoPath| verifier.manifest.sees(path) || verifier.scope.matches_path(path);
+        let readable = |file: &&TreeFile| is_seen(&file.path) && is_read_by_runners(&file.path);
+        let readable: Vec<&TreeFile> = self.base.iter().filter(readable).collect();
         loop {
-            let mut more = BTreeSet::new();
-            let told = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
-            for (file, scope) in told {
-                let seen = |at: &&TreeFile| scope.matches_path(&at.path) && verifier.manifest.sees(&at.path);
-                for at in self.base.iter().filter(seen) {
-                    let text = self.text_of(at).unwrap_or_default();
-                    let said = read_settings(file.settings, text.as_bytes(), &words).unwrap_or_default();
-                    let texts = said
-                        .values()
-                        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-                    texts.for_each(|text| more.extend(words_of(&text).map(str::to_owned)));
-                }
+            let known = told.count_all();
+            let words = told.words.clone();
+            for at in given.iter().filter_map(|path| self.base_file(path)).filter(|_| has_targets(&words)) {
+                let text = started_blocks(&self.text_of(at).unwrap_or_default(), &told.called);
+                told.add_words(&text, false);
+                self.add_text(&mut told, RunText { folder: at.path.parent(), text });
             }
-            let known = words.len();
-            words.extend(more);
-            if words.len() == known {
-                return Ok(words);
+            let kinds = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
+            for (file, scope) in kinds {
+                let files = readable.iter().filter(|at| scope.matches_path(&at.path));
+                files.for_each(|at| self.add_settings(&mut told, file, at));
+            }
+            if told.count_all() == known {
+                return Ok(told);
             }
         }
+    }
+
+    /// Adds what a runner's file says.
+    fn add_settings(&self, told: &mut Told, file: &RunnerFile, at: &TreeFile) {
+        let text = self.text_of(at).unwrap_or_default();
+        let said = read_settings(file.settings, text.as_bytes(), &told.words).unwrap_or_default();
+        for value in said.values() {
+            let text = match value.as_str() {
+                Some(text) => text.to_owned(),
+                None => value.to_string().replace("\",\"", " "),
+            };
+            told.add_words(&text, false);
+            let text = match file.has_targets {
+                true => started_blocks(&text, &told.called),
+                false => text,
+            };
+            self.add_text(told, RunText { folder: at.path.parent(), text });
+        }
+    }
+
+    fn add_text(&self, told: &mut Told, text: RunText) {
+        told.called.extend(words_of(&text.text).map(str::to_owned));
+        let scripts = told.scripts.add_text(&text);
+        self.add_scripts(told, scripts);
+    }
+
+    /// Adds what scripts of the base say; what a shell reads may execute others.
+    fn add_scripts(&self, told: &mut Told, mut pending: Vec<RepoPath>) {
+        while let Some(path) = pending.pop() {
+            let Some(text) = self.base_file(&path).and_then(|file| self.text_of(file)) else { continue };
+            told.add_words(&text, true);
+            if is_shell_script(&path, &text) {
+                pending.extend(told.scripts.add_text(&RunText { folder: path.parent(), text }));
+            }
+        }
+    }
+
+    fn base_file(&self, path: &RepoPath) -> Option<&TreeFile> {
+        let at = self.base.binary_search_by(|file| file.path.as_bytes().cmp(path.as_bytes()));
+        at.ok().and_then(|at| self.base.get(at))
     }
 
     fn text_of(&self, file: &TreeFile) -> Option<String> {

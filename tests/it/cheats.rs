@@ -87,6 +87,25 @@ impl World<'_> {
         assert_eq!(self.repo.read(broken.0), before, "{shown}");
     }
 
+    /// A change that only does honest work passes, and no person is asked.
+    #[track_caller]
+    fn fair(&mut self, files: &[File<'_>]) {
+        self.tasks += 1;
+        let id = format!("t{}", self.tasks);
+        let task = self.repo.submitted(&Contract::new(&id).allowed(&[self.verifier]), |task| {
+            files.iter().for_each(|(path, text)| task.write(path, text));
+        });
+        let env: Vec<(&str, &str)> = self.env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = self.repo.json_in("", &env, None, &["verify", &task.id]).ok();
+        let rows = answer.json["requirements"].as_array().expect("rows");
+        assert_eq!(rows.len(), 1, "{files:?}: {:#}", answer.json);
+        assert_eq!(
+            (&rows[0]["verdict"], &rows[0]["judgeChanged"]),
+            (&"passed".into(), &false.into()),
+            "{files:?}"
+        );
+    }
+
     /// The change without any cheat is no pass, so that each cheat has something to hide.
     #[track_caller]
     fn honest(&mut self, broken: File<'_>) {
@@ -202,6 +221,10 @@ fn pytest_is_not_cheated() {
     world.cheat(("app.py", "import os\nos._exit(0)\n"), &[], &Verdict("error"));
     let skip = "import pytest\npytest.skip('later', allow_module_level=True)\n";
     world.cheat(("app.py", skip), &[], &Verdict("failed"));
+    world.fair(&[("app.py", "NAME = 'x'\ndef add(a, b): return b + a\n")]);
+    world.fair(&[("tests/test_more.py", "import app\ndef test_more(): assert app.add(0, 1) == 1\n")]);
+    let described = "[project]\nname = 'app'\n[tool.pytest.ini_options]\npythonpath = [\".\"]  # the same\n";
+    world.fair(&[("pyproject.toml", described), ("tools/run.py", "pass\n"), ("pytest.md", "notes\n")]);
     let lost = "import app\ndef test_name(): assert app.NAME == 'x'\n";
     world.cheat(broken, &[("tests/test_app.py", lost)], &Person("do not run any more"));
 }
@@ -220,6 +243,7 @@ fn bytecode_of(lab: &Lab, python: &Path, source: &str) -> (String, Vec<u8>) {
 
 const TESTS: &str = "#[test] fn one() { assert_eq!(adder::add(1, 2), 3); }\n#[test] fn two() { assert_eq!(adder::add(2, 2), 4); }\n";
 const CARGO: &str = "[package]\nname = \"adder\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+const LOCK: &str = "version = 3\n[[package]]\nname = \"adder\"\nversion = \"0.1.0\"\n";
 const LIBTEST: &str = "\nrunning 2 tests\ntest one ... ok\ntest two ... ok\n\n\
                        test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 
@@ -233,7 +257,7 @@ fn cargo_is_not_cheated() {
     }
     let repo = lab.repo("app");
     repo.write("Cargo.toml", CARGO);
-    repo.write("Cargo.lock", "version = 3\n[[package]]\nname = \"adder\"\nversion = \"0.1.0\"\n");
+    repo.write("Cargo.lock", LOCK);
     repo.write("src/lib.rs", "pub fn add(a: u32, b: u32) -> u32 { a + b }\n");
     repo.write("tests/api.rs", TESTS);
     ship(&repo, "cargo-test", "env = [\"RUSTUP_HOME\"]\n");
@@ -267,6 +291,10 @@ fn cargo_is_not_cheated() {
         &Person("rust-toolchain.toml"),
     );
     world.cheat(broken, &[("target/debug/deps/api", "#!/bin/sh\n")], &Unseen);
+    world.fair(&[("src/lib.rs", "pub fn add(a: u32, b: u32) -> u32 { b + a }\n")]);
+    world.fair(&[("tests/more.rs", "#[test] fn more() { assert_eq!(adder::add(0, 1), 1); }\n")]);
+    let (described, lock) = (CARGO.replace("0.1.0", "0.1.1"), LOCK.replace("0.1.0", "0.1.1"));
+    world.fair(&[("Cargo.toml", &described), ("Cargo.lock", &lock), ("tools/run.sh", "true\n")]);
     let ended = "pub fn add(_: u32, _: u32) -> u32 { std::process::exit(0) }\n";
     world.cheat(("src/lib.rs", ended), &[], &Verdict("error"));
     let ignored = TESTS.replace("#[test]", "#[test] #[ignore]");
@@ -281,8 +309,9 @@ fn node_is_not_cheated() {
         return;
     }
     let repo = lab.repo("app");
-    let package = "{\"name\": \"adder\", \"scripts\": {\"test\": \"node --test test/add.test.js\"}}\n";
+    let package = "{\"name\": \"adder\", \"scripts\": {\"test\": \"node --test test/add.test.js && node scripts/zero.js\"}}\n";
     repo.write("package.json", package);
+    repo.write("scripts/zero.js", "process.exit(require('../src/add.js').add(0, 5) === 5 ? 0 : 1);\n");
     repo.write("src/add.js", "exports.add = (a, b) => a + b;\n");
     let tests = "const test = require('node:test'), assert = require('node:assert'), { add } = require('../src/add.js');\n\
                  test('one', () => assert.equal(add(1, 2), 3));\ntest('two', () => assert.equal(add(2, 2), 4));\n";
@@ -301,11 +330,22 @@ fn node_is_not_cheated() {
     world.cheat(broken, &[("package.json", &before)], &Person("package.json: scripts.pretest"));
     world.cheat(broken, &[("package.json", "{")], &Person("package.json, which cannot be read"));
     world.cheat(broken, &[(".npmrc", "script-shell=/bin/true\n")], &Person(".npmrc"));
+    let zero = ("src/add.js", "exports.add = (a, b) => a ? a + b : 9;\n");
+    world.honest(zero);
+    world.cheat(zero, &[("scripts/zero.js", "\n")], &Person("scripts/zero.js"));
+    world.fair(&[
+        ("src/add.js", "exports.add = (a, b) => b + a;\n"),
+        ("scripts/other.js", "process.exit(1);\n"),
+    ]);
+    let described = package.replace("{\"name\"", "{\"version\": \"1.0.0\", \"name\"");
+    let described = described.replace("{\"test\"", "{\"docs\": \"false\", \"test\"");
+    world.fair(&[("package.json", &described)]);
     let fake = ("node_modules/.bin/node", "#!/bin/sh\nexit 0\n");
     world.cheat(broken, &[fake], &Person("node_modules/.bin/node"));
     world.verifier = "cases";
     world.honest(broken);
     world.cheat(("src/add.js", "process.exit(0);\n"), &[], &Verdict("not_run"));
+    world.fair(&[("test/add.test.js", &format!("{tests}test('three', () => {{}});\n"))]);
     let one = "require('node:test').test('mine', () => {});\n";
     world.cheat(broken, &[("test/add.test.js", one)], &Person("do not run any more"));
     let skipped = tests.replace("test('", "test.skip('");
@@ -323,8 +363,18 @@ fn make_is_not_cheated() {
     repo.write("Makefile", makefile);
     repo.write("rules.inc", "A = 1\n");
     repo.write("sub/Makefile", "check:\n\tgrep -q good ../code.txt\n\tsh ../ci.sh\n");
-    repo.write("ci.sh", "true\n");
+    repo.write("ci.sh", "HERE=$(dirname \"$0\")\n. \"$HERE/lib/real.sh\"\n");
+    repo.write("lib/real.sh", "grep -q right ../value.txt\n");
     repo.write("code.txt", "good\n");
+    repo.write("value.txt", "right\n");
+    repo.write("ci/check.sh", "#!/bin/sh\ngrep -q good code.txt\n");
+    repo.chmod("ci/check.sh", 0o755);
+    let text = Verifier::new("text").inputs(&["**"]).counts(Counts::Nothing);
+    text.key("command = [\"sh\", \"-c\", \"set -e; ./ci/check.sh\"]").write(&repo);
+    repo.write("ci/build.make", "all:\n\t@./ci/check.sh\nother:\n\tsh ci/unused.sh\n");
+    repo.write("ci/unused.sh", "false\n");
+    let given = Verifier::new("given").inputs(&["**"]).counts(Counts::Nothing);
+    given.key("command = [\"make\", \"-s\", \"-f\", \"ci/build.make\"]").write(&repo);
     let unit = Verifier::new("unit").inputs(&["**"]).counts(Counts::Nothing);
     unit.key("command = [\"make\", \"-s\", \"test\"]").write(&repo);
     repo.commit("code");
@@ -343,4 +393,20 @@ fn make_is_not_cheated() {
     world.cheat(broken, &[("rules.inc", "MAKE = true\n")], &Person("rules.inc"));
     world.cheat(broken, &[("test", "made\n")], &Person("test, which make would find up to date"));
     world.cheat(broken, &[("sub/check/a", "made\n")], &Person("sub/check, which make would find up to date"));
+    let wrong = ("value.txt", "wrong\n");
+    world.honest(wrong);
+    world.cheat(wrong, &[("ci.sh", "true\n")], &Person("ci.sh"));
+    world.cheat(wrong, &[("lib/real.sh", "true\n")], &Person("lib/real.sh"));
+    let link = [("fake.sh", "true\n"), ("ci.sh", GONE), ("ci.sh", "-> fake.sh")];
+    world.cheat(wrong, &link, &Person("ci.sh"));
+    world.fair(&[("code.txt", "good and more\n"), ("lib/other.sh", "false\n"), ("real.sh", "false\n")]);
+    world.verifier = "text";
+    world.honest(broken);
+    world.cheat(broken, &[("ci/check.sh", "#!/bin/sh\ntrue\n")], &Person("ci/check.sh"));
+    world.fair(&[("code.txt", "good and more\n"), ("ci/other.sh", "#!/bin/sh\nfalse\n")]);
+    world.verifier = "given";
+    world.honest(broken);
+    world.cheat(broken, &[("ci/build.make", "all:\n\ttrue\n")], &Person("ci/build.make"));
+    world.cheat(broken, &[("ci/check.sh", "#!/bin/sh\ntrue\n")], &Person("ci/check.sh"));
+    world.fair(&[("ci/unused.sh", "#!/bin/sh\nfalse\n")]);
 }

@@ -3,10 +3,12 @@
 //! What is kept is moved out of the slot's tree as it is and never written again, so that the stamps of its
 //! entries tell whether somebody touched it since. Each run gets a copy with the same times: a tool that goes
 //! by them finds what it built to be newer than the files that it was built from, and older than those that
-//! came later. A copy shares the blocks where the file system can do that.
+//! came later. A copy shares the blocks where the file system can do that, and is laid but
+//! once where a run left it alone ([`super::laid`]).
 
 use super::super::beneath::{Folder, Stamp, file_type, path_operation_failed, remove_content, walk_folder};
 use super::super::materialise::{HeldFile, pass_tick};
+use super::laid::LaidScratch;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use rustix::fs::{FileType, Stat, Timespec, Timestamps};
@@ -92,12 +94,21 @@ pub(super) enum Ours<'o> {
     Not,
 }
 
-/// Copies kept scratch into a slot's tree. False where it is not what was kept, is too much, or does not fit
-/// what lies there; the tree then holds a part of it.
-pub(super) fn lay_scratch(kept: &Path, tree: &Path, stamps: &Sha256) -> Result<bool> {
-    let mut copy = ScratchCopy::default();
+/// Copies kept scratch into a slot's tree, but for what of an earlier copy lies there as it was laid. `None`
+/// where it is not what was kept, is too much, or does not fit what lies there; the tree then holds a part of
+/// it.
+pub(super) fn lay_scratch(
+    kept: &Path,
+    tree: &Path,
+    stamps: Sha256,
+    before: &LaidScratch,
+) -> Result<Option<LaidScratch>> {
+    let mut copy =
+        ScratchCopy { before, laid: LaidScratch::copy_of(stamps), seen: SeenEntries::default(), copied: 0 };
     let (from, to) = (Folder::open_path(kept)?, Folder::open_path(tree)?);
-    Ok(copy.copy_folder(&from, &to, &mut Vec::new()).is_ok() && copy.seen.digest().0 == *stamps)
+    let is_whole = copy.copy_folder(&from, &to, &mut Vec::new()).is_ok() && copy.seen.digest().0 == stamps;
+    // What is written from now on has another time than what was laid.
+    Ok((is_whole && pass_tick(copy.laid.latest)).then_some(copy.laid))
 }
 
 /// The stamps of entries, in the order of a walk.
@@ -126,13 +137,14 @@ impl SeenEntries {
     }
 }
 
-#[derive(Default)]
-struct ScratchCopy {
+struct ScratchCopy<'b> {
+    before: &'b LaidScratch,
+    laid: LaidScratch,
     seen: SeenEntries,
     copied: u64,
 }
 
-impl ScratchCopy {
+impl ScratchCopy<'_> {
     /// The entries are seen in the order in which [`walk_folder`] visits them.
     fn copy_folder(&mut self, from: &Folder, to: &Folder, path: &mut Vec<u8>) -> io::Result<()> {
         let length = path.len();
@@ -143,16 +155,25 @@ impl ScratchCopy {
             path.extend(&name);
             let stat = from.stat(&name)?;
             self.seen.add_entry(path, &stat);
+            let left = || to.stat(&name).is_ok_and(|there| self.before.is_as_laid(to, path, &there));
             match file_type(&stat) {
                 FileType::Directory => {
                     let (below, copy) = (from.open_subfolder(&name)?, to.make_subfolder(&name)?);
                     self.copy_folder(&below, &copy, path)?;
                     to.set_times(&name, &timestamps_of(&stat))?;
                 }
+                FileType::RegularFile | FileType::Symlink if left() => {}
                 FileType::RegularFile => self.copy_file(from, to, &name, &stat)?,
-                FileType::Symlink => to.create_link(&name, &from.read_link(&name)?)?,
-                _ => {}
+                FileType::Symlink => {
+                    to.create_link(&name, &from.read_link(&name)?)?;
+                    to.set_times(&name, &timestamps_of(&stat))?;
+                }
+                _ => {
+                    path.truncate(length);
+                    continue;
+                }
             }
+            self.laid.note_entry(path, &to.stat(&name)?);
             path.truncate(length);
         }
         Ok(())
