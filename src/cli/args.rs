@@ -51,7 +51,7 @@ pub enum Command {
     /// Walk through the whole pipeline in a throw-away repository, a refusal included.
     Demo(DemoArgs),
     /// Make a contract from flags and open it.
-    #[command(after_help = BUDGETS)]
+    #[command(after_help = BUDGETS, alias = "new")]
     Start(StartArgs),
     /// Seal a contract and make its task's worktree.
     Open {
@@ -61,6 +61,7 @@ pub enum Command {
     /// Capture a candidate from the task's worktree, or from a patch.
     Submit(SubmitArgs),
     /// Produce the missing evidence for the last candidate; what is fresh is reused.
+    #[command(alias = "test")]
     Verify(VerifyArgs),
     /// Check what is staged, before a commit: the verifiers that it concerns run beside your files, never in
     /// them. Needs no task.
@@ -68,6 +69,7 @@ pub enum Command {
     /// Record a person's own verdict on a manual requirement or on `protected`.
     Attest(AttestArgs),
     /// Compare with the live tree, then apply: everything or nothing.
+    #[command(alias = "apply")]
     Deliver(DeliverArgs),
     /// Submit, verify and deliver in one go, until one of them fails.
     Ship(ShipArgs),
@@ -78,10 +80,30 @@ pub enum Command {
     },
     /// Reverse a delivery by the same rules: a path that was edited since is refused.
     Undo {
+        /// The task; left out, the one that was delivered last.
+        task: Option<String>,
+        /// Compare and say what would be taken back; write nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Deliver again what was undone, by the same rules.
+    Redo {
+        /// The task; left out, the one that was delivered last.
+        task: Option<String>,
+        /// Compare and say what would be written; write nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Let a task change more paths: a person widens its scope, within the policy.
+    Amend {
         /// The task; may be left out inside its worktree, or where one task is open.
         task: Option<String>,
+        /// A path that may change, too, from the current folder. May be given several times.
+        #[arg(long, value_name = "PATH", required = true)]
+        scope: Vec<String>,
     },
     /// List the tasks and their states.
+    #[command(alias = "list", alias = "ls")]
     Status {
         /// Say how many bytes the worktree and the private files of each task take.
         #[arg(long)]
@@ -91,6 +113,14 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the patch of the last candidate.
     Diff {
+        /// The task; may be left out inside its worktree, where one task is open, or after a delivery.
+        task: Option<String>,
+        /// Only say which paths change, and by how many lines.
+        #[arg(long)]
+        stat: bool,
+    },
+    /// Print where a task's worktree lies.
+    Path {
         /// The task; may be left out inside its worktree, or where one task is open.
         task: Option<String>,
     },
@@ -98,6 +128,9 @@ pub enum Command {
     Log {
         /// Only this task's entries.
         task: Option<String>,
+        /// Only the last entries, this many.
+        #[arg(short = 'n', long, value_name = "N")]
+        number: Option<usize>,
     },
     /// Show one action, evidence record or stored log by its reference.
     Show {
@@ -114,9 +147,11 @@ pub enum Command {
         words: Vec<String>,
     },
     /// End a task without delivering it.
+    #[command(alias = "abort", alias = "rm")]
     Cancel {
-        /// The task; may be left out inside its worktree, or where one task is open.
-        task: Option<String>,
+        /// The tasks; may be left out inside the task's worktree, or where one task is open.
+        #[arg(value_name = "TASK")]
+        tasks: Vec<String>,
     },
     /// Let a task go on whose budget is spent: a person adds to it.
     #[command(after_help = BUDGETS)]
@@ -203,8 +238,8 @@ pub struct DemoArgs {
 pub struct StartArgs {
     /// What is to be reached, in your own words.
     pub goal: String,
-    /// Paths that may change: `dir/`, a file or a glob. May be given several times.
-    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    /// A path that may change, from the current folder: a folder, a file or a glob. May be given several times.
+    #[arg(long, value_name = "PATH", required = true)]
     pub scope: Vec<String>,
     /// Verifiers that must pass; `none` asks for none. Left out: each committed one that the change concerns.
     #[arg(long, value_name = "ID", num_args = 1..)]
@@ -315,8 +350,14 @@ pub struct ShipArgs {
     /// A task, or the file of a contract that is opened first.
     pub task: Option<String>,
     /// Take this patch instead of the worktree; `-` reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The same, where the task is left out.
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
     pub patch: Option<PathBuf>,
+    /// Compare and say what would be written; write nothing.
+    #[arg(long, conflicts_with = "prove")]
+    pub dry_run: bool,
     /// Run without confinement, where the contract lets it through.
     #[arg(long)]
     pub no_sandbox: bool,
@@ -328,7 +369,7 @@ pub struct ShipArgs {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The task; may be left out inside its worktree, or where one task is open.
+    /// The task; may be left out inside its worktree, where one task is open, or after a delivery.
     pub task: Option<String>,
     /// For a worker whose context was cut: contract, open requirements, what was done, budget left.
     #[arg(long)]

@@ -2,10 +2,11 @@
 //! that converts its arguments and calls one operation, and one view in `render`.
 
 mod check;
+mod views;
 
 use super::args::{
-    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ReportArgs, ShipArgs, StartArgs,
-    SubmitArgs, VerifyArgs,
+    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ShipArgs, StartArgs, SubmitArgs,
+    VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
@@ -14,7 +15,7 @@ use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::ops::recover::Consent;
-use crate::ops::{self, Session};
+use crate::ops::{self, Session, Write};
 use crate::{mcp, render};
 use serde::Serialize;
 use std::io::Read;
@@ -40,14 +41,17 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Deliver(args) => run.deliver(args),
         Command::Ship(args) => run.ship(args),
         Command::Rebase { task } => run.rebase(task.as_deref()),
-        Command::Undo { task } => run.undo(task.as_deref()),
+        Command::Undo { task, dry_run } => run.undo(task.as_deref(), (!dry_run).into()),
+        Command::Redo { task, dry_run } => run.redo(task.as_deref(), (!dry_run).into()),
+        Command::Amend { task, scope } => run.amend(task.as_deref(), scope),
         Command::Status { size } => run.status(*size),
         Command::Report(args) => run.report(args),
-        Command::Diff { task } => run.diff(task.as_deref()),
-        Command::Log { task } => run.log(task.as_deref()),
+        Command::Diff { task, stat } => run.diff(task.as_deref(), *stat),
+        Command::Path { task } => run.path(task.as_deref()),
+        Command::Log { task, number } => run.log(task.as_deref(), *number),
         Command::Show { reference } => run.show_reference(reference),
         Command::Answer { words } => run.answer(words),
-        Command::Cancel { task } => run.cancel(task.as_deref()),
+        Command::Cancel { tasks } => run.cancel(tasks),
         Command::Resume { task, add } => run.resume(task.as_deref(), add),
         Command::Mcp { task } => run.serve_worker(task.as_deref()),
         Command::Agent(args) => run.agent(args),
@@ -192,9 +196,11 @@ impl Invocation<'_> {
                 ["git", "tender", "start", "--help"],
             ));
         }
+        let folder = self.cwd();
         let wish = ops::start::Wish {
             goal: &args.goal,
             scope: &args.scope,
+            folder: &folder,
             verify: &args.verify,
             manual: &args.manual,
             base: &args.base,
@@ -263,7 +269,7 @@ impl Invocation<'_> {
     fn deliver(&self, args: &DeliverArgs) -> Result<u8> {
         let session = self.session()?;
         let (write, place, proof) = ((!args.dry_run).into(), args.here.into(), args.prove.into());
-        let options = ops::deliver::Options { write, place, proof };
+        let options = ops::deliver::Options { write, place, proof, turn: ops::deliver::Turn::First };
         let progress = self.start_progress("writing files");
         let task = args.task.as_deref();
         let deliver = if args.merge { ops::deliver::merge } else { ops::deliver::deliver };
@@ -274,17 +280,26 @@ impl Invocation<'_> {
 
     fn ship(&self, args: &ShipArgs) -> Result<u8> {
         let session = self.session()?;
-        let patch = self.read_inputs(args.patch.as_deref())?;
-        let contract = match &args.task {
+        // `ship -` is the only open task, with what comes in.
+        let (task, first) = match args.task.as_deref() {
+            Some("-") if args.input.is_none() && args.patch.is_none() => (None, Some(Path::new("-"))),
+            task => (task, None),
+        };
+        let patch = self.read_inputs(first.or(args.input.as_deref()).or(args.patch.as_deref()))?;
+        let contract = match task {
             Some(name) if self.cwd().join(name).is_file() => Some(self.read_input(Path::new(name))?),
             _ => None,
         };
         let subject = match &contract {
             Some(bytes) => ops::ship::Subject::Contract(bytes),
-            None => ops::ship::Subject::Task(args.task.as_deref()),
+            None => ops::ship::Subject::Task(task),
         };
         let progress = self.start_progress("shipping");
-        let how = (args.no_sandbox.into(), args.prove.into());
+        let how = ops::ship::Options {
+            sandbox: args.no_sandbox.into(),
+            proof: args.prove.into(),
+            write: (!args.dry_run).into(),
+        };
         let shipped = ops::ship::ship(&session, subject, patch.as_deref(), how, &|done, total| {
             progress.advance(done, total)
         })?;
@@ -300,9 +315,23 @@ impl Invocation<'_> {
         self.show(&object, || render::candidate_text(&object))
     }
 
-    fn undo(&self, task: Option<&str>) -> Result<u8> {
-        let object = ops::undo::undo(&self.session()?, task)?;
+    fn undo(&self, task: Option<&str>, write: Write) -> Result<u8> {
+        let object = ops::undo::undo(&self.session()?, task, write)?;
         self.show(&object, || render::delivery_text(&object))
+    }
+
+    fn redo(&self, task: Option<&str>, write: Write) -> Result<u8> {
+        let options = ops::deliver::Options { write, ..Default::default() };
+        let progress = self.start_progress("writing files");
+        let report = |done, total| progress.advance(done, total);
+        let object = ops::deliver::redo(&self.session()?, task, &options, &report)?;
+        drop(progress);
+        self.show(&object, || render::delivery_text(&object))
+    }
+
+    fn amend(&self, task: Option<&str>, scope: &[String]) -> Result<u8> {
+        let object = ops::widen::widen_scope(&self.session()?, task, scope, &self.cwd())?;
+        self.show(&object, || render::task_text(&object))
     }
 
     fn answer(&self, words: &[String]) -> Result<u8> {
@@ -316,9 +345,18 @@ impl Invocation<'_> {
         self.show(&object, || render::answer_text(&object))
     }
 
-    fn cancel(&self, task: Option<&str>) -> Result<u8> {
-        let object = ops::cancel::cancel(&self.session()?, task)?;
-        self.show(&object, || render::cancel_text(&object))
+    /// One object for one task; several are told one by one, up to the first that cannot be cancelled.
+    fn cancel(&self, tasks: &[String]) -> Result<u8> {
+        let session = self.session()?;
+        let tasks: Vec<Option<&str>> = match tasks {
+            [] => vec![None],
+            named => named.iter().map(|task| Some(task.as_str())).collect(),
+        };
+        for task in tasks {
+            let object = ops::cancel::cancel(&session, task)?;
+            self.show(&object, || render::cancel_text(&object))?;
+        }
+        Ok(0)
     }
 
     fn resume(&self, task: Option<&str>, add: &[String]) -> Result<u8> {
@@ -346,65 +384,6 @@ impl Invocation<'_> {
             output::write_err(&render::failure_text(&failure));
         }
         Ok(end.code)
-    }
-}
-
-/// Views: commands that change nothing.
-impl Invocation<'_> {
-    /// What needs recovery stands in the list itself.
-    fn status(&self, with_size: bool) -> Result<u8> {
-        let session = self.session()?;
-        let object = ops::report::status(&session, with_size)?;
-        self.show(&object, || render::status_text(&object))?;
-        self.tell_copy(&session).map(|()| 0)
-    }
-
-    fn report(&self, args: &ReportArgs) -> Result<u8> {
-        let session = self.session()?;
-        let task = args.task.as_deref();
-        if args.brief {
-            let object = ops::report::brief(&session, task)?;
-            self.show(&object, || render::brief_text(&object))?;
-        } else {
-            let object = ops::report::report(&session, task)?;
-            self.show(&object, || render::report_text(&object))?;
-        }
-        self.tell_state(&session).map(|()| 0)
-    }
-
-    fn diff(&self, task: Option<&str>) -> Result<u8> {
-        let session = self.session()?;
-        let object = ops::report::diff(&session, task)?;
-        match self.cli.format {
-            OutputFormat::Json => show(OutputFormat::Json, &object, String::new)?,
-            _ => output::write_out(&object.patch)?,
-        }
-        self.tell_state(&session).map(|()| 0)
-    }
-
-    fn log(&self, task: Option<&str>) -> Result<u8> {
-        let session = self.session()?;
-        for entry in ops::report::log(&session, task)? {
-            self.show(&entry, || render::entry_line(&entry))?;
-        }
-        self.tell_unfinished(&session)?;
-        self.tell_copy(&session)?;
-        ops::report::refuse_rollback(&session).map(|()| 0)
-    }
-
-    fn show_reference(&self, reference: &str) -> Result<u8> {
-        let session = self.session()?;
-        let object = ops::report::show(&session, reference)?;
-        match (self.cli.format, object.raw_bytes()) {
-            (OutputFormat::Text, Some(bytes)) => match ops::report::told(&session, &bytes)? {
-                Some(told) => {
-                    output::write_out(render::evidence_text(&told.evidence, &told.logs).as_bytes())?
-                }
-                None => output::write_out(&bytes)?,
-            },
-            (format, _) => show(format, &object, || render::action_text(&object))?,
-        }
-        self.tell_state(&session).map(|()| 0)
     }
 }
 

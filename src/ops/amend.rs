@@ -8,7 +8,6 @@ use crate::domain::change::patch::Candidate;
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::contract::budget::Limits as Budget;
 use crate::domain::contract::{Contract, family};
-use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::{Amended, Opened, Record, Seal};
 use crate::domain::proof::evidence::Observation;
 use crate::error::{Code, Failure, Result};
@@ -105,9 +104,9 @@ pub struct Accepted {
 }
 
 /// Takes the last candidate over to the new version, where it is within that one's limits, with its digests
-/// taken anew: evidence whose requirement changed does not count any more. From here on the view has the new
-/// version.
-pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Version) -> Result<Accepted> {
+/// taken anew: evidence whose requirement changed does not count any more. `to` is the action that wished
+/// for it. From here on the view has the new version.
+pub fn accept(task: &mut TaskWrite<'_>, to: &str, version: Version) -> Result<Accepted> {
     task.session.blobs().put(&version.document)?;
     let opened = version.opened;
     let before = task.view.current_candidate().map(|last| last.value.clone());
@@ -130,7 +129,7 @@ pub fn accept(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, version: Vers
             None => Some(carry_over(task, &opened, candidate)?),
         },
     };
-    let to = wish.action.clone();
+    let to = to.to_owned();
     Ok(Accepted { record: Record::Amended(Box::new(Amended { to, opened, captured })), notes })
 }
 

@@ -216,7 +216,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         version.opened.narrowed.iter().map(|line| format!("\n{}", plain_line(line, SHOWN))).collect();
     let ask = format!("{told}{narrowed}\nAgree to version {}?", version.opened.seal.version);
     confirm(task, &mut action, is_persons, &ask)?;
-    let accepted = match amend::accept(task, wish, version) {
+    let accepted = match amend::accept(task, &wish.action, version) {
         Ok(accepted) => accepted,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };

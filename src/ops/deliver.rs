@@ -7,10 +7,9 @@ use self::prove::ProofOnLive;
 use super::{Session, verify};
 use crate::domain::delivery::Clearance;
 use crate::domain::delivery::conflict::CONFLICTS;
-
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
-use crate::domain::ledger::task::TaskState;
+use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
@@ -26,6 +25,25 @@ pub struct Options {
     pub write: Write,
     pub place: Place,
     pub proof: LiveProof,
+    pub turn: Turn,
+}
+
+/// Whether it is delivered for the first time, or again after it was undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Turn {
+    #[default]
+    First,
+    Again,
+}
+
+impl Turn {
+    /// Refuses a task that is past it, or not at it yet.
+    fn require_turn(self, view: &TaskView) -> Result<()> {
+        match self {
+            Self::First => view.require_active(),
+            Self::Again => require_undone(view),
+        }
+    }
 }
 
 /// Whether the change is shown on the live tree before it is written there.
@@ -86,6 +104,33 @@ pub fn merge(
     deliver(session, task, options, progress)
 }
 
+/// Delivers once more what was delivered and then undone, by the same rules.
+pub fn redo(
+    session: &Session,
+    named: Option<&str>,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<DeliveryObject> {
+    let id = session.delivered_task_id(named)?;
+    deliver(session, Some(&id), &Options { turn: Turn::Again, ..*options }, progress)
+}
+
+/// Only what was delivered and then undone can be delivered once more, as long as its files are kept.
+fn require_undone(view: &TaskView) -> Result<()> {
+    if view.undone.is_some() && !view.collected {
+        return Ok(());
+    }
+    let (why, next) = match (view.undone.is_some(), &view.cancelled) {
+        (true, _) => ("its kept files were removed by gc", "report"),
+        (false, Some(_)) => ("it was cancelled", "report"),
+        (false, None) => ("it was not undone", "deliver"),
+    };
+    Err(Failure::new(Code::StateInvalid, format!("the task {} cannot be delivered again: {why}", view.id))
+        .subject(view.id.clone())
+        .expected("undone", why)
+        .remedy("`redo` repeats what `undo` took back.", ["git", "tender", next, &view.id]))
+}
+
 /// True where the failure lists conflicts and each can be merged.
 fn is_mergeable(failure: &Failure) -> bool {
     let conflicts = failure.read_detail(&CONFLICTS);
@@ -112,7 +157,7 @@ pub fn deliver(
         again.risks = Some(seen_after_delivery(&task.view));
         return Ok(again);
     }
-    task.require_active()?;
+    options.turn.require_turn(&task.view)?;
     if let Err(missing) = task.view.last_candidate() {
         return with_both(Err(missing), task.view.require_answered());
     }

@@ -21,6 +21,7 @@ pub mod gc;
 pub mod init;
 pub mod inquiry;
 pub mod open;
+pub mod path;
 pub mod rebase;
 pub mod recover;
 pub mod report;
@@ -30,5 +31,7 @@ pub mod start;
 pub mod submit;
 pub mod undo;
 pub mod verify;
+pub mod widen;
 
+pub use crate::task::effect::Write;
 pub use crate::task::session::{Machine, Person, Session};

@@ -205,7 +205,7 @@ fn look_at_verifiers(
     Ok(notes)
 }
 
-fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
+pub(super) fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
     let files = tree::list_files(&session.repository.object_reader(None)?, tree)?;
     Ok(files.into_iter().map(|file| file.path).collect())
 }

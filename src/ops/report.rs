@@ -22,7 +22,7 @@ use crate::task::{budget, evidence, family, runs};
 
 /// The report of a task.
 pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
-    let (ledger, view) = session.view(named)?;
+    let (ledger, view) = session.view(Some(&session.task_id_to_show(named)?))?;
     of_view(session, &ledger, &view)
 }
 
@@ -107,7 +107,7 @@ pub fn log(session: &Session, named: Option<&str>) -> Result<Vec<crate::domain::
 
 /// The patch of the last candidate.
 pub fn diff(session: &Session, named: Option<&str>) -> Result<CandidateDiff> {
-    let (_, view) = session.view(named)?;
+    let (_, view) = session.view(Some(&session.task_id_to_show(named)?))?;
     let candidate = &view.last_candidate()?.value;
     let patch = session.blobs().get(&candidate.patch.sha256)?;
     Ok(CandidateDiff::new(&view.id, candidate.candidate, candidate.patch.sha256, patch))

@@ -2,6 +2,7 @@
 //! result is the report, whether or not it was delivered.
 
 use super::{Session, deliver, open, report, submit, verify};
+use crate::domain::contract::Kind;
 use crate::domain::ledger::report::Report;
 use crate::error::{Failure, Result};
 use crate::task::effect::Write;
@@ -13,6 +14,14 @@ pub enum Subject<'a> {
     Task(Option<&'a str>),
     /// A contract that is opened first.
     Contract(&'a [u8]),
+}
+
+/// How the steps are taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub sandbox: verify::Sandbox,
+    pub proof: deliver::LiveProof,
+    pub write: Write,
 }
 
 #[derive(Debug)]
@@ -27,7 +36,7 @@ pub fn ship(
     session: &Session,
     subject: Subject<'_>,
     patch: Option<&[u8]>,
-    (sandbox, proof): (verify::Sandbox, deliver::LiveProof),
+    options: Options,
     progress: Progress<'_>,
 ) -> Result<Shipped> {
     let task = match subject {
@@ -42,21 +51,29 @@ pub fn ship(
     {
         view.require_active()?;
     }
+    let explores = view.opened_terms()?.contract.kind == Kind::Explore;
     if !delivered_before {
         view.require_answered()?;
-        submit::submit(session, Some(&task), patch)?;
-        let options = verify::Options {
-            only: &[],
-            explain: verify::Explain::No,
-            flaky: verify::FlakyRows::RunOnce,
-            sandbox,
-        };
-        let verification = verify::verify(session, Some(&task), &options, progress)?;
-        if let Some(failure) = verify::refusal(&task, &verification.requirements) {
-            return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
+        let candidate = submit::submit_or_go_on(session, &task, patch)?;
+        // To run verifiers for nothing would only take time: the delivery says that there is nothing.
+        if !candidate.changes.is_empty() || explores {
+            let how = verify::Options {
+                only: &[],
+                explain: verify::Explain::No,
+                flaky: verify::FlakyRows::RunOnce,
+                sandbox: options.sandbox,
+            };
+            let verification = verify::verify(session, Some(&task), &how, progress)?;
+            if let Some(failure) = verify::refusal(&task, &verification.requirements) {
+                return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
+            }
         }
     }
-    let options = deliver::Options { write: Write::Yes, place: deliver::Place::AsOpened, proof };
-    deliver::deliver(session, Some(&task), &options, progress)?;
-    Ok(Shipped { report: report::report(session, Some(&task))?, refused: None })
+    let how = deliver::Options { write: options.write, proof: options.proof, ..Default::default() };
+    let delivered = deliver::deliver(session, Some(&task), &how, progress)?;
+    let mut report = report::report(session, Some(&task))?;
+    if options.write == Write::DryRun {
+        report.delivery = Some(delivered);
+    }
+    Ok(Shipped { report, refused: None })
 }

@@ -4,10 +4,11 @@
 //! nothing was asked of must be somebody's wish, not what happens by default.
 
 use super::Session;
-use super::open::{base_of, open_named};
+use super::open::{base_of, open_named, paths_of};
 use crate::domain::contract::Contract;
 use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::tool::WorkerTool;
+use crate::domain::ledger::record::BaseState;
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::value::document::nearest_name;
 use crate::domain::value::scope::Scope;
@@ -15,11 +16,12 @@ use crate::error::{Code, Failure, Result};
 use crate::git::worktree::worktree_root;
 use crate::store::lock::LockGuard;
 use crate::task::enter::require_own_store;
-use crate::task::session::Progress;
+use crate::task::session::{Progress, typed_scope};
 use crate::verifier::Verifiers;
 use crate::verifier::inputs::{can_meet, inputs_of, unknown_ids};
 use crate::verifier::manifest::VerifierKind;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The word that asks for no verifier at all.
 const NONE: &str = "none";
@@ -28,7 +30,10 @@ const NONE: &str = "none";
 #[derive(Debug)]
 pub struct Wish<'a> {
     pub goal: &'a str,
+    /// Paths as they were typed, in `folder`.
     pub scope: &'a [String],
+    /// The current folder of whoever wishes.
+    pub folder: &'a Path,
     pub verify: &'a [String],
     /// Ids that a person attests.
     pub manual: &'a [String],
@@ -50,7 +55,7 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     let tools = WorkerTool::ALL.into_iter().filter(|tool| *tool != WorkerTool::Shell);
     let tools: Vec<&str> = tools.map(WorkerTool::name).collect();
     let mut document = json!({
-        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": wish.scope, "allowedTools": tools,
+        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": typed_scope(session, wish.scope, wish.folder)?, "allowedTools": tools,
     });
     let AskedVerifiers { allowed, requirements, notes } = ask_for_verifiers(session, wish, &document)?;
     if !allowed.is_empty() {
@@ -59,7 +64,28 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     }
     let mut object = open_named(session, document.to_string().as_bytes(), Some(naming), progress)?;
     object.notes.extend(notes);
+    object.notes.extend(tell_dead_scopes(session, &document, &object.base)?);
     Ok(object)
+}
+
+/// A pattern that names nothing is a slip more often than a wish for new files; both are told the same.
+fn tell_dead_scopes(session: &Session, document: &Value, base: &BaseState) -> Result<Vec<String>> {
+    let patterns = document["writeScope"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    // What a live base holds beside its commit is no list to look through twice.
+    if base.live {
+        return Ok(Vec::new());
+    }
+    let files = paths_of(session, base.commit_tree())?;
+    let mut notes = Vec::new();
+    for pattern in patterns {
+        let scope = Scope::new(vec![pattern.to_owned()])?;
+        if !files.iter().any(|path| scope.matches_path(path)) {
+            notes.push(format!(
+                "the scope `{pattern}` names no file that is there: only new ones can be made in it"
+            ));
+        }
+    }
+    Ok(notes)
 }
 
 /// The verifiers that a contract asks for.

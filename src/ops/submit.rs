@@ -29,6 +29,40 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     Ok(CandidateObject::new(&task.view.id, &candidate, path))
 }
 
+/// The same, but where the last candidate came from a patch and nobody has worked in the worktree, that one is
+/// gone on with: whoever brought a patch does not bring it again.
+pub fn submit_or_go_on(session: &Session, id: &str, patch: Option<&[u8]>) -> Result<CandidateObject> {
+    if patch.is_none() {
+        let task = session.write(Some(id))?;
+        if let Some(last) = task.view.current_candidate()
+            && came_from_patch(&task, last.value.candidate)?
+            && is_untouched(&task)?
+        {
+            let path = session.blobs().path(&last.value.patch.sha256).display().to_string();
+            return Ok(CandidateObject::new(id, &last.value, path));
+        }
+    }
+    submit(session, Some(id), patch)
+}
+
+/// True where no capture of the worktree gave this candidate.
+fn came_from_patch(task: &TaskWrite<'_>, number: u32) -> Result<bool> {
+    let of_worktree = Sha256::of_json(&params(None));
+    for captured in task.view.candidates.iter().filter(|one| one.value.candidate == number) {
+        let rows = task.ledger.action(&captured.action)?;
+        if rows.iter().any(|row| row.tool != "submit" || row.params_sha256 == of_worktree) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// True where the worktree is what the task started from.
+fn is_untouched(task: &TaskWrite<'_>) -> Result<bool> {
+    let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
+    Ok(candidate::worktree(task, limits)?.tree == task.view.opened_terms()?.base.tree)
+}
+
 /// Captures a candidate of a task that may still be worked on.
 pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     tripwire::look(task)?;

@@ -5,23 +5,32 @@ use super::Session;
 use crate::domain::delivery::receipt::Receipt;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::error::{Code, Failure, Result};
-use crate::task::effect::{findings, refs, tree};
+use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
-use crate::task::hooks;
+use crate::task::{hooks, recover};
 use serde_json::json;
 
 /// Reverses the delivery of a completed task.
-pub fn undo(session: &Session, named: Option<&str>) -> Result<DeliveryObject> {
-    let mut task = session.write_live(named)?;
+pub fn undo(session: &Session, named: Option<&str>, write: Write) -> Result<DeliveryObject> {
+    // To put in order what was cut off would be to write.
+    if write == Write::DryRun {
+        recover::refuse_unfinished(session)?;
+    }
+    let mut task = session.write_live(Some(&session.delivered_task_id(named)?))?;
     let receipt = delivered(&task)?.clone();
     findings::refuse_undo(&task)?;
-    let params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
+    let mut params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
+    if write == Write::DryRun {
+        params["dryRun"] = json!(true);
+    }
     let action = task.begin("undo", &params)?;
     let undone = match receipt.publication.is_some() {
-        true => refs::undo(&mut task, action, &receipt),
-        false => tree::undo(&mut task, action, &receipt),
+        true => refs::undo(&mut task, action, &receipt, write),
+        false => tree::undo(&mut task, action, &receipt, write),
     }?;
-    hooks::after_task(session, &task.view.id);
+    if write == Write::Yes {
+        hooks::after_task(session, &task.view.id);
+    }
     Ok(undone)
 }
 

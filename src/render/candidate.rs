@@ -14,6 +14,14 @@ pub fn candidate_text(candidate: &CandidateObject) -> String {
     out
 }
 
+/// A file that becomes a program, a link or the other way round looks like any other change otherwise.
+fn mode_change(change: &Change) -> String {
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) if old.mode != new.mode => format!(" (mode {} -> {})", old.mode, new.mode),
+        _ => String::new(),
+    }
+}
+
 pub(super) fn write_changes(out: &mut String, changes: &[Change]) {
     if changes.is_empty() {
         let _ = writeln!(out, "  {}", style_text(OPEN, "no changes: nothing was done"));
@@ -24,7 +32,7 @@ pub(super) fn write_changes(out: &mut String, changes: &[Change]) {
             Status::Deleted => "D",
             Status::Modified => "M",
         };
-        let _ = writeln!(out, "  {letter} {}", change.path);
+        let _ = writeln!(out, "  {letter} {}{}", change.path, mode_change(change));
     }
     if changes.len() > SHOWN * 5 {
         let _ = writeln!(out, "  … and {} more", changes.len() - SHOWN * 5);

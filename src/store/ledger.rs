@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 mod anchor;
 mod check;
 mod kin;
+mod recent;
 
 /// Version of the database's layout. A newer one is refused, an older one would be migrated.
 const VERSION: i64 = 1;

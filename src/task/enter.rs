@@ -46,6 +46,39 @@ impl Session {
         }
     }
 
+    /// The id of the task that a view without a name means: after a delivery the delivered one, until
+    /// something else is done.
+    pub fn task_id_to_show(&self, named: Option<&str>) -> Result<String> {
+        if named.is_none()
+            && self.repository.task().is_none()
+            && let Some(ledger) = self.ledger()?
+            && let Some(last) = ledger.last_task()?
+            && load(&ledger, &last)?.is_some_and(|view| view.delivered.is_some())
+        {
+            return Ok(last);
+        }
+        self.task_id(named).or_else(|failure| match self.last_delivered()? {
+            Some(last) if failure.code() == Code::NotFound => Ok(last),
+            _ => Err(failure),
+        })
+    }
+
+    /// The id of the task whose delivery is meant: the one named, the one whose worktree the call comes from,
+    /// or the one that was delivered last.
+    pub fn delivered_task_id(&self, named: Option<&str>) -> Result<String> {
+        if named.is_none()
+            && self.repository.task().is_none()
+            && let Some(last) = self.last_delivered()?
+        {
+            return Ok(last);
+        }
+        self.task_id(named)
+    }
+
+    fn last_delivered(&self) -> Result<Option<String>> {
+        self.ledger()?.map_or(Ok(None), |ledger| ledger.last_delivered_task())
+    }
+
     /// What is known of a task, for looking at it.
     pub fn view(&self, named: Option<&str>) -> Result<(Ledger, TaskView)> {
         let found = self.find(named);

@@ -3,6 +3,8 @@
 
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::record::Opened;
+use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::pattern_from_typed;
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::Keeper;
@@ -167,6 +169,20 @@ pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
 /// A text of a worker's without any value that must be seen nowhere.
 pub fn redacted(session: &Session, text: &str) -> String {
     session.machine.secrets().redact_text(text)
+}
+
+/// A scope that a person typed in `folder`, in patterns from the top. What is a folder there means all beneath
+/// it.
+pub fn typed_scope(session: &Session, typed: &[String], folder: &Path) -> Result<Vec<String>> {
+    let top = session.repository.top()?;
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let folder = folder.strip_prefix(top).ok().and_then(Path::to_str).unwrap_or_default();
+    let pattern = |typed: &String| {
+        let pattern = pattern_from_typed(typed, folder);
+        let is_folder = RepoPath::new(pattern.as_str()).is_ok() && top.join(&pattern).is_dir();
+        if is_folder && !pattern.ends_with('/') { format!("{pattern}/") } else { pattern }
+    };
+    Ok(typed.iter().map(pattern).collect())
 }
 
 /// A path as text; one that is no UTF-8 cannot stand in JSON that other people read.

@@ -125,7 +125,7 @@ fn start_takes_a_live_base_and_several_values() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     repo.write("docs/a.md", "in progress\n");
-    let answer = repo.json(&["start", "go on", "--scope", "docs/", "src/", "--base", "live"]).ok();
+    let answer = repo.json(&["start", "go on", "--scope", "docs/", "--scope", "src/", "--base", "live"]).ok();
     assert_eq!(Task::of(&answer.json).read("docs/a.md"), b"in progress\n");
 }
 

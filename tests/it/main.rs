@@ -69,3 +69,4 @@ mod tripwire;
 mod undo;
 mod verify;
 mod views;
+mod words;

@@ -100,6 +100,15 @@ pub struct Cancelled {
     pub parts: Vec<String>,
 }
 
+/// What `path` shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreePath {
+    pub schema: &'static str,
+    pub task_id: String,
+    pub worktree: String,
+}
+
 /// What `gc` shows.
 #[derive(Debug, Serialize)]
 pub struct Collection {

@@ -213,6 +213,8 @@ impl TaskView {
                 // From here on the lease of an earlier one cannot hold.
                 self.late.clear();
                 self.seen_after = None;
+                // It may be one that was undone, delivered again.
+                self.undone = None;
                 self.delivered = Some(Recorded::new(entry, *receipt));
             }
             Record::Undone(receipt) => self.undone = Some(Recorded::new(entry, *receipt)),
@@ -389,12 +391,12 @@ impl TaskView {
         let delivering = |u: &Unfinished| writes_live_tree(&u.tool) && u.state == ActionState::Dispatched;
         if self.cancelled.is_some() {
             TaskState::Cancelled
-        } else if self.undone.is_some() {
-            TaskState::Undone
         } else if self.unfinished.iter().any(delivering) {
             TaskState::Delivering
         } else if self.unfinished.iter().any(|u| u.state.is_unknown()) {
             TaskState::OutcomeUnknown
+        } else if self.undone.is_some() {
+            TaskState::Undone
         } else if self.delivered.is_some() {
             TaskState::Completed
         } else if self.waits_for_input() {

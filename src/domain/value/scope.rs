@@ -6,6 +6,7 @@
 //! scope too.
 
 mod pattern;
+mod typed;
 
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+pub use typed::pattern_from_typed;
 
 /// Number of alternatives that all patterns of one scope may stand for.
 const MOST_ALTERNATIVES: usize = 50_000;

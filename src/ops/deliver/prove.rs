@@ -70,7 +70,7 @@ pub(super) fn run_on_live_tree(
         return Ok(());
     }
     let mut task = session.write_live(named)?;
-    let has_work = task.view.require_active().is_ok() && task.view.last_candidate().is_ok();
+    let has_work = options.turn.require_turn(&task.view).is_ok() && task.view.last_candidate().is_ok();
     if !has_work || !is_wanted(&task, options)? {
         return Ok(());
     }

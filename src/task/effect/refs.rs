@@ -88,16 +88,25 @@ pub fn deliver(
         if let Err(failure) = would_move(task, &publishing) {
             return Err(action.fail(&mut task.ledger, failure));
         }
-        let text = "compared with the branch; nothing was written".to_owned();
-        action.succeed(&mut task.ledger, &Record::Done { text })?;
-        let paths = publishing.receipt.paths.into_iter();
-        let paths = paths.map(|path| (path.change.path, Outcome::WouldApply)).collect();
-        return Ok(DeliveryObject::previewed_delivery(&id, publishing.publication.mode, paths)
-            .with_publication(Some(&publishing.publication)));
+        return end_preview(task, action, publishing);
     }
     let mode = publishing.publication.mode;
     let receipt = carry_out(task, action, publishing)?;
     Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
+}
+
+/// Ends an action that only compared.
+fn end_preview(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    publishing: Publishing,
+) -> Result<DeliveryObject> {
+    let text = "compared with the branch; nothing was written".to_owned();
+    action.succeed(&mut task.ledger, &Record::Done { text })?;
+    let paths = publishing.receipt.paths.into_iter();
+    let paths = paths.map(|path| (path.change.path, Outcome::WouldApply)).collect();
+    Ok(DeliveryObject::previewed_delivery(&task.view.id, publishing.publication.mode, paths)
+        .with_publication(Some(&publishing.publication)))
 }
 
 /// Reverses what a receipt says was published: the ref goes back to what it named before, or away. `action`
@@ -106,6 +115,7 @@ pub fn undo(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
     receipt: &Receipt,
+    write: Write,
 ) -> Result<DeliveryObject> {
     let id = task.view.id.clone();
     let published = receipt.publication.as_deref();
@@ -123,6 +133,10 @@ pub fn undo(
         && let Err(failure) = may_move(&task.session.repository, &publishing.publication, &id)
     {
         return Err(action.fail(&mut task.ledger, failure));
+    }
+    if write == Write::DryRun {
+        let preview = end_preview(task, action, publishing)?;
+        return Ok(DeliveryObject { state: TaskState::Completed, ..preview });
     }
     let mode = publishing.publication.mode;
     let receipt = carry_out(task, action, publishing)?;

@@ -2,6 +2,7 @@
 //! to it.
 
 use crate::domain::change::patch::{Candidate, Change};
+use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
 use crate::domain::delivery::{
@@ -96,17 +97,13 @@ struct Compared<'a> {
 /// failure.
 pub fn plan(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
     let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
-    let delivery = TreeWrite::delivering(task.session, opened, candidate);
-    let home = task.session.live_repository(opened)?;
-    let quarantine = task.session.quarantine(&task.view.id);
-    let compared = delivery.compare(&home, &quarantine);
-    compared.map(|found| apply::preview_receipt(&found.plan)).map_err(|failure| delivery.explain(failure))
+    TreeWrite::delivering(task.session, opened, candidate).preview(&task.view.id)
 }
 
 /// Delivers a cleared candidate into the live tree. All conflicts are in the failure. `action` is dispatched.
 pub fn deliver(
     task: &mut TaskWrite<'_>,
-    mut action: RunningAction,
+    action: RunningAction,
     clearance: &Clearance,
     evidence: Vec<String>,
     write: Write,
@@ -119,13 +116,24 @@ pub fn deliver(
         let receipt = delivery.carry_out(&mut task.ledger, action, clearance, evidence)?;
         return Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt));
     }
-    let paths = match plan(task) {
+    let paths = plan(task);
+    end_preview(task, action, mode, paths)
+}
+
+/// Ends an action that only compared.
+fn end_preview(
+    task: &mut TaskWrite<'_>,
+    mut action: RunningAction,
+    mode: DeliveryMode,
+    paths: Result<Vec<(RepoPath, Outcome)>>,
+) -> Result<DeliveryObject> {
+    let paths = match paths {
         Ok(paths) => paths,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };
     let text = "compared with the live tree; nothing was written".to_owned();
     action.succeed(&mut task.ledger, &Record::Done { text })?;
-    Ok(DeliveryObject::previewed_delivery(&id, mode, paths))
+    Ok(DeliveryObject::previewed_delivery(&task.view.id, mode, paths))
 }
 
 /// Reverses what a receipt says was written. All conflicts are in the failure. `action` is dispatched.
@@ -133,6 +141,7 @@ pub fn undo(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
     receipt: &Receipt,
+    write: Write,
 ) -> Result<DeliveryObject> {
     let opened = task.view.opened_terms()?.clone();
     let candidate = task.view.last_candidate()?.value.clone();
@@ -152,6 +161,11 @@ pub fn undo(
         staged: Some(&receipt.index),
         outcome: Outcome::Reverted,
     };
+    if write == Write::DryRun {
+        let paths = reversal.preview(&task.view.id);
+        let preview = end_preview(task, action, opened.effective.delivery, paths)?;
+        return Ok(DeliveryObject { state: TaskState::Completed, ..preview });
+    }
     let clearance = Clearance::to_undo(receipt);
     let reverted = reversal.carry_out(&mut task.ledger, action, &clearance, Vec::new())?;
     Ok(DeliveryObject::new(&task.view.id, TaskState::Undone, opened.effective.delivery, &reverted))
@@ -170,6 +184,14 @@ impl<'a> TreeWrite<'a> {
             staged: None,
             outcome: Outcome::Applied,
         }
+    }
+
+    /// What would be written.
+    fn preview(&self, task: &str) -> Result<Vec<(RepoPath, Outcome)>> {
+        let home = self.session.live_repository(self.opened)?;
+        let quarantine = self.session.quarantine(task);
+        let compared = self.compare(&home, &quarantine);
+        compared.map(|found| apply::preview_receipt(&found.plan)).map_err(|failure| self.explain(failure))
     }
 
     /// Compares with the live tree and writes, under an action that was dispatched, and ends that.
