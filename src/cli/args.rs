@@ -238,7 +238,7 @@ pub struct DemoArgs {
 pub struct StartArgs {
     /// What is to be reached, in your own words.
     pub goal: String,
-    /// A path that may change, from the current folder: a folder, a file or a glob. May be given several times.
+    /// A path that may change, from the current folder: a folder, a file or a glob. May be given again.
     #[arg(long, value_name = "PATH", required = true)]
     pub scope: Vec<String>,
     /// Verifiers that must pass; `none` asks for none. Left out: each committed one that the change concerns.

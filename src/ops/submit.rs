@@ -29,8 +29,8 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     Ok(CandidateObject::new(&task.view.id, &candidate, path))
 }
 
-/// The same, but where the last candidate came from a patch and nobody has worked in the worktree, that one is
-/// gone on with: whoever brought a patch does not bring it again.
+/// The same, but where the last candidate came from a patch and nobody has worked in the worktree, that one
+/// is gone on with: whoever brought a patch does not bring it again.
 pub fn submit_or_go_on(session: &Session, id: &str, patch: Option<&[u8]>) -> Result<CandidateObject> {
     if patch.is_none() {
         let task = session.write(Some(id))?;

@@ -171,8 +171,8 @@ pub fn redacted(session: &Session, text: &str) -> String {
     session.machine.secrets().redact_text(text)
 }
 
-/// A scope that a person typed in `folder`, in patterns from the top. What is a folder there means all beneath
-/// it.
+/// A scope that a person typed in `folder`, in patterns from the top. What is a folder there means all
+/// beneath it.
 pub fn typed_scope(session: &Session, typed: &[String], folder: &Path) -> Result<Vec<String>> {
     let top = session.repository.top()?;
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
