@@ -117,6 +117,13 @@ pub(super) fn started_blocks(text: &str, called: &BTreeSet<String>) -> String {
     }
 }
 
+/// The names of all targets of a Makefile or a justfile.
+pub(super) fn target_names(text: &str) -> BTreeSet<String> {
+    let text = with_values(text);
+    let heads = text.lines().filter(|line| !line.starts_with([' ', '\t'])).filter_map(targets_of);
+    heads.flatten().map(str::to_owned).collect()
+}
+
 /// The targets that a line begins a block for.
 fn targets_of(line: &str) -> Option<Vec<&str>> {
     let (head, rest) = line.split_once(':')?;
@@ -316,6 +323,8 @@ mod tests {
         assert_eq!(of(&["make"]), "b.sh o.sh");
         assert_eq!(of(&["make", "check"]), "c.sh m.sh o.sh");
         assert_eq!(of(&["make", "run"]), "o.sh r.sh");
+        let names = target_names("OUT = made\n$(OUT) more: dep\n\techo a: b\nX := y\n");
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["made", "more"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::runners::{
     RunnerFile, RunnerSettings, files_given_by, files_read_by, has_targets, included_files,
     is_read_by_runners, starts_make, words_of,
 };
-use super::scripts::{RunScripts, RunText, is_shell_script, started_blocks};
+use super::scripts::{RunScripts, RunText, is_shell_script, started_blocks, target_names};
 use super::settings::{Settings, read_settings};
 use super::view::is_input;
 use crate::domain::change::patch::Change;
@@ -51,6 +51,8 @@ struct Told {
     /// Those of what is run for certain: only they start a target of a Makefile.
     called: BTreeSet<String>,
     scripts: RunScripts,
+    /// What make takes for made where it lies there.
+    targets: BTreeSet<String>,
 }
 
 impl Told {
@@ -120,7 +122,7 @@ impl ListedChange<'_> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let Told { words, scripts, .. } = self.read_told(verifier)?;
+        let Told { words, scripts, targets, .. } = self.read_told(verifier)?;
         let mut found = Vec::new();
         for change in changes {
             let path = &change.path;
@@ -130,7 +132,9 @@ impl ListedChange<'_> {
             let is_run = !self.case.matches_path(path) && is_executed(&scripts, change);
             if is_included || is_given || is_run || watch.touches_path(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
-            } else if let Some(target) = self.up_to_date_target(change, &words) {
+            } else if let Some(target) =
+                self.up_to_date_target(change, &targets).filter(|_| starts_make(&words))
+            {
                 what.insert(format!("{target}, which make would find up to date"));
             }
             for (file, scope) in files_read_by(&words) {
@@ -146,7 +150,7 @@ impl ListedChange<'_> {
     }
 
     /// The new file or folder by which make would take a target for made.
-    fn up_to_date_target(&self, change: &Change, words: &BTreeSet<String>) -> Option<RepoPath> {
+    fn up_to_date_target(&self, change: &Change, targets: &BTreeSet<String>) -> Option<RepoPath> {
         let is_there = |folder: &RepoPath| {
             let after = self.base.partition_point(|file| file.path.as_bytes() < folder.as_bytes());
             self.base[after..]
@@ -158,7 +162,7 @@ impl ListedChange<'_> {
         places.push(change.path.clone());
         let first = places.into_iter().find(|place| !is_there(place)).filter(|_| change.old.is_none())?;
         let name = std::str::from_utf8(first.file_name()).ok()?;
-        (starts_make(words) && words.contains(name)).then_some(first)
+        targets.contains(name).then_some(first)
     }
 
     /// True for a new link that is no link to a file, where one of these files may come to lie beneath it.
@@ -221,9 +225,9 @@ impl ListedChange<'_> {
             let known = told.count_all();
             let words = told.words.clone();
             for at in given.iter().filter_map(|path| self.base_file(path)).filter(|_| has_targets(&words)) {
-                let text = started_blocks(&self.text_of(at).unwrap_or_default(), &told.called);
+                let text = self.text_of(at).unwrap_or_default();
                 told.add_words(&text, false);
-                self.add_text(&mut told, RunText { folder: at.path.parent(), text });
+                self.add_targets(&mut told, at, &text);
             }
             let kinds = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
             for (file, scope) in kinds {
@@ -246,12 +250,17 @@ impl ListedChange<'_> {
                 None => value.to_string().replace("\",\"", " "),
             };
             told.add_words(&text, false);
-            let text = match file.has_targets {
-                true => started_blocks(&text, &told.called),
-                false => text,
-            };
-            self.add_text(told, RunText { folder: at.path.parent(), text });
+            match file.has_targets {
+                true => self.add_targets(told, at, &text),
+                false => self.add_text(told, RunText { folder: at.path.parent(), text }),
+            }
         }
+    }
+
+    fn add_targets(&self, told: &mut Told, at: &TreeFile, text: &str) {
+        told.targets.extend(target_names(text));
+        let text = started_blocks(text, &told.called);
+        self.add_text(told, RunText { folder: at.path.parent(), text });
     }
 
     fn add_text(&self, told: &mut Told, text: RunText) {
