@@ -1,6 +1,7 @@
 //! The grammar of the command line.
 
 use super::output::OutputFormat;
+use crate::ops::schema::SchemaName;
 use crate::render::agent::{Client, Snippet};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -183,6 +184,12 @@ pub enum Command {
     Gc,
     /// Say what this machine and repository offer, what is missing, and how to get it.
     Doctor,
+    /// Print the JSON schema of a document, for editors.
+    Schema {
+        /// The document.
+        #[arg(value_enum)]
+        name: SchemaName,
+    },
     /// Print the completion script of a shell.
     Completions {
         /// The shell.

@@ -15,6 +15,7 @@ use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
 use crate::ops::recover::Consent;
+use crate::ops::schema::SchemaName;
 use crate::ops::{self, Session, Write};
 use crate::{mcp, render};
 use serde::Serialize;
@@ -60,6 +61,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Recover { .. } => run.recover(Consent::Nothing),
         Command::Gc => run.gc(),
         Command::Doctor => run.doctor(),
+        Command::Schema { name } => run.schema(*name),
         Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
         Command::Man { dir } => run.write_manual(dir.as_deref()),
     }
@@ -413,6 +415,11 @@ impl Invocation<'_> {
         let caller = self.surroundings.caller(self.cli.folder.as_deref());
         let diagnosis = ops::doctor::diagnose(&caller, &machine(self.surroundings));
         self.show(&diagnosis, || render::doctor_text(&diagnosis))
+    }
+
+    fn schema(&self, name: SchemaName) -> Result<u8> {
+        let schema = ops::schema::schema_of(name)?;
+        self.show(&schema, || format!("{schema:#}\n"))
     }
 
     fn write_manual(&self, dir: Option<&Path>) -> Result<u8> {

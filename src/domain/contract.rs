@@ -22,6 +22,8 @@ pub mod tool;
 
 pub(super) use later::read_network;
 pub use mode::DeliveryMode;
+#[cfg(test)]
+pub use parse::CONTRACT_FIELDS;
 
 use crate::domain::contract::budget::Amounts;
 

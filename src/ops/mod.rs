@@ -26,6 +26,7 @@ pub mod rebase;
 pub mod recover;
 pub mod report;
 pub mod resume;
+pub mod schema;
 pub mod ship;
 pub mod start;
 pub mod submit;

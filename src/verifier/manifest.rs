@@ -5,6 +5,9 @@
 
 mod read;
 
+#[cfg(test)]
+pub use read::MANIFEST_FIELDS;
+
 use crate::domain::contract::policy::BaseRuns;
 use crate::domain::proof::evidence::Reuse;
 use crate::domain::value::repo_path::RepoPath;

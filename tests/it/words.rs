@@ -138,6 +138,25 @@ fn a_person_widens_the_scope_and_nobody_else() {
 }
 
 #[test]
+fn editors_get_the_schemas_of_what_people_write() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    for name in ["contract", "config", "verifier"] {
+        let text = repo.tender(&["schema", name]).ok().text();
+        let schema: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(repo.json(&["schema", name]).ok().json, schema);
+        assert!(schema["properties"]["$schema"].is_object());
+    }
+    repo.json(&["schema", "other"]).fails("arguments.invalid");
+    // What an editor writes into a document to find the schema is taken.
+    let link = json!("https://example.org/contract.json");
+    repo.open(&Contract::new("t1").set("$schema", link));
+    repo.write(".tender/config.toml", "\"$schema\" = \"config.json\"\n");
+    repo.commit("configuration");
+    repo.open(&Contract::new("t2"));
+}
+
+#[test]
 fn several_tasks_are_cancelled_at_once() {
     let lab = Lab::new();
     let repo = lab.repo("app");

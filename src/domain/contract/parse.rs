@@ -15,7 +15,8 @@ use crate::domain::value::repo_path::{RULE, RepoPath};
 use crate::error::{Code, Failure, Result};
 
 /// The fields of a contract.
-const FIELDS: [&str; 21] = [
+pub const CONTRACT_FIELDS: [&str; 22] = [
+    "$schema",
     "schema",
     "taskId",
     "parent",
@@ -43,7 +44,7 @@ pub(super) fn parse_contract(bytes: &[u8]) -> Result<Contract> {
     let document = read_json("the contract", Code::ContractInvalid, bytes)?;
     let mut problems = Problems::new("the contract", Code::ContractInvalid);
     let mut draft = Draft::default();
-    problems.read_object("", &document, &FIELDS, |problems, key, field, node| {
+    problems.read_object("", &document, &CONTRACT_FIELDS, |problems, key, field, node| {
         read_field(problems, &mut draft, key, field, node);
         draft.present.push(field.to_owned());
     });
@@ -59,6 +60,8 @@ pub(super) fn parse_contract(bytes: &[u8]) -> Result<Contract> {
 
 fn read_field(problems: &mut Problems, draft: &mut Draft, key: &str, field: &str, node: &Node) {
     match key {
+        // For editors.
+        "$schema" => drop(problems.read_text(field, node)),
         "schema" => {
             problems.read_choice(field, node, &[(SCHEMA, ())]);
         }

@@ -6,6 +6,9 @@
 
 mod read;
 
+#[cfg(test)]
+pub use read::{CONFIG_FIELDS, POLICY_FIELDS};
+
 use crate::domain::contract::budget::{Amounts, Limits};
 use crate::domain::contract::hook::Hook;
 use crate::domain::contract::{Contract, DeliveryMode, Kind};

@@ -16,7 +16,9 @@ use crate::verifier::builtin;
 use crate::verifier::formats::{self, ResultFormat, WrittenTo};
 use std::time::Duration;
 
-const FIELDS: [&str; 23] = [
+/// The keys of a manifest.
+pub const MANIFEST_FIELDS: [&str; 24] = [
+    "$schema",
     "protocol",
     "id",
     "title",
@@ -85,7 +87,7 @@ pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
     let document = read_toml("the manifest", Code::ConfigInvalid, bytes)?;
     let mut problems = Problems::new("the manifest", Code::ConfigInvalid);
     let mut draft = ManifestDraft::default();
-    problems.read_object("", &document, &FIELDS, |problems, key, field, node| {
+    problems.read_object("", &document, &MANIFEST_FIELDS, |problems, key, field, node| {
         draft.present.push(key.to_owned());
         basic_field(problems, &mut draft, key, field, node);
         running_field(problems, &mut draft, key, field, node);
@@ -97,6 +99,8 @@ pub(super) fn manifest(id: &str, bytes: &[u8]) -> Result<Manifest> {
 
 fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, field: &str, node: &Node) {
     match key {
+        // For editors.
+        "$schema" => drop(problems.read_text(field, node)),
         "protocol" => draft.protocol = protocol(problems, field, node),
         "id" => draft.id = problems.read_id(field, node),
         "title" => draft.title = problems.read_text(field, node),

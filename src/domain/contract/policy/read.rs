@@ -9,6 +9,26 @@ use crate::domain::value::document::{Node, Problems, read_toml};
 use crate::error::{Code, Result};
 use std::collections::BTreeMap;
 
+/// The keys of a configuration.
+pub const CONFIG_FIELDS: [&str; 4] = ["$schema", "filters", "policy", "hooks"];
+
+/// The keys of its `policy`.
+pub const POLICY_FIELDS: [&str; 13] = [
+    "write",
+    "protected",
+    "require",
+    "network",
+    "delivery",
+    "commit",
+    "env",
+    "flaky",
+    "live",
+    "goneCases",
+    "base",
+    "accept",
+    "budget",
+];
+
 impl Config {
     /// Reads a configuration. An empty one is the default. The failure is `config.invalid`, or
     /// `not_supported` where it asks for what this version does not do; its subject is the key, and it lists
@@ -17,8 +37,10 @@ impl Config {
         let document = read_toml("the configuration", Code::ConfigInvalid, bytes)?;
         let mut problems = Problems::new("the configuration", Code::ConfigInvalid);
         let mut config = Self::default();
-        problems.read_object("", &document, &["filters", "policy", "hooks"], |problems, key, field, node| {
+        problems.read_object("", &document, &CONFIG_FIELDS, |problems, key, field, node| {
             match key {
+                // For editors.
+                "$schema" => drop(problems.read_text(field, node)),
                 "filters" => config.filters = read_names(problems, field, node),
                 "policy" => config.policy = read_policy(problems, field, node),
                 _ => config.hooks = read_hooks(problems, field, node),
@@ -30,23 +52,8 @@ impl Config {
 }
 
 fn read_policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
-    const KEYS: [&str; 13] = [
-        "write",
-        "protected",
-        "require",
-        "network",
-        "delivery",
-        "commit",
-        "env",
-        "flaky",
-        "live",
-        "goneCases",
-        "base",
-        "accept",
-        "budget",
-    ];
     let mut policy = Policy::default();
-    problems.read_object(field, node, &KEYS, |problems, key, field, node| match key {
+    problems.read_object(field, node, &POLICY_FIELDS, |problems, key, field, node| match key {
         "write" => policy.write.extend(problems.read_scope(field, node)),
         "protected" => policy.protected = problems.read_scope(field, node),
         "require" => policy.require = read_floors(problems, field, node),
