@@ -4,6 +4,7 @@
 //! found, whether trying again can help, and which command comes next. Codes are a closed set: other
 //! people's scripts match on them, so a code is never renamed or reused for another meaning.
 
+mod cause;
 mod details;
 pub mod presence;
 mod several;
@@ -214,7 +215,7 @@ impl Remedy {
             ),
             Code::PatchInvalid => (
                 "Make the patch anew, against the base of the task.",
-                &["git", "diff", "--binary", "--full-index"],
+                &["git", "diff", "--binary", "--full-index", "--default-prefix"],
             ),
             _ => match code.category() {
                 Category::Unknown => ("Let recovery look at what took place.", &["git", "tender", "recover"]),
@@ -272,6 +273,7 @@ impl Failure {
     pub fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::new(Code::Io, format!("cannot {doing} {}: {error}", path.display()))
             .subject(path.display().to_string())
+            .advised_by(path, error)
     }
 
     /// A fault of our own; never the user's.

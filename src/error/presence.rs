@@ -48,7 +48,7 @@ impl Failure {
         let text = match owner == me {
             true => format!("Give yourself the right to it, as with `chmod -R u+rwX {part}`."),
             false => format!(
-                "It belongs to the user {owner}. Give it back to whoever works here, as with `sudo chown -R {me} {part}`."
+                "It belongs to the user {owner}. Give it back to whoever works here, as with `sudo chown -R {me} {part}`; where both work here, each needs a clone of their own."
             ),
         };
         failure.remedy(text, ["git", "tender", "doctor"])
