@@ -90,7 +90,7 @@ fn apply_to_index(
 
 /// Adds the next step where the failure has none.
 fn advise_fresh_patch(failure: Failure, base: &ObjectId) -> Failure {
-    let again = ["git", "diff", "--full-index", "--binary", base.as_str()];
+    let again = ["git", "diff", "--full-index", "--binary", "--default-prefix", base.as_str()];
     let text = match failure.code() {
         _ if failure.has_remedy() => return failure,
         Code::PatchInvalid if failure.has_detail(&LINE_ENDS) => {

@@ -54,8 +54,9 @@ pub struct Section {
     pub old: Option<Vec<u8>>,
     /// The path after; `None` for a deleted file.
     pub new: Option<Vec<u8>>,
-    /// The prefixes that were taken off the two names, where that can be told.
-    pub prefixes: Option<(Vec<u8>, Vec<u8>)>,
+    /// True where its header shows that its names begin with a prefix: the two differ in nothing else, or
+    /// the prefix is one of git's own.
+    pub has_prefix: bool,
     /// The mode before, in octal, where the patch names it.
     pub old_mode: Option<String>,
     pub new_mode: Option<String>,

@@ -121,7 +121,20 @@ impl<'a, 't> Group<'a, 't> {
         if let Some(said) = item.modes.0.filter(|said| said != mode) {
             return Err(preimage_conflict(item, path, said.as_str(), Some(mode.as_str())));
         }
+        self.refuse_moving_onto(item)?;
         Ok(Some(TreeObject { mode: *mode, id: id.clone() }))
+    }
+
+    /// Git looks for a file in the way only where the header says that it is a rename.
+    fn refuse_moving_onto(&self, item: &PatchItem) -> Result<()> {
+        if !matches!(item.section.operation, Operation::Rename | Operation::Copy) {
+            return Ok(());
+        }
+        let Some(new) = item.new.as_ref().filter(|new| !self.is_consumed(new)) else { return Ok(()) };
+        match self.view.find_path(new.as_bytes())?.file() {
+            Some(there) => Err(preimage_conflict(item, new, "no file", Some(there.id.as_str()))),
+            None => Ok(()),
+        }
     }
 
     /// No directory above a written path may be a link, before or after.

@@ -4,8 +4,9 @@
 use super::super::limits::{CandidateLimits, refuse_by_rule};
 use super::mail::MailPart;
 use super::view::{Found, TreeView};
-use crate::domain::change::patch_text;
-use crate::domain::change::patch_text::{BinaryHunk, BinaryKind, Body, Operation, Section, Strip};
+use crate::domain::change::patch_text::{
+    self, BinaryHunk, BinaryKind, Body, Operation, Section, Strip, exact,
+};
 use crate::domain::value::digest::Mode;
 use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::{Code, Failure, Result};
@@ -119,51 +120,87 @@ pub(super) fn refuse_gitlink(path: &RepoPath) -> Failure {
     refuse_by_rule(&path.to_string(), "a submodule cannot be added, changed or removed by a task")
 }
 
-/// Reads one text with the prefix that its names turn out to have: `a/` and `b/` or another pair of prefixes
-/// are taken off, unless only the whole names exist. `made` are the paths that earlier parts create.
+/// Reads one text as git does: the first component of every name is a prefix, but where all names of a plain
+/// diff lie at the top. Where the names may as well have no prefix, and are files like that, it is not for us
+/// to say which of the two is meant. `made` are the paths that earlier parts create.
 fn read_sections(view: &TreeView, text: &[u8], made: &HashSet<Vec<u8>>) -> Result<(Strip, Vec<Section>)> {
-    let one = patch_text::parse_sections(text, Strip::One);
-    if let Ok(sections) = &one
-        && (sections.is_empty()
-            || has_known_prefixes(sections) && all_sources_exist(view, sections, made)? != Some(false))
+    let stripped = patch_text::parse_sections(text, Strip::One);
+    if let Ok(sections) = &stripped
+        && sections.iter().all(|section| section.has_prefix)
     {
-        return Ok((Strip::One, one?));
+        return Ok((Strip::One, stripped?));
     }
-    let Ok(whole) = patch_text::parse_sections(text, Strip::None) else { return Ok((Strip::One, one?)) };
-    let whole_exist = all_sources_exist(view, &whole, made)?;
-    let take_whole = match &one {
-        // Only new files: the whole name is the likely one where its folder is there.
-        Ok(sections) if !has_known_prefixes(sections) => {
-            whole_exist == Some(true) || whole_exist.is_none() && has_folders(view, &whole)?
-        }
-        Ok(_) => whole_exist == Some(true),
-        Err(_) => whole_exist != Some(false),
+    let Ok(whole) = patch_text::parse_sections(text, Strip::None) else { return Ok((Strip::One, stripped?)) };
+    let at_top = |section: &Section| !section.is_git && !section.shown_path().contains(&b'/');
+    if whole.iter().all(at_top) {
+        return Ok((Strip::None, whole));
+    }
+    let whole_fits = reading_fits(view, text, &whole, made)?;
+    let Ok(sections) = stripped else {
+        return if whole_fits == Some(true) {
+            Err(refuse_bare_names(&whole[0]))
+        } else {
+            Ok((Strip::One, stripped?))
+        };
     };
-    if take_whole { Ok((Strip::None, whole)) } else { Ok((Strip::One, one?)) }
+    let pairs = sections.iter().zip(&whole);
+    let Some((one, other)) = pairs.clone().find(|(one, other)| one.shown_path() != other.shown_path()) else {
+        return Ok((Strip::One, sections));
+    };
+    // Only new files: a name without a prefix is likely where its folder is there.
+    let other_fits = match whole_fits {
+        None => has_folders(view, &whole)?,
+        Some(fits) => fits,
+    };
+    match reading_fits(view, text, &sections, made)? {
+        _ if !other_fits => Ok((Strip::One, sections)),
+        Some(false) => Err(refuse_bare_names(other).detail("alsoRead", display_bytes(one.shown_path()))),
+        _ => Err(ambiguous_names(one, other)),
+    }
 }
 
-/// True where the prefixes are those that git or `diff -r` writes.
-fn has_known_prefixes(sections: &[Section]) -> bool {
-    const KNOWN: [&[u8]; 8] = [b"a", b"b", b"i", b"w", b"c", b"o", b"1", b"2"];
-    sections.iter().all(|section| match &section.prefixes {
-        Some((old, new)) => old != new || KNOWN.contains(&old.as_slice()) || old.is_empty(),
-        None => section.is_git,
-    })
+/// Git would take the first folder of each name for a prefix, and finds nothing there.
+fn refuse_bare_names(section: &Section) -> Failure {
+    let path = display_bytes(section.shown_path());
+    let message = format!(
+        "the names of the patch have no prefix: git takes the first folder off, and {path} is no longer found"
+    );
+    Failure::new(Code::PatchInvalid, message).subject(path).detail("line", section.line)
 }
 
-/// Whether all files that the sections read are there; `None` where they read none.
-fn all_sources_exist(view: &TreeView, sections: &[Section], made: &HashSet<Vec<u8>>) -> Result<Option<bool>> {
+fn ambiguous_names(one: &Section, other: &Section) -> Failure {
+    let (short, long) = (display_bytes(one.shown_path()), display_bytes(other.shown_path()));
+    let message = format!("the patch can mean {short} or {long}: its names may have a prefix or none");
+    Failure::new(Code::PatchInvalid, message).subject(long).detail("line", one.line).detail("alsoRead", short)
+}
+
+/// Whether all files that the sections read are there and as the sections need them; `None` where they read
+/// none.
+fn reading_fits(
+    view: &TreeView,
+    text: &[u8],
+    sections: &[Section],
+    made: &HashSet<Vec<u8>>,
+) -> Result<Option<bool>> {
     let mut made_here: HashSet<&[u8]> = HashSet::new();
     let mut any = None;
     for section in sections {
         if let Some(old) = section.old.as_deref().filter(|_| !section.may_create()) {
-            let there =
-                made_here.contains(old) || made.contains(old) || view.find_path(old)? != Found::Nothing;
-            any = Some(any.unwrap_or(true) && there);
+            let fits = made_here.contains(old) || made.contains(old) || fits_base(view, text, section, old)?;
+            any = Some(any.unwrap_or(true) && fits);
         }
         made_here.extend(section.new.as_deref());
     }
     Ok(any)
+}
+
+fn fits_base(view: &TreeView, text: &[u8], section: &Section, old: &[u8]) -> Result<bool> {
+    let Found::File(object) = view.find_path(old)? else { return Ok(false) };
+    match (&section.index, &section.body) {
+        (Some(index), _) => Ok(object.id.as_str().starts_with(&index.old)),
+        (None, Body::Text(hunks)) => Ok(exact::apply_hunks(text, hunks, &view.read_file(&object)?).is_ok()),
+        (None, _) => Ok(true),
+    }
 }
 
 fn has_folders(view: &TreeView, sections: &[Section]) -> Result<bool> {

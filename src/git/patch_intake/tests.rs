@@ -144,7 +144,6 @@ fn a_git_patch_of_every_kind_leads_to_the_same_tree() {
         &["--binary", "-M", "-C", "--find-copies-harder"],
         &["--binary", "--no-renames"],
         &["--binary", "-M01", "-B"],
-        &["--binary", "--no-prefix"],
         &["--binary", "--src-prefix=i/", "--dst-prefix=w/"],
         &["--binary", "-U1"],
         &["--binary", "-U20", "--patience"],
@@ -262,13 +261,12 @@ fn encoded_mail_bodies_are_decoded() {
 }
 
 #[test]
-fn plain_diffs_are_taken_with_and_without_prefixes() {
+fn plain_diffs_are_taken_with_the_prefixes_that_git_takes_off() {
     let bench = Bench::new(&[("src/a.rs", LINES), ("top", LINES), ("src/top", "other\n")]);
     let hunk = "@@ -1,4 +1,4 @@\n-1\n+one\n 2\n 3\n 4\n";
     let plain = |old: &str, new: &str| format!("Hello,\n\nhere it is:\n\n--- {old}\n+++ {new}\n{hunk}");
     for (old, new, path) in [
         ("a/src/a.rs", "b/src/a.rs", "src/a.rs"),
-        ("src/a.rs", "src/a.rs", "src/a.rs"),
         ("top", "top", "top"),
         ("top.orig\t2020-01-01 00:00:00.000000000 +0000", "top\t2020-01-02 00:00:00.000000000 +0000", "top"),
         ("old/top", "new/top", "top"),
@@ -281,8 +279,8 @@ fn plain_diffs_are_taken_with_and_without_prefixes() {
     }
     let created = bench.take_patch("--- /dev/null\n+++ b/src/new\n@@ -0,0 +1 @@\n+x\n").expect("new");
     assert_eq!(created.changes[0].path.to_string(), "src/new");
-    let created = bench.take_patch("--- /dev/null\n+++ src/new\n@@ -0,0 +1 @@\n+x\n").expect("new");
-    assert_eq!(created.changes[0].path.to_string(), "src/new");
+    let created = bench.take_patch("--- /dev/null\n+++ mine/new\n@@ -0,0 +1 @@\n+x\n").expect("new");
+    assert_eq!(created.changes[0].path.to_string(), "new");
     let created = bench.take_patch("--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+x\n").expect("new");
     assert_eq!(created.changes[0].path.to_string(), "new");
     let epoch = "--- o/new\t1970-01-01 00:00:00.000000000 +0000\n+++ n/new\t2020-01-02 00:00:00 +0000\n@@ -0,0 +1 @@\n+x\n";
@@ -298,6 +296,66 @@ fn plain_diffs_are_taken_with_and_without_prefixes() {
         failure.details()["firstDifference"],
         serde_json::json!({"line": 3, "patch": "drei", "base": "3"})
     );
+}
+
+/// Git takes the first folder off, and would change another file than the one that is meant.
+#[test]
+fn names_without_a_prefix_are_never_guessed() {
+    let both = Bench::new(&[("file", "A\n"), ("sub/file", "A\n"), ("sub/other", "C\n"), ("other", "D\n")]);
+    let plain = |name: &str, old: &str| format!("--- {name}\n+++ {name}\n@@ -1 +1 @@\n-{old}\n+B\n");
+    let header = "diff --git sub/file sub/file\nindex f70f10e..223b783 100644\n";
+    let mode = "diff --git sub/file sub/file\nold mode 100644\nnew mode 100755\n".to_owned();
+    for patch in [plain("sub/file", "A"), format!("{header}{}", plain("sub/file", "A")), mode] {
+        let refused = both.expect_refusal(&patch);
+        assert_eq!(refused.code(), Code::PatchInvalid, "{patch}");
+        assert!(refused.message().contains("can mean file or sub/file"), "{refused}");
+    }
+    let folder = both.expect_refusal("--- /dev/null\n+++ sub/new\n@@ -0,0 +1 @@\n+x\n");
+    assert!(folder.message().contains("can mean new or sub/new"), "{folder}");
+    // Where the content decides, only git's own reading is left to take.
+    let taken = both.take_patch(plain("sub/other", "D")).expect("fits one");
+    assert_eq!(taken.changes[0].path.to_string(), "other");
+    assert!(both.expect_refusal(plain("sub/other", "C")).message().contains("no prefix"));
+    let second = Bench::new(&[("sub/file", "A\n"), ("top", "A\n")]);
+    for patch in [plain("sub/file", "A"), format!("{header}{}", plain("sub/file", "A"))] {
+        let refused = second.expect_refusal(&patch);
+        assert_eq!((refused.code(), refused.subject_text()), (Code::PatchInvalid, Some("sub/file")));
+        assert_eq!(refused.details()["alsoRead"], "file");
+        assert!(refused.next_step().command.contains(&"--default-prefix".to_owned()));
+    }
+    // A plain diff of files at the top has nothing to take off; one with git's header lacks what git takes.
+    assert_eq!(second.take_patch(plain("top", "A")).expect("at the top").changes[0].path.to_string(), "top");
+    second.expect_refusal(format!("diff --git top top\n{}", plain("top", "A")));
+}
+
+#[test]
+fn two_names_without_rename_lines_are_a_rename() {
+    let bench = Bench::new(&[("pre", "A\n"), ("there", "A\n")]);
+    let patch = |to: &str| format!("diff --git a/pre b/{to}\n--- a/pre\n+++ b/{to}\n@@ -1 +1 @@\n-A\n+B\n");
+    let taken = bench.take_patch(patch("post")).expect("valid");
+    let paths: Vec<_> = taken.changes.iter().map(|c| (c.path.to_string(), c.new.is_some())).collect();
+    assert_eq!(paths, [("post".to_owned(), true), ("pre".to_owned(), false)]);
+    // Git would write over what is there.
+    let refused = bench.expect_refusal(patch("there"));
+    assert_eq!((refused.code(), refused.subject_text()), (Code::VersionConflict, Some("there")));
+}
+
+#[test]
+fn the_beginning_of_time_in_any_zone_means_no_file() {
+    let bench = Bench::new(&[("x", "A\n")]);
+    let patch =
+        |stamp: &str| format!("--- a/x\t2020-01-01 10:00:00 +0000\n+++ b/x{stamp}\n@@ -1 +0,0 @@\n-A\n");
+    for (stamp, removes) in [
+        ("\t1969-12-31 16:00:00 -0800", true),
+        ("\t1969-12-31 16:00:00.000 -08:00", true),
+        ("\t1970-01-01 01:00:00 +0100", true),
+        (" 1969-12-31 16:00:00 -0800", false),
+        ("\t1969-12-31 16:00 -0800", false),
+        ("\t1970-01-01 00:00:00", false),
+    ] {
+        let taken = bench.take_patch(patch(stamp)).unwrap_or_else(|f| panic!("{stamp}: {f}"));
+        assert_eq!(taken.changes[0].new.is_none(), removes, "{stamp}");
+    }
 }
 
 #[test]
@@ -413,7 +471,6 @@ fn damaged_hunks_are_refused() {
         "new file mode 100755\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n",
         "diff --git a/n b/n\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n",
         "diff --git a/a b/a\nrename from a\nnew file mode 100644\n",
-        "diff --git a/a b/c\n--- a/a\n+++ b/c\n@@ -1,2 +1,2 @@\n-1\n+x\n 2\n",
         "diff --git a/a b/c\nrename from a\nrename from a\nrename to c\n",
         "diff --git a/a b/a\ndeleted file mode 100644\n",
         "diff --git a/a b/a\ndeleted file mode 100644\n--- a/a\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-1\n-2\n",

@@ -1,7 +1,7 @@
 //! What a tree has at a path, with every directory read once.
 
 use super::super::objects::{Objects, TreeEntry};
-use crate::domain::value::digest::{ObjectId, TreeObject};
+use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::error::Result;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -58,6 +58,11 @@ impl<'a> TreeView<'a> {
             }
         }
         Ok(Found::Folder)
+    }
+
+    /// The content of a file; none of a gitlink.
+    pub(super) fn read_file(&self, object: &TreeObject) -> Result<Vec<u8>> {
+        if object.mode == Mode::Gitlink { Ok(Vec::new()) } else { self.objects.read_blob(&object.id) }
     }
 
     fn read_folder(&self, id: &ObjectId) -> Result<Folder> {

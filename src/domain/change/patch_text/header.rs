@@ -38,7 +38,7 @@ pub(super) fn git_section(cursor: &mut Cursor, strip: Strip) -> Result<Section> 
     let twice = names::name_given_twice(names, strip);
     let lines = header_lines(cursor, strip)?;
     let changed = lines.similarity.as_ref().is_some_and(|text| text != b"100%");
-    let mut section = assemble_section(lines, twice, names, strip, line)?;
+    let mut section = assemble_section(lines, twice, names, line)?;
     section.body = git_body(cursor, &section, changed)
         .map_err(|f| f.subject(crate::domain::value::repo_path::display_bytes(section.shown_path())))?;
     section.range = start..cursor.at();
@@ -144,21 +144,13 @@ fn parse_index_line(rest: &[u8]) -> Option<(IndexLine, Option<String>)> {
 }
 
 /// Brings the header lines together, as git does, and refuses those that contradict each other.
-fn assemble_section(
-    lines: Lines,
-    twice: Option<Vec<u8>>,
-    names: &[u8],
-    strip: Strip,
-    line: usize,
-) -> Result<Section> {
-    let operation = lines.checked_operation(line)?;
-    let moved = match operation {
+fn assemble_section(lines: Lines, twice: Option<Vec<u8>>, names: &[u8], line: usize) -> Result<Section> {
+    let mut operation = lines.checked_operation(line)?;
+    let [from, to] = match operation {
         Operation::Rename => [lines.rename_from.clone(), lines.rename_to.clone()],
         Operation::Copy => [lines.copy_from.clone(), lines.copy_to.clone()],
         _ => [None, None],
     };
-    let is_moved = moved[0].is_some();
-    let [from, to] = moved;
     let side = |said: Option<Vec<u8>>, dashes: &Option<Dashes>| match (said, dashes) {
         (Some(name), Some(Dashes::File { path, .. })) if path.as_ref() != Some(&name) => None,
         (Some(name), _) => Some(name),
@@ -179,14 +171,10 @@ fn assemble_section(
         Operation::Delete => (Some(old.ok_or_else(nameless)?), None),
         _ => (Some(old.ok_or_else(nameless)?), Some(new.ok_or_else(nameless)?)),
     };
+    // As git has it: two names in the lines with dashes are a rename, said or not.
     if operation == Operation::Modify && old != new {
-        return Err(nameless());
+        operation = Operation::Rename;
     }
-    let dashed = [&lines.before, &lines.after].map(|d| match d {
-        Some(Dashes::File { name, .. }) => Some(name.as_slice()),
-        _ => None,
-    });
-    let prefixes = name_prefixes(names, dashed, strip, is_moved);
     let (index, index_mode) = lines.index.map_or((None, None), |(index, mode)| (Some(index), mode));
     let old_mode = lines.old_mode.or(lines.deleted_file).or_else(|| index_mode.clone());
     let new_mode =
@@ -198,7 +186,7 @@ fn assemble_section(
         operation,
         old,
         new,
-        prefixes,
+        has_prefix: names::name_given_twice(names, Strip::None).is_none(),
         old_mode,
         new_mode,
         index,
@@ -234,35 +222,6 @@ impl Lines {
             ((None, None), (None, None), None, Some(_)) if !modes => Some(Operation::Delete),
             ((None, None), (None, None), None, None) => Some(Operation::Modify),
             _ => None,
-        }
-    }
-}
-
-/// The first components of both names: from `---` and `+++`, else from the `diff --git` line.
-fn name_prefixes(
-    names: &[u8],
-    dashed: [Option<&[u8]>; 2],
-    strip: Strip,
-    is_moved: bool,
-) -> Option<(Vec<u8>, Vec<u8>)> {
-    let first = |name: &[u8]| name.iter().position(|b| *b == b'/').map(|at| name[..at].to_vec());
-    if strip == Strip::None {
-        return None;
-    }
-    match dashed {
-        [Some(old), Some(new)] => Some((first(old)?, first(new)?)),
-        [Some(one), None] | [None, Some(one)] => Some((first(one)?, first(one)?)),
-        _ if is_moved => None,
-        _ => {
-            let name = |text: &[u8]| {
-                if text.starts_with(b"\"") {
-                    names::unquote_name(text).map(|(n, _)| n)
-                } else {
-                    Some(text.to_vec())
-                }
-            };
-            let old = first(&name(names)?)?;
-            Some((old.clone(), old))
         }
     }
 }
@@ -321,13 +280,13 @@ pub(super) fn plain_section(cursor: &mut Cursor, strip: Strip) -> Result<Section
     let unreadable =
         || unreadable_at(line, "the name of the file cannot be read, or lacks the prefix to take off");
     let read = |rest: &[u8]| parse_dashes(rest, strip).ok_or_else(unreadable);
-    let (operation, path, prefixes) = match (read(before)?, read(after)?) {
+    let (operation, path, has_prefix) = match (read(before)?, read(after)?) {
         (Dashes::Nothing, Dashes::Nothing) => return Err(unreadable()),
         (Dashes::Nothing, Dashes::File { name, path }) => {
-            (Operation::Create, path, name_prefixes(b"", [None, Some(&name)], strip, false))
+            (Operation::Create, path, first_folder(&name) == Some(b"b"))
         }
         (Dashes::File { name, path }, Dashes::Nothing) => {
-            (Operation::Delete, path, name_prefixes(b"", [Some(&name), None], strip, false))
+            (Operation::Delete, path, first_folder(&name) == Some(b"a"))
         }
         (Dashes::File { name: old_name, path: old }, Dashes::File { name: new_name, path: new }) => {
             let operation = match (names::is_epoch(before), names::is_epoch(after)) {
@@ -335,8 +294,7 @@ pub(super) fn plain_section(cursor: &mut Cursor, strip: Strip) -> Result<Section
                 (_, true) => Operation::Delete,
                 _ => Operation::Modify,
             };
-            let prefixes = name_prefixes(b"", [Some(&old_name), Some(&new_name)], strip, false);
-            (operation, one_of(old, new), prefixes)
+            (operation, one_of(old, new), first_folder(&old_name) != first_folder(&new_name))
         }
     };
     let path = path.ok_or_else(unreadable)?;
@@ -353,12 +311,16 @@ pub(super) fn plain_section(cursor: &mut Cursor, strip: Strip) -> Result<Section
         operation,
         old,
         new,
-        prefixes,
+        has_prefix,
         old_mode: None,
         new_mode: None,
         index: None,
         body,
     })
+}
+
+fn first_folder(name: &[u8]) -> Option<&[u8]> {
+    name.iter().position(|b| *b == b'/').map(|at| &name[..at])
 }
 
 /// Of two names of one file the one that is a beginning of the other (`x` and `x.orig`), else the second.

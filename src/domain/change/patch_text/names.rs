@@ -147,26 +147,31 @@ fn before_time(rest: &[u8]) -> usize {
 }
 
 /// Whether the time stamp of a `---` or `+++` line is the beginning of time, by which `diff -N` means that
-/// there is no file.
+/// there is no file. As in git it follows a tab, and is whole: seconds and a zone belong to it.
 pub fn is_epoch(rest: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(rest);
-    let Some(at) = text.rfind("1970-01-01 ").or_else(|| text.rfind("1969-12-31 ")) else { return false };
-    let day = if text[at..].starts_with("1970") { 0 } else { -24 * 60 };
-    let mut words = text[at + 11..].split_ascii_whitespace();
-    let (Some(clock), Some(zone)) = (words.next(), words.next()) else { return false };
-    let number = |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok());
-    let mut parts = clock.splitn(3, ':');
-    let (Some(hours), Some(minutes), Some(seconds)) =
-        (number(parts.next()), number(parts.next()), parts.next())
-    else {
-        return false;
+    epoch_stamp(rest).unwrap_or(false)
+}
+
+fn epoch_stamp(rest: &[u8]) -> Option<bool> {
+    let stamp = rest.splitn(2, |b| *b == b'\t').nth(1)?;
+    let mut words = std::str::from_utf8(stamp).ok()?.trim_end().split(' ');
+    let (day, clock, zone) = (words.next()?, words.next()?, words.next()?);
+    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
+    let (hours, minutes) = (number(clock.get(..2)?)?, number(clock.get(3..5)?)?);
+    let seconds = clock.get(5..)?;
+    let fraction = seconds.strip_prefix(":00")?;
+    let whole = fraction.is_empty()
+        || fraction.strip_prefix('.').is_some_and(|f| !f.is_empty() && f.bytes().all(|b| b == b'0'));
+    let digits = zone.get(1..)?.replacen(':', "", 1);
+    let offset = number(digits.get(..2)?)? * 60 + number(digits.get(2..)?)?;
+    let (day, offset) = match (day, zone.get(..1)?) {
+        ("1970-01-01", "+") => (0, offset),
+        ("1970-01-01", "-") if offset == 0 => (0, 0),
+        ("1969-12-31", "-") if offset > 0 => (-24 * 60, -offset),
+        _ => return None,
     };
-    let exact = seconds.bytes().all(|b| matches!(b, b'0' | b'.'));
-    let (Some(zone_hours), Some(zone_minutes)) = (number(zone.get(..3)), number(zone.get(3..5))) else {
-        return false;
-    };
-    let offset = zone_hours * 60 + if zone.starts_with('-') { -zone_minutes } else { zone_minutes };
-    exact && day + hours * 60 + minutes == offset
+    let exact = clock.as_bytes().get(2) == Some(&b':') && digits.len() == 4 && words.next().is_none();
+    Some(exact && whole && day + hours * 60 + minutes == offset)
 }
 
 #[cfg(test)]
@@ -235,6 +240,20 @@ mod tests {
         assert!(is_epoch(b"x\t1970-01-01 00:00:00.000000000 +0000"));
         assert!(is_epoch(b"x\t1970-01-01 01:00:00.000000000 +0100"));
         assert!(is_epoch(b"x\t1969-12-31 19:00:00 -0500"));
+        assert!(is_epoch(b"x\t1969-12-31 16:00:00.000 -08:00"));
+        assert!(is_epoch(b"x\t1970-01-01 00:00:00 -0000\r"));
+        for other in [
+            "x 1970-01-01 00:00:00 +0000",
+            "x\t1969-12-31 16:00 -0800",
+            "x\t1970-01-01 00:00:00",
+            "x\t1970-01-01 00:00:00 +0000 more",
+            "x\t1970-01-01 00:00:00. +0000",
+            "x\t1969-12-31 00:00:00 +0000",
+            "x\t1970-01-01 00:00:00 +00000",
+            "x\t1970-01-01 0\u{e9}:00:00 +0000",
+        ] {
+            assert!(!is_epoch(other.as_bytes()), "{other}");
+        }
         assert!(!is_epoch(b"x\t1970-01-01 00:00:01.000000000 +0000"));
         assert!(!is_epoch(b"x\t2020-01-01 00:00:00.000000000 +0000"));
     }

@@ -96,7 +96,6 @@ fn git_patches_and_mailboxes_give_the_tree_that_they_were_made_of() {
         for args in [
             &["diff", "--binary", "--full-index", &base, "HEAD"][..],
             &["diff", "--binary", "--full-index", "-M", "-C", "--find-copies-harder", &base, "HEAD"],
-            &["diff", "--binary", "--full-index", "--no-prefix", &base, "HEAD"],
             &["format-patch", "--stdout", "--binary", "--full-index", &base],
             &["format-patch", "--stdout", "--binary", "--full-index", "--cover-letter", &base],
             &["log", "--reverse", "-p", "--binary", "--full-index", "--no-renames", &format!("{base}..HEAD")],
@@ -113,18 +112,15 @@ fn git_patches_and_mailboxes_give_the_tree_that_they_were_made_of() {
 }
 
 #[test]
-fn plain_diffs_with_and_without_prefixes() {
+fn a_plain_diff_is_read_as_git_reads_it() {
     let intake = Intake::new();
     let hunk = "@@ -1,4 +1,4 @@\n 1\n-2\n+two\n 3\n 4\n";
-    let header = [
-        "--- a/a/ten\n+++ b/a/ten\n",
-        "--- a/ten\t2020-01-01\n+++ a/ten\t2020-01-02\n",
-        "--- a/ten.orig\n+++ a/ten\n",
-    ];
-    for header in header {
-        let capture =
-            intake.take_patch(format!("{header}{hunk}")).unwrap_or_else(|f| panic!("{header}: {f}"));
-        assert_eq!(capture.changes[0].path.to_string(), "a/ten");
+    let capture = intake.take_patch(format!("--- a/a/ten\n+++ b/a/ten\n{hunk}")).expect("taken");
+    assert_eq!(capture.changes[0].path.to_string(), "a/ten");
+    for header in ["--- a/ten\t2020-01-01\n+++ a/ten\t2020-01-02\n", "--- a/ten.orig\n+++ a/ten\n"] {
+        let refused = intake.expect_refusal(format!("{header}{hunk}"));
+        assert_eq!(refused.code(), Code::PatchInvalid, "{header}");
+        assert!(refused.message().contains("no prefix"), "{header}: {refused}");
     }
     let capture = intake.take_patch("--- /dev/null\n+++ b/docs/n\n@@ -0,0 +1 @@\n+n\n").expect("taken");
     assert_eq!(capture.changes[0].path.to_string(), "docs/n");
