@@ -6,6 +6,7 @@
 //! first users must not race for the journal mode.
 
 use self::kin::KnownKin;
+use super::birth::{is_stillborn, make_database, require_room};
 use super::layout::Layout;
 use super::lock::LockGuard;
 use super::spare::SpareConnection;
@@ -90,15 +91,29 @@ impl Ledger {
             let _creating = LockGuard::acquire(&layout.lock())?;
             if !is_present(&path)? {
                 refuse_remains(layout)?;
-                initialise(&path)?;
+                make_ledger(&path)?;
             }
         }
         if let Some(connection) = layout.spare.take_for(&path) {
             return Ok(Self::again(connection, path, layout));
         }
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .map_err(|e| damaged(&path, &e))?;
-        let mut ledger = Self::prepare((connection, None), path)?;
+        let open = || {
+            require_room(&path)?;
+            let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+                .map_err(|e| damaged(&path, &e))?;
+            Self::prepare((connection, None), path.clone())
+        };
+        let mut ledger = match open() {
+            Err(failure) if is_stillborn(layout, &failure)? => {
+                let _creating = LockGuard::acquire(&layout.lock())?;
+                match open() {
+                    Err(failure) if is_stillborn(layout, &failure)? => make_ledger(&path)?,
+                    _ => {}
+                }
+                open()?
+            }
+            opened => opened?,
+        };
         ledger.spare = Some(layout.spare.clone());
         Ok(ledger)
     }
@@ -130,13 +145,16 @@ impl Ledger {
         }
         let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
-            .map_err(|e| damaged(&path, &e))
+            .map_err(|e| damaged(&path, &e));
+        let opened = require_room(&path)
+            .and(opened)
             .and_then(|connection| Self::prepare((connection, None), path.clone()));
         match opened {
             Err(failure) if failure.code() == Code::Io => {
                 let opened = unwritable::open(&path, |e| damaged(&path, e)).map_err(|_| failure)?;
                 Self::prepare(opened, path).map(Some)
             }
+            Err(failure) if is_stillborn(layout, &failure)? => Ok(None),
             opened => {
                 let mut ledger = opened?;
                 ledger.spare = Some(layout.spare.clone());
@@ -362,28 +380,8 @@ fn refuse_remains(layout: &Layout) -> Result<()> {
     .remedy(GONE, ["git", "tender", "doctor"]))
 }
 
-fn initialise(path: &Path) -> Result<()> {
-    // The finished database appears under its name at once, so that nobody opens half of one.
-    let folder = path.parent().ok_or_else(|| Failure::internal("the ledger has no folder"))?;
-    let fresh = tempfile::Builder::new()
-        .prefix(".ledger-")
-        .tempdir_in(folder)
-        .map_err(|e| Failure::io("create a folder in", folder, &e))?;
-    let file = fresh.path().join("ledger.db");
-    let make = || -> rusqlite::Result<()> {
-        let connection = Connection::open(&file)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.execute_batch(SCHEMA)?;
-        connection.pragma_update(None, "user_version", VERSION)?;
-        connection.close().map_err(|(_, e)| e)
-    };
-    make().map_err(|e| damaged(path, &e))?;
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))
-        .and_then(|()| std::fs::rename(&file, path))
-        .and_then(|()| std::fs::File::open(folder)?.sync_all())
-        .map_err(|e| Failure::io("create", path, &e))
+fn make_ledger(path: &Path) -> Result<()> {
+    make_database(path, VERSION, SCHEMA, |e| damaged(path, e))
 }
 
 fn zeros() -> String {
@@ -533,6 +531,27 @@ mod tests {
     }
 
     #[test]
+    fn a_ledger_that_never_held_anything_is_made_anew_and_no_other() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let layout = Layout::new(dir.path());
+        layout.create().expect("creates");
+        let break_ledger = || {
+            let mut file = std::fs::File::create(layout.ledger()).expect("creates");
+            std::io::Write::write_all(&mut file, &[7; 12_288]).expect("writes");
+        };
+        break_ledger();
+        assert!(Ledger::open(&layout).expect("as if it had never been").is_none());
+        let mut ledger = Ledger::create(&layout).expect("made anew");
+        ledger.append(&[draft("a", 1)]).expect("appends");
+        drop(ledger);
+        let layout = Layout::new(dir.path());
+        std::fs::create_dir_all(layout.task("a")).expect("creates");
+        break_ledger();
+        assert_eq!(Ledger::create(&layout).expect_err("was in use").code(), Code::StoreCorrupt);
+        assert_eq!(Ledger::open(&layout).expect_err("was in use").code(), Code::StoreCorrupt);
+    }
+
+    #[test]
     fn a_changed_or_removed_row_is_noticed() {
         let (_dir, layout, mut ledger) = ledger();
         ledger.append(&[draft("a", 1), draft("a", 2), draft("a", 3)]).expect("appends");
@@ -591,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_that_is_empty_or_lost_is_corrupt_and_no_new_one_is_made() {
+    fn a_ledger_that_lost_its_rows_is_corrupt_and_no_new_one_is_made() {
         let both = |layout: &Layout| {
             let codes = [Ledger::open(layout).map(drop), Ledger::create(layout).map(drop)];
             codes.map(|result| result.map_err(|failure| failure.code()))
@@ -599,7 +618,10 @@ mod tests {
         let (_dir, layout, open) = ledger();
         drop(open);
         super::super::layout::write_private(&layout.ledger(), b"").expect("writes");
+        let used = layout.task("t0");
+        super::super::layout::create_private_dir(&used).expect("makes");
         assert_eq!(both(&layout), [Err(Code::StoreCorrupt); 2]);
+        std::fs::remove_dir(used).expect("removes");
         std::fs::remove_file(layout.ledger()).expect("removes");
         assert!(Ledger::open(&layout).expect("folders alone say nothing").is_none());
         for remains in [layout.blobs().join("ab"), layout.task("t1")] {

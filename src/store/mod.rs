@@ -5,6 +5,7 @@
 //! `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop, `check_room` is
 //! where a tree is looked at that belongs to no task.
 
+mod birth;
 pub mod blobs;
 mod check_room;
 pub mod claim;

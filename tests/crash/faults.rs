@@ -112,6 +112,35 @@ impl Mounted {
         None
     }
 
+    /// A real one, whose blocks are smaller than a page.
+    fn with_small_blocks(lab: &Lab) -> Option<Self> {
+        let (place, image) = (lab.path("small"), lab.path("image"));
+        std::fs::create_dir(&place).expect("creates");
+        let file = std::fs::File::create(&image).expect("creates");
+        file.set_len(64 << 20).expect("sizes");
+        let mut make = lab.command("mkfs.ext4", &lab.path(""));
+        make.args(["-q", "-F", "-b", "1024", "-m", "0"]).arg(&image);
+        let mut mount = lab.command("mount", &lab.path(""));
+        mount.args(["-o", "loop"]).arg(&image).arg(&place);
+        if run(make, None).code == 0 && run(mount, None).code == 0 {
+            return Some(Self(place));
+        }
+        impossible("no image can be mounted here: the test of a full disk with small blocks is left out");
+        None
+    }
+
+    fn fill_up_to(&self, room: u64) -> PathBuf {
+        let ballast = self.0.join("ballast");
+        let stat = rustix::fs::statvfs(&self.0).expect("stats");
+        let free = stat.f_bavail * stat.f_frsize;
+        let bytes = usize::try_from(free.saturating_sub(room)).expect("fits");
+        // What the bookkeeping of the file takes is not there for its bytes.
+        let mut file = std::fs::File::create(&ballast).expect("creates");
+        let filled = std::io::Write::write_all(&mut file, &vec![0u8; bytes]);
+        drop(filled.and_then(|()| file.sync_all()));
+        ballast
+    }
+
     fn remount(&self, lab: &Lab, how: &str) {
         let mut command = lab.command("mount", &lab.path(""));
         command.args(["-o", &format!("remount,{how}"), path_text(&self.0)]);
@@ -163,6 +192,52 @@ fn a_full_disk_leaves_all_as_it_was_and_with_room_it_goes_through() {
     assert_eq!(independent::faults(&rows), [] as [String; 0]);
     repo.json(&["deliver", "t1"]).ok();
     assert_eq!(repo.read("d5/f.txt").len(), 512 << 10);
+}
+
+/// A page of the ledger's shared memory that gets no block would end the process by a signal.
+#[test]
+fn a_full_disk_of_small_blocks_is_a_failure_and_no_death() {
+    let lab = Lab::within(&crate::independent::memory());
+    let Some(mounted) = Mounted::with_small_blocks(&lab) else { return };
+    let repo = on_small_disk(&lab);
+    let before = repo.snapshot();
+    for room in [0, 10 << 10, 30 << 10, 60 << 10, 120 << 10u64] {
+        let ballast = mounted.fill_up_to(room);
+        let answer = repo.json(&["deliver", "t1"]);
+        repo.json(&["status"]).ok();
+        std::fs::remove_file(&ballast).expect("removes");
+        answer.fails("io");
+        before.same(&repo.snapshot());
+    }
+    repo.json(&["deliver", "t1"]).ok();
+}
+
+/// Each call that makes the ledger fails once: nothing stands under its name then, or a whole one.
+#[test]
+fn a_ledger_whose_making_fails_is_no_loss() {
+    if !can_trace() {
+        return;
+    }
+    let lab = Lab::within(&crate::independent::memory());
+    let contract = Contract::new("t1").file(&lab);
+    let args = ["open", path_text(&contract), "--format", "json"];
+    let making: Vec<_> = calls(&repository(&lab), &args, 1)
+        .into_iter()
+        .filter(|call| call.line.contains("/.ledger-") && !call.line.starts_with("open"))
+        .collect();
+    assert!(making.len() > 10, "{making:?}");
+    for (at, call) in making.iter().enumerate() {
+        let lab = Lab::within(&crate::independent::memory());
+        let (repo, contract) = (repository(&lab), Contract::new("t1").file(&lab));
+        let args = ["open", path_text(&contract), "--format", "json"];
+        let (out, _) = disturbed(&repo, &args, call, What::Fail(ERRORS[at % ERRORS.len()]));
+        let answer = Answer::of(out);
+        if answer.code != 0 {
+            answer.fails("io");
+        }
+        repo.json(&["recover"]).ok();
+        repo.json(&["open", path_text(&contract)]).ok();
+    }
 }
 
 #[test]
