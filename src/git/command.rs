@@ -8,7 +8,9 @@
 use super::beneath::Stamp;
 use crate::error::{Code, DetailKey, Failure, Result};
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -135,9 +137,17 @@ impl GitOutput {
     pub fn to_failure(&self) -> Failure {
         let said = self.stderr.trim();
         let code = self.code.map_or("a signal".to_owned(), |code| format!("exit code {code}"));
-        Failure::new(Code::Io, format!("`{}` ended with {code}: {said}", self.shown))
+        let failure = Failure::new(Code::Io, format!("`{}` ended with {code}: {said}", self.shown))
             .detail("exitCode", self.code)
-            .with_detail(&STDERR, said)
+            .with_detail(&STDERR, said);
+        if !said.contains("promisor remote") {
+            return failure;
+        }
+        // What a partial clone left out has to be fetched from where it came.
+        failure.remedy(
+            "This is a partial clone, and its remote does not answer: correct its address, or reach it again.",
+            ["git", "remote", "-v"],
+        )
     }
 
     /// Standard output as text without the final newline.
@@ -277,10 +287,13 @@ impl Git {
     }
 
     fn spawn(&mut self) -> Result<Child> {
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        self.command.spawn().map_err(|e| {
-            Failure::new(Code::GitUnsupported, format!("cannot start the `git` program: {e}"))
-                .remedy("Install git 2.41 or newer and make sure that it is on PATH.", ["git", "--version"])
+        self.command.spawn().map_err(|e| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::PermissionDenied => Failure::new(
+                Code::GitUnsupported,
+                format!("cannot start the `git` program: {e}"),
+            )
+            .remedy("Install git 2.41 or newer and make sure that it is on PATH.", ["git", "--version"]),
+            _ => Failure::io("start", Path::new("git"), &e),
         })
     }
 
@@ -305,43 +318,32 @@ impl Git {
     /// Runs it and hands its standard output to `consume` while it is written, so that a large output is
     /// never held whole.
     pub fn run_streaming(mut self, consume: impl FnOnce(&mut dyn Read) -> Result<()>) -> Result<GitOutput> {
+        // Files in memory on both other sides: git never waits for us there, and no thread is needed, which
+        // the system may refuse.
+        let fed = std::mem::take(&mut self.stdin);
+        self.command.stdin(if fed.is_empty() { Stdio::null() } else { memory_file(&fed)?.into() });
+        let errors = memory_file(b"")?;
+        self.command.stdout(Stdio::piped()).stderr(errors.try_clone().map_err(not_kept)?);
         let mut child = self.spawn()?;
         let broken = || Failure::internal("a pipe to git is missing");
-        let mut input = child.stdin.take().ok_or_else(broken)?;
         let mut output = std::io::BufReader::with_capacity(1 << 16, child.stdout.take().ok_or_else(broken)?);
-        let mut errors = child.stderr.take().ok_or_else(broken)?;
-        let fed = std::mem::take(&mut self.stdin);
-        let (consumed, stderr) = std::thread::scope(|scope| {
-            // git may stop reading before it has everything; its exit code tells, not the broken pipe.
-            scope.spawn(move || input.write_all(&fed).and_then(|()| input.flush()).is_ok());
-            let stderr = scope.spawn(move || {
-                let mut text = Vec::new();
-                let _ = errors.read_to_end(&mut text);
-                String::from_utf8_lossy(&text).into_owned()
-            });
-            let consumed = consume(&mut output);
-            if consumed.is_err() {
-                let _ = child.kill();
-            }
-            drop(output);
-            (consumed, stderr.join().unwrap_or_default())
-        });
+        let consumed = consume(&mut output);
+        if consumed.is_err() {
+            let _ = child.kill();
+        }
+        drop(output);
         let status = child.wait().map_err(|e| Failure::new(Code::Io, format!("cannot wait for git: {e}")))?;
         consumed?;
+        let stderr = text_from(&errors, 0).1;
         Ok(GitOutput { code: status.code(), stdout: Vec::new(), stderr, shown: self.shown.join(" ") })
     }
 
     /// Starts it as a co-process that answers requests.
     pub fn start_conversation(mut self) -> Result<Conversation> {
-        let lost = |e: std::io::Error| Failure::new(Code::Io, format!("cannot keep what git says: {e}"));
-        let memory = rustix::fs::memfd_create("git-stderr", rustix::fs::MemfdFlags::CLOEXEC);
-        let errors = std::fs::File::from(memory.map_err(|e| lost(e.into()))?);
-        let said = errors.try_clone().map_err(lost)?;
+        let errors = memory_file(b"")?;
+        let said = errors.try_clone().map_err(not_kept)?;
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(said);
-        let mut child = self
-            .command
-            .spawn()
-            .map_err(|e| Failure::new(Code::GitUnsupported, format!("cannot start git: {e}")))?;
+        let mut child = self.spawn()?;
         let broken = || Failure::internal("a pipe to git is missing");
         let input = child.stdin.take().ok_or_else(broken)?;
         let output = std::io::BufReader::new(child.stdout.take().ok_or_else(broken)?);
@@ -356,7 +358,7 @@ pub struct Conversation {
     child: Child,
     input: Option<ChildStdin>,
     pub output: std::io::BufReader<ChildStdout>,
-    errors: std::fs::File,
+    errors: File,
     heard: u64,
     shown: String,
 }
@@ -383,13 +385,30 @@ impl Conversation {
     /// What it said on standard error since the last call. Everything that belongs to an answer is there once
     /// the answer is.
     pub fn take_complaints(&mut self) -> String {
-        use std::os::unix::fs::FileExt;
-        let length = self.errors.metadata().map_or(0, |m| m.len());
-        let mut text = vec![0; usize::try_from(length.saturating_sub(self.heard)).unwrap_or(0)];
-        let got = self.errors.read_at(&mut text, self.heard).unwrap_or(0);
-        self.heard += got as u64;
-        String::from_utf8_lossy(&text[..got]).into_owned()
+        let (got, text) = text_from(&self.errors, self.heard);
+        self.heard += got;
+        text
     }
+}
+
+fn not_kept(error: std::io::Error) -> Failure {
+    Failure::io("keep in memory what is said to or by", Path::new("git"), &error)
+}
+
+/// A file without a name that holds these bytes, to be read from its start.
+fn memory_file(bytes: &[u8]) -> Result<File> {
+    let memory = rustix::fs::memfd_create("git-tender", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = File::from(memory.map_err(|e| not_kept(e.into()))?);
+    file.write_all_at(bytes, 0).map_err(not_kept)?;
+    Ok(file)
+}
+
+/// What is in a file from a place on, and how many bytes that were.
+fn text_from(file: &File, start: u64) -> (u64, String) {
+    let length = file.metadata().map_or(0, |m| m.len());
+    let mut text = vec![0; usize::try_from(length.saturating_sub(start)).unwrap_or(0)];
+    let got = file.read_at(&mut text, start).unwrap_or(0);
+    (got as u64, String::from_utf8_lossy(&text[..got]).into_owned())
 }
 
 impl Drop for Conversation {

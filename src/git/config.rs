@@ -97,11 +97,9 @@ impl GitConfig {
     pub fn bool_value(&self, key: &str) -> Option<bool> {
         let key = canonical_key(key);
         let (_, value) = self.0.iter().rev().find(|(known, _)| *known == key)?;
-        let Some(value) = value else { return Some(true) };
-        match value.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(true),
-            "false" | "no" | "off" | "" => Some(false),
-            number => number.parse::<i64>().ok().map(|number| number != 0),
+        match value {
+            None => Some(true),
+            Some(value) => read_git_bool(value),
         }
     }
 
@@ -110,6 +108,30 @@ impl GitConfig {
         let all = self.0.iter().filter(move |(key, _)| key.starts_with(section));
         all.map(|(key, value)| (key.as_str(), value.as_deref().unwrap_or_default()))
     }
+}
+
+/// A word or a number, as git reads it; `None` where it is neither.
+fn read_git_bool(value: &str) -> Option<bool> {
+    let lower = value.to_ascii_lowercase();
+    match lower.as_str() {
+        "true" | "yes" | "on" => return Some(true),
+        "false" | "no" | "off" | "" => return Some(false),
+        _ => {}
+    }
+    let number = lower.trim_start();
+    let digits = number.trim_start_matches(['+', '-']);
+    let whole = digits.strip_suffix(['k', 'm', 'g']).filter(|rest| !rest.is_empty()).unwrap_or(digits);
+    if number.len() - digits.len() > 1 {
+        return None;
+    }
+    let (radix, whole) = match whole.strip_prefix("0x") {
+        Some(rest) => (16, rest),
+        None if whole.starts_with('0') => (8, whole),
+        None => (10, whole),
+    };
+    let number =
+        whole.bytes().all(|b| b.is_ascii_hexdigit()).then(|| i64::from_str_radix(whole, radix).ok())?;
+    number.map(|number| number != 0)
 }
 
 /// The entries of a listing, each with the place that it comes from.
@@ -194,6 +216,14 @@ mod tests {
             ("filter.Big.clean", Some("cat")),
             ("core.sparsecheckout", Some("2")),
             ("core.odd", Some("maybe")),
+            ("core.a", Some("OFF")),
+            ("core.b", Some("")),
+            ("core.c", Some("0")),
+            ("core.d", Some("1k")),
+            ("core.e", Some("-0x0")),
+            ("core.f", Some("k")),
+            ("core.g", Some("+1")),
+            ("core.h", Some("--1")),
         ];
         let config =
             GitConfig(entries.iter().map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned))).collect());
@@ -202,6 +232,9 @@ mod tests {
         assert_eq!(config.bool_value("core.sparseCheckout"), Some(true));
         assert_eq!(config.bool_value("core.odd"), None);
         assert_eq!(config.bool_value("core.none"), None);
+        let letters = "abcdefgh".chars().map(|letter| config.bool_value(&format!("core.{letter}")));
+        let read = [Some(false), Some(false), Some(false), Some(true), Some(false), None, Some(true), None];
+        assert_eq!(letters.collect::<Vec<_>>(), read);
         assert_eq!(config.get("core.eol"), Some("crlf"));
         assert_eq!(config.get("FILTER.Big.Clean"), Some("cat"));
         assert_eq!(config.get("filter.big.clean"), None);

@@ -111,7 +111,9 @@ impl Conversions<'_> {
             }
             git.finish_conversation()?.into_stdout()?;
         }
-        ids.into_iter().map(|id| id.ok_or_else(|| Failure::internal("a path was not converted"))).collect()
+        ids.into_iter()
+            .map(|id| id.ok_or_else(|| Failure::new(Code::Io, "git left out a path that it was to convert")))
+            .collect()
     }
 
     /// The bytes that a checkout would write for these blobs, one by one and in order.
@@ -242,12 +244,12 @@ impl Conversions<'_> {
             .enumerate()
             .map(|(at, a)| a.filter.as_ref().is_some_and(|name| permitted(at, name)))
             .collect();
-        let autocrlf = self.repository.config_value("core.autocrlf")?.unwrap_or_default().to_lowercase();
-        let eol = self.repository.config_value("core.eol")?.unwrap_or_default().to_lowercase();
-        let on = matches!(autocrlf.as_str(), "true" | "yes" | "on" | "1");
+        let config = self.repository.configuration()?;
+        let said = |key: &str, word: &str| config.get(key).is_some_and(|v| v.eq_ignore_ascii_case(word));
+        let on = config.bool_value("core.autocrlf").unwrap_or(false);
         Ok(Rules {
-            autocrlf: on || autocrlf == "input",
-            crlf_out: on || eol == "crlf",
+            autocrlf: on || said("core.autocrlf", "input"),
+            crlf_out: on || said("core.eol", "crlf"),
             drivers: configured,
             paths: found.into_iter().zip(allowed).collect(),
         })
@@ -290,7 +292,7 @@ impl Conversions<'_> {
         if all.len() == paths.len() {
             Ok(all)
         } else {
-            Err(Failure::internal("git check-attr left out a path"))
+            Err(Failure::new(Code::Io, "git check-attr left out a path"))
         }
     }
 
@@ -410,7 +412,7 @@ impl ConversionStage {
 /// Stores one blob in the quarantine as it is, without any conversion.
 pub fn write_blob(conversions: &Conversions, bytes: Vec<u8>) -> Result<ObjectId> {
     let ids = write_blobs(conversions, &[bytes])?;
-    ids.into_iter().next().ok_or_else(|| Failure::internal("a blob was not written"))
+    ids.into_iter().next().ok_or_else(|| Failure::new(Code::Io, "git wrote no blob"))
 }
 
 /// Stores blobs in the quarantine as they are, without any conversion.

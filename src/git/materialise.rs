@@ -301,10 +301,17 @@ impl FillJob<'_> {
         let outcome: Result<()> = std::thread::scope(|scope| {
             let mut workers = Vec::new();
             for (part, chunk) in files.chunks(share).enumerate() {
-                let (sender, job) = (sender.clone(), *self);
-                workers.push(scope.spawn(move || {
-                    job.write_part(chunk, &mut |at, stamp| sender.send((part * share + at, stamp)).is_ok())
-                }));
+                let (send, job) = (sender.clone(), *self);
+                let write = move || {
+                    job.write_part(chunk, &mut |at, stamp| send.send((part * share + at, stamp)).is_ok())
+                };
+                match std::thread::Builder::new().spawn_scoped(scope, write) {
+                    Ok(worker) => workers.push(worker),
+                    // No further thread is to be had: this one does the work.
+                    Err(_) => self.write_part(chunk, &mut |at, stamp| {
+                        sender.send((part * share + at, stamp)).is_ok()
+                    })?,
+                }
             }
             drop(sender);
             let mut done = 0;

@@ -5,7 +5,7 @@ use super::command::join_absolute;
 use super::repository::Repository;
 use crate::domain::value::digest::ObjectId;
 use crate::error::presence::means_absent;
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ pub(super) fn register_worktree(repository: &Repository, path: &Path, head: &Obj
     if !output.success() {
         return Err(output.to_failure().subject(path.display().to_string()));
     }
-    admin_of(repository, path)?.ok_or_else(|| Failure::internal("git registered no worktree"))
+    admin_of(repository, path)?.ok_or_else(|| Failure::new(Code::Io, "git registered no worktree"))
 }
 
 /// Git's own record of a worktree: the directory under `worktrees/` whose `gitdir` names it.

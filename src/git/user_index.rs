@@ -7,7 +7,7 @@ use crate::domain::delivery::IndexState;
 use crate::domain::ledger::record::IndexDifference;
 use crate::domain::value::digest::{Mode, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use std::collections::{BTreeMap, HashMap};
 
 /// The entries of the live tree's index that differ from `tree`, which may lie in the quarantine, sorted by
@@ -68,7 +68,7 @@ fn differences_by_git(
             "--",
         ])
         .run_for_stdout()?;
-    let damaged = || Failure::internal("git diff-index answered in a form that is not known");
+    let damaged = || Failure::new(Code::Io, "git diff-index answered in a form that is not known");
     let mut fields = raw.split(|b| *b == 0).filter(|field| !field.is_empty());
     let mut found = Vec::new();
     while let (Some(head), Some(path)) = (fields.next(), fields.next()) {

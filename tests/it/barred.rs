@@ -14,13 +14,18 @@ const ANYBODY: &str = "65534";
 /// Whoever runs the tests may be root, for whom nothing is barred: the commands of these tests run as an
 /// ordinary user, whose the repository is.
 fn json_as_anybody(repo: &Repo<'_>, args: &[&str]) -> Answer {
+    json_within(repo, &[], args)
+}
+
+/// Likewise, by a program that sets limits first.
+fn json_within(repo: &Repo<'_>, limits: &[&str], args: &[&str]) -> Answer {
     let lab = repo.lab;
     let mut command = lab.command("setsid", &repo.path);
     command.arg("--wait");
     if is_root() {
         command.args(["setpriv", "--reuid", ANYBODY, "--regid", ANYBODY, "--clear-groups"]);
     }
-    command.arg(program(lab)).args(args).args(["--format", "json"]);
+    command.args(limits).arg(program(lab)).args(args).args(["--format", "json"]);
     Answer::of(run(command, None))
 }
 
@@ -139,4 +144,27 @@ fn a_live_tree_or_worktree_that_cannot_be_looked_at_is_not_gone() {
     assert!(root.join("t1").is_dir());
     let gc = json_as_anybody(&repo, &["gc"]).ok();
     assert_eq!(gc.json["removed"], serde_json::json!(["t1"]), "{}", gc.json);
+}
+
+/// A container's limit, or the user's: no thread and no process is to be had any more.
+#[test]
+fn without_a_further_process_it_is_no_fault_of_ours() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.open(&Contract::new("t2"));
+    hand_over(&lab);
+    let before = repo.read("docs/a.md");
+    for processes in 0..4 {
+        let limit = format!("--nproc={processes}:{processes}");
+        for args in [&["submit", "t2"][..], &["start", "a goal", "--scope", "docs/"]] {
+            let answer = json_within(&repo, &["prlimit", &limit], args);
+            if answer.code != 0 {
+                let error = answer.fails("io");
+                let text = error["remedy"]["text"].as_str().expect("a sentence");
+                assert!(processes > 0 || text.contains("ulimit -u"), "{args:?}: {error}");
+            }
+        }
+        assert_eq!(repo.read("docs/a.md"), before);
+    }
+    json_as_anybody(&repo, &["submit", "t2"]).ok();
 }

@@ -100,6 +100,10 @@ pub(super) fn conversion_failed(output: &GitOutput, path: &RepoPath) -> Failure 
 pub(super) fn broke_off(path: &RepoPath, said: &str) -> Failure {
     Failure::new(Code::Io, format!("git broke off while it converted {path}: {said}"))
         .subject(path.to_string())
+        .remedy(
+            "Install what the filter of this path runs, or take the path out of it.",
+            ["git", "check-attr", "filter", "--", &path.to_string()],
+        )
 }
 
 /// A path as one line that git reads: quoted the way C does, which covers newlines and carriage returns.
