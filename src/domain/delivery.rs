@@ -14,6 +14,7 @@ pub mod publication;
 pub mod publishing;
 pub mod receipt;
 pub mod recovery;
+pub mod remedy;
 use crate::domain::change::patch::{Change, manifest_sha256};
 use crate::domain::delivery::receipt::Receipt;
 use crate::domain::proof::verdict::{REQUIREMENTS, Row, Verdict};
@@ -48,8 +49,10 @@ pub enum LiveKind {
 /// A regular file of the live tree, compared by content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveFile {
-    /// The executable bit as git sees it (where `core.fileMode` is off: the index's or the preimage's).
+    /// The executable bit as git sees it; where it does not count, that of the side whose content is there.
     pub executable: bool,
+    /// False where `core.fileMode` is off: then the bit on disk is nobody's word, and is left alone.
+    pub bit_counts: bool,
     /// The permission bits, 12 of them.
     pub permissions: u32,
     pub links: u64,
@@ -82,8 +85,9 @@ pub struct LiveFact {
     pub parent: Option<ParentProblem>,
     /// A directory above it, below the top, has a `.git`.
     pub nested_repository: bool,
-    /// A name beside it (or beside a directory that has to be made) differs in case or Unicode form only.
-    pub collision: bool,
+    /// What lies beside it (or beside a directory that has to be made) under a name that differs in case or
+    /// Unicode form only.
+    pub collision: Option<RepoPath>,
     pub index: IndexState,
     /// It is absent because of a sparse checkout, or would be outside it.
     pub outside_sparse: bool,
@@ -133,6 +137,15 @@ pub struct Plan {
     items: Vec<Item>,
     index: Vec<IndexStep>,
     manifest: Sha256,
+}
+
+impl Item {
+    /// True where the change sets or takes the executable bit, and the file on disk keeps the one it has.
+    pub fn leaves_bit(&self) -> bool {
+        let LiveKind::File(LiveFile { bit_counts: false, .. }) = self.kind else { return false };
+        let mode = |side: &Option<FileState>| side.as_ref().map(|s| s.mode).filter(|m| m.is_regular());
+        matches!((mode(&self.change.old), mode(&self.change.new)), (Some(old), Some(new)) if old != new)
+    }
 }
 
 impl Plan {
@@ -254,6 +267,7 @@ pub fn plan_delivery(
                 expected: change.old.as_ref().map(FileState::tree_object),
                 actual: fact.tree_object(),
                 mergeable: is_mergeable(change, fact, reason, rule),
+                partner: fact.collision.clone().filter(|_| reason == Reason::Collision),
             }),
         }
     }
@@ -325,7 +339,7 @@ impl<'a> Patch<'a> {
             (Shows::Before, _, None, _) => Step::Delete,
             (Shows::Before, ..) => Step::Replace,
         };
-        if change.old.is_none() && fact.collision {
+        if change.old.is_none() && fact.collision.is_some() {
             return Err(Reason::Collision);
         }
         match &fact.kind {

@@ -22,6 +22,7 @@ mod stage;
 mod step;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trial;
 
 use super::Repository;
 use super::beneath::{Barred, Folder, TreeTop};
@@ -106,10 +107,11 @@ pub fn execute_plan(
     journal.record(&Record::Planned(&plan))?;
     let staged = stage::stage_objects(&plan, &materials, keeper);
     let (staged, problem) = match staged {
-        Ok(staged) => match journal.record(&Record::Staged(&staged)) {
-            Ok(()) => (staged, None),
-            Err(e) => (staged, Some(e)),
-        },
+        Ok(staged) => {
+            let tried = trial::try_mounts(&materials.top, &plan, &staged);
+            let problem = tried.and_then(|()| journal.record(&Record::Staged(&staged))).err();
+            (staged, problem)
+        }
         Err((staged, e)) => (staged, Some(e)),
     };
     let mut run = DeliveryRun::new(&materials.top, &plan, staged, keeper, delivery.outcome, index.as_ref());
@@ -289,7 +291,9 @@ impl<'a> DeliveryRun<'a> {
 
     /// Staging failed: removes what was staged. No path was touched.
     fn clear_away(&mut self, problem: Failure, journal: &mut dyn Journal) -> Result<Receipt> {
-        let cleared = self.drop_all_staged().and_then(|()| journal.record(&Record::TakenBack(&[])));
+        let trials = trial::clear_trials(self.top, self.plan);
+        let cleared =
+            self.drop_all_staged().and(trials).and_then(|()| journal.record(&Record::TakenBack(&[])));
         Err(problem.also(cleared.err()))
     }
 
@@ -307,6 +311,7 @@ impl<'a> DeliveryRun<'a> {
             expected: change.old.as_ref().map(FileState::tree_object),
             actual: look::read_side(self.top, change),
             mergeable: false,
+            partner: None,
         }
     }
 

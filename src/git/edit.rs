@@ -217,6 +217,7 @@ impl<'a> Worktree<'a> {
                 None => LiveKind::Missing,
                 Some(present) => LiveKind::File(LiveFile {
                     executable: present.state.mode == Mode::Executable,
+                    bit_counts: true,
                     permissions: present.permissions,
                     links: 1,
                     sha256: present.state.sha256,
@@ -230,7 +231,10 @@ impl<'a> Worktree<'a> {
                 kind,
                 parent: edit.seen.parent.clone(),
                 nested_repository: false,
-                collision: clash || change.old.is_none() && places.has_collision(&edit.path)?,
+                collision: match clash {
+                    None if change.old.is_none() => places.find_collision(&edit.path)?,
+                    clash => clash,
+                },
                 index: IndexState::Absent,
                 outside_sparse: false,
                 mergeable: false,

@@ -75,6 +75,10 @@ impl<'a> IndexWriter<'a> {
         let ours = self.own_lock_file();
         let file = File::create_new(&ours).map_err(|e| Failure::io("create", &ours, &e))?;
         let locked = Locked { writer: self, file };
+        if let Err(failure) = self.try_second_name() {
+            self.clear_stale()?;
+            return Err(failure);
+        }
         let end = Instant::now() + PATIENCE;
         loop {
             match std::fs::hard_link(&ours, self.lock_file()) {
@@ -94,6 +98,21 @@ impl<'a> IndexWriter<'a> {
                     });
                 }
             }
+        }
+    }
+
+    /// A lock of ours is known by being the same file under two names: tried before git's name is taken.
+    fn try_second_name(&self) -> Result<()> {
+        let (ours, second) =
+            (self.own_lock_file(), self.plan.git_dir.join(format!("{}.trial", self.plan.lock)));
+        let same = std::fs::hard_link(&ours, &second)
+            .map_err(|e| refuse_mount(&self.plan.git_dir, &e.to_string()))
+            .and_then(|()| Ok(inode_of(&second)? == inode_of(&ours)?));
+        remove_if_there(&second)?;
+        match same {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refuse_mount(&self.plan.git_dir, "a link has another inode number")),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -339,6 +358,17 @@ fn refuse_in_the_way(steps: &[IndexStep], listing: &[u8]) -> Result<()> {
     let conflicts: Vec<Conflict> =
         new.filter(taken).map(|step| Conflict::of_the_index(step.path.clone())).collect();
     if conflicts.is_empty() { Ok(()) } else { Err(refuse_delivery(&conflicts)) }
+}
+
+fn refuse_mount(git_dir: &Path, why: &str) -> Failure {
+    let shown = git_dir.display().to_string();
+    let message = format!(
+        "nothing was written: the file system of {shown} cannot give one file two names ({why}), so a lock of the index would not be known as ours"
+    );
+    Failure::new(Code::NotSupported, message).subject(shown).remedy(
+        "Keep the repository on another file system, or let a task deliver to local_files.",
+        ["git", "tender", "doctor"],
+    )
 }
 
 fn blob_of(state: &IndexState) -> Option<&ObjectId> {

@@ -17,7 +17,7 @@ pub(super) use index::{read_index_states, state_of};
 use crate::domain::change::patch::{Change, find_clashes};
 use crate::domain::delivery::receipt::{Attributes, Kept, Outcome, Raw, Receipt};
 use crate::domain::delivery::{IndexState, LiveFact, LiveFile, LiveKind, Plan};
-use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
+use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::TreeTop;
@@ -181,12 +181,7 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
         terms.changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
     let mut places = LivePlaces::new(&top, &deleted);
     let seen = terms.changes.iter().map(|c| places.look_at(&c.path)).collect::<Result<Vec<_>>>()?;
-    let mut collisions = Vec::with_capacity(seen.len());
-    for (change, clash) in terms.changes.iter().zip(find_clashes(terms.changes)) {
-        let collides = change.old.is_none()
-            && (index.has_collision(&change.path, &deleted) || places.has_collision(&change.path)?);
-        collisions.push(clash || collides);
-    }
+    let mut collisions = find_partners(terms.changes, &index, &mut places, &deleted)?;
     let files: Vec<Option<LiveBytes>> = seen.iter().map(|s| s.file.as_ref().map(|f| f.1.clone())).collect();
     let matches = content::match_contents(terms, &files)?;
     let outside = outside_sparse(terms, &index)?;
@@ -204,11 +199,16 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
         }
         let kind = match (seen.file, found) {
             (Some((about, bytes)), Some(found)) => {
-                let executable = is_executable(terms, change, &entry.state, about.permissions);
+                let bit_counts = terms.settings.file_mode;
+                let executable = match bit_counts {
+                    true => about.permissions & 0o100 != 0,
+                    false => executable_by_content(change, &entry.state, found),
+                };
                 let sha256 = bytes.sha256;
                 live.insert(change.path.clone(), bytes);
                 LiveKind::File(LiveFile {
                     executable,
+                    bit_counts,
                     permissions: about.permissions,
                     links: about.links,
                     sha256,
@@ -224,7 +224,7 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
             kind,
             parent: seen.parent,
             nested_repository: seen.nested_repository,
-            collision: collisions[at],
+            collision: collisions[at].take(),
             outside_sparse: entry.skip_worktree || outside.contains(&change.path),
             index: entry.state,
             mergeable,
@@ -232,6 +232,25 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
     }
     drop(places);
     Ok(LiveSurvey { facts, live, top })
+}
+
+/// What each new path collides with: in the change itself, in the index, or in the tree.
+fn find_partners(
+    changes: &[Change],
+    index: &Index,
+    places: &mut LivePlaces<'_>,
+    deleted: &HashSet<&RepoPath>,
+) -> Result<Vec<Option<RepoPath>>> {
+    let mut partners = find_clashes(changes);
+    for (change, partner) in changes.iter().zip(&mut partners) {
+        if partner.is_none() && change.old.is_none() {
+            *partner = index.find_collision(&change.path, deleted);
+        }
+        if partner.is_none() && change.old.is_none() {
+            *partner = places.find_collision(&change.path)?;
+        }
+    }
+    Ok(partners)
 }
 
 /// Makes the bytes of a plan's new objects.
@@ -287,16 +306,19 @@ fn other_kind(
     })
 }
 
-/// The executable bit as git sees it.
-fn is_executable(terms: &LiveTerms<'_>, change: &Change, index: &IndexState, permissions: u32) -> bool {
-    if terms.settings.file_mode {
-        return permissions & 0o100 != 0;
-    }
-    match (index, &change.old, &change.new) {
-        (IndexState::Entry { mode, .. }, ..) => *mode == Mode::Executable,
-        (_, Some(state), _) | (_, None, Some(state)) => state.mode == Mode::Executable,
-        _ => false,
-    }
+/// The executable bit where none on disk counts: that of the side whose content is there, else the index's.
+fn executable_by_content(change: &Change, index: &IndexState, found: &content::Match) -> bool {
+    let mode = |side: &Option<FileState>| side.as_ref().map(|state| state.mode);
+    let at_index = match index {
+        IndexState::Entry { mode, .. } => Some(*mode),
+        _ => None,
+    };
+    let side = match (found.is_after, found.is_before) {
+        (true, _) => mode(&change.new),
+        (_, true) => mode(&change.old),
+        _ => at_index.or(mode(&change.old)).or(mode(&change.new)),
+    };
+    side == Some(Mode::Executable)
 }
 
 /// Paths that a sparse checkout leaves out.

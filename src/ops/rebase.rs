@@ -8,12 +8,13 @@
 use super::Session;
 use crate::domain::change::patch::Candidate;
 use crate::domain::delivery::conflict::CONFLICTS;
+use crate::domain::delivery::remedy::{Tried, advise_on_conflicts};
 use crate::domain::delivery::{Conflict, Reason, plan_delivery};
 use crate::domain::ledger::record::{BaseState, Opened, Rebased};
 use crate::domain::ledger::report::CandidateObject;
 use crate::domain::value::digest::{FileState, Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Remedy, Result};
 use crate::git::capture::Capture;
 use crate::git::convert::write_blob;
 use crate::git::limits::{CandidateLimits, find_violations};
@@ -137,7 +138,7 @@ fn live_entries(
     let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
     let conflicts =
         plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
-    refuse_what_no_merge_solves(conflicts.unwrap_or_default())?;
+    refuse_what_no_merge_solves(&task.view.id, conflicts.unwrap_or_default())?;
     let objects = home.object_reader(Some(&quarantine))?;
     let mut wanted = HashSet::new();
     for (change, fact) in candidate.changes.iter().zip(&survey.facts) {
@@ -155,26 +156,15 @@ fn live_entries(
 }
 
 /// Links and directories in the way, submodules, a merge that is not finished: a person has to see to those.
-fn refuse_what_no_merge_solves(conflicts: Vec<Conflict>) -> Result<()> {
-    let solvable = |reason: Reason| {
-        matches!(
-            reason,
-            Reason::Edited
-                | Reason::Missing
-                | Reason::Appeared
-                | Reason::ModeChanged
-                | Reason::IndexChanged
-                | Reason::IntentToAdd
-        )
-    };
-    let hard: Vec<Conflict> = conflicts
-        .into_iter()
-        .filter(|c| !solvable(c.reason) || (c.reason == Reason::Appeared && c.actual.is_none()))
-        .collect();
+fn refuse_what_no_merge_solves(task: &str, conflicts: Vec<Conflict>) -> Result<()> {
+    let hard: Vec<Conflict> = conflicts.into_iter().filter(|c| !c.is_for_a_rebase()).collect();
     match hard.is_empty() {
         true => Ok(()),
-        false => Err(crate::domain::delivery::refuse_delivery(&hard)
-            .remedy("No merge can solve this: put the live tree in order first.", ["git", "status"])),
+        false => {
+            let Remedy { text, command } = advise_on_conflicts(task, Tried::Delivery, &hard);
+            let refused = crate::domain::delivery::refuse_delivery(&hard);
+            Err(refused.remedy(format!("No merge can solve this. {text}"), command))
+        }
     }
 }
 
@@ -281,6 +271,7 @@ fn unresolved(task: &str, candidate: &Candidate, planned: &Planned) -> Failure {
         expected: expected(&conflict.path),
         actual: conflict.theirs.clone(),
         mergeable: false,
+        partner: None,
     };
     let conflicts: Vec<Conflict> = planned.conflicts.iter().map(conflict).collect();
     let first = conflicts.first().map(|c| c.path.to_string()).unwrap_or_default();

@@ -83,6 +83,16 @@ fn write_conflict(out: &mut String, conflict: &Conflict) {
         Some(TreeObject { mode, id }) => format!("{} {}", text_of(mode), short_id(id.as_str())),
     };
     let mergeable = if conflict.mergeable { ", a three-way merge would be clean" } else { "" };
+    if let Some(partner) = &conflict.partner {
+        let _ = writeln!(
+            out,
+            "  {} {}: {} is there, whose name differs in case or Unicode form only",
+            style_text(BAD, &spaced_word(&conflict.reason)),
+            text_of(&conflict.path),
+            text_of(partner),
+        );
+        return;
+    }
     let _ = writeln!(
         out,
         "  {} {}: expected {}, found {}{mergeable}",

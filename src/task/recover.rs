@@ -103,8 +103,9 @@ fn settle(
         return Ok(());
     }
     match reconcile(session, action) {
-        // What a person has to say of another task keeps nobody from working on this one.
-        Err(failure) if !mine && failure.code() == Code::DecisionRequired => Ok(()),
+        // What cannot be put in order, or waits for a person, stops its own task and no other. Only whoever
+        // takes the live tree as a base would take a half written delivery for somebody's work.
+        Err(failure) if !mine && (!own.is_empty() || failure.code() == Code::DecisionRequired) => Ok(()),
         other => other.map(|_| ()),
     }
 }

@@ -192,10 +192,11 @@ impl Answer {
         };
         let mut all = Vec::new();
         for conflict in list {
-            shape::check(
-                conflict,
-                &json!({"path": "$any", "reason": "$word", "expected": "$any", "actual": "$any", "mergeable": "$bool"}),
-            );
+            let mut shape = json!({"path": "$any", "reason": "$word", "expected": "$any", "actual": "$any", "mergeable": "$bool"});
+            if conflict["reason"] == "collision" {
+                shape["partner"] = json!("$any");
+            }
+            shape::check(conflict, &shape);
             assert!(state(&conflict["expected"]) && state(&conflict["actual"]), "{conflict:#}");
             all.push((
                 conflict["path"].as_str().unwrap_or_default().to_owned(),

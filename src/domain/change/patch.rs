@@ -83,16 +83,18 @@ pub struct Candidate {
 
 /// Whether each change adds a name that another one of them spells differently: one of both would be lost on
 /// a file system that ignores case or the form of Unicode.
-pub fn find_clashes(changes: &[Change]) -> Vec<bool> {
+pub fn find_clashes(changes: &[Change]) -> Vec<Option<RepoPath>> {
     let mut spelled: HashMap<Vec<u8>, RepoPath> = HashMap::new();
     let clashes = |change: &Change| {
-        if change.new.is_none() {
-            return false;
+        change.new.as_ref()?;
+        let mut partner = None;
+        for name in change.path.ancestors().into_iter().chain([change.path.clone()]) {
+            let first = spelled.entry(name.fold_key()).or_insert_with(|| name.clone());
+            if *first != name {
+                partner = partner.or_else(|| Some(first.clone()));
+            }
         }
-        let names = change.path.ancestors().into_iter().chain([change.path.clone()]);
-        let different =
-            names.filter(|name| spelled.entry(name.fold_key()).or_insert_with(|| name.clone()) != name);
-        different.count() > 0 && change.old.is_none()
+        partner.filter(|_| change.old.is_none())
     };
     changes.iter().map(clashes).collect()
 }

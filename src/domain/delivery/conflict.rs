@@ -59,12 +59,22 @@ pub struct Conflict {
     pub actual: Option<TreeObject>,
     /// True where a three-way merge would be clean.
     pub mergeable: bool,
+    /// What the path collides with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<RepoPath>,
 }
 
 impl Conflict {
     /// An index entry that is not what the delivery was made for; the file itself is no matter.
     pub fn of_the_index(path: RepoPath) -> Self {
-        Self { path, reason: Reason::IndexChanged, expected: None, actual: None, mergeable: false }
+        Self {
+            path,
+            reason: Reason::IndexChanged,
+            expected: None,
+            actual: None,
+            mergeable: false,
+            partner: None,
+        }
     }
 }
 

@@ -20,6 +20,9 @@ impl Note {
                 format!("the extended attribute {name} of {path} could not be carried over")
             }
             Self::OwnerLost => format!("{path} could not be given back to its former owner and group"),
+            Self::ExecutableBitLeft => format!(
+                "core.fileMode is off here, so the executable bit of {path} was left as it is; `git update-index --chmod` sets it in the index"
+            ),
             Self::LaterEditKept => format!("{path} was edited after it was written; that version was kept"),
             Self::EarlierEditStored(digest) => {
                 format!("a version of {path} made way for a later one; it is stored as sha256:{digest}")

@@ -156,6 +156,8 @@ pub enum Note {
     AttributeLost(String),
     /// The file was another user's or group's, and could not be given back to them.
     OwnerLost,
+    /// The change is about the executable bit, and `core.fileMode` is off: the one on disk was left.
+    ExecutableBitLeft,
     /// The user changed the path after it was written; that version was kept.
     LaterEditKept,
     /// Bytes of the user's that had to make way for a still later version of theirs.

@@ -22,6 +22,7 @@ fn index_entry(mode: Mode, text: &str) -> IndexState {
 fn live_file(text: &str, executable: bool) -> LiveKind {
     LiveKind::File(LiveFile {
         executable,
+        bit_counts: true,
         permissions: if executable { 0o755 } else { 0o644 },
         links: 1,
         sha256: Sha256::of(text.as_bytes()),
@@ -41,7 +42,7 @@ fn live_fact(kind: LiveKind, index: IndexState) -> LiveFact {
         kind,
         parent: None,
         nested_repository: false,
-        collision: false,
+        collision: None,
         index,
         outside_sparse: false,
         mergeable: false,
@@ -97,7 +98,8 @@ fn a_created_path_must_be_free() {
     assert_eq!(seen(LiveKind::Directory { strangers: true }), Err(Reason::TypeChanged));
     assert_eq!(seen(LiveKind::Directory { strangers: false }), Ok(Step::Replace));
     assert_eq!(seen(LiveKind::Other), Err(Reason::TypeChanged));
-    let collides = LiveFact { collision: true, ..live_fact(LiveKind::Missing, IndexState::Absent) };
+    let collides =
+        LiveFact { collision: RepoPath::new("A").ok(), ..live_fact(LiveKind::Missing, IndexState::Absent) };
     assert_eq!(planned_step(&create_change(), collides), Err(Reason::Collision));
 }
 

@@ -6,7 +6,7 @@
 
 use super::dispose::Stored;
 use super::look::{WriterWait, look_at_object, read_content, without_permissions};
-use super::names::{StepNames, aside_name, unready_name};
+use super::names::{StepNames, aside_name, trial_name, unready_name};
 use super::{DeliveryRun, operation_failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
@@ -42,7 +42,9 @@ impl DeliveryRun<'_> {
         let live = inode(&names.folder, names.name())?;
         let mut temporary = inode(&names.room, names.temporary)?;
         let mut spare = inode(&names.room, &aside)?;
-        names.room.unlink(&unready_name(names.temporary)).or_else(accept_absence).map_err(fail)?;
+        for ours in [unready_name(names.temporary), trial_name(names.temporary)] {
+            names.room.unlink(&ours).or_else(accept_absence).map_err(fail)?;
+        }
         if spare.is_some() && (spare == live || spare == temporary) {
             names.room.unlink(&aside).map_err(fail)?;
             spare = None;
@@ -316,7 +318,7 @@ impl DeliveryRun<'_> {
     }
 }
 
-fn accept_absence(error: io::Error) -> io::Result<()> {
+pub(super) fn accept_absence(error: io::Error) -> io::Result<()> {
     if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 

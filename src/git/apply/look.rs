@@ -56,11 +56,23 @@ pub(super) fn look_at_object(
     expected: &Raw,
     wait: WriterWait,
 ) -> io::Result<ObjectLook> {
+    match look_at_readable(folder, name, expected, wait) {
+        Err(e) if is_barred(&e) => Ok(ObjectLook::Other(Reason::ModeChanged)),
+        other => other,
+    }
+}
+
+/// The same, but what cannot be read is a failure.
+fn look_at_readable(
+    folder: &Folder,
+    name: &[u8],
+    expected: &Raw,
+    wait: WriterWait,
+) -> io::Result<ObjectLook> {
     match compare_object(folder, name, expected, wait) {
         // It made way for something else between one call and the next.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(ObjectLook::Other(Reason::Missing)),
         Err(e) if changed_its_type(&e) => Ok(ObjectLook::Other(Reason::TypeChanged)),
-        Err(e) if is_barred(&e) => Ok(ObjectLook::Other(Reason::ModeChanged)),
         other => other,
     }
 }
@@ -250,9 +262,7 @@ impl DeliveryRun<'_> {
         // The number alone says nothing: what the user puts there after ours has gone may get it again.
         if let Some(after) = &step.after
             && self.is_staged(at, &entry)
-            && look_at_object(&folder, path.file_name(), &without_permissions(after), WriterWait::Long)
-                .map_err(failed)?
-                .is_same()
+            && self.look_at_ours(at, &folder, path.file_name(), (&entry, after)).map_err(failed)?.is_same()
         {
             return Ok(Live::After);
         }
@@ -296,11 +306,27 @@ impl DeliveryRun<'_> {
         }
         if let Some(after) = after
             && self.is_staged(at, &entry)
-            && is(&without_permissions(after), WriterWait::Long)?
+            && self.look_at_ours(at, &folder, name, (&entry, after)).map_err(failed)?.is_same()
         {
             return Ok(Temporary::Staged);
         }
         Ok(if held(WriterWait::Little)? { Temporary::Held } else { Temporary::HeldForeign })
+    }
+
+    /// Looks at what may be the object that we put there. After a crash one look decides: what has our
+    /// object's number and cannot be read just now is not taken for the user's.
+    fn look_at_ours(
+        &self,
+        at: usize,
+        folder: &Folder,
+        name: &[u8],
+        (entry, after): (&FolderEntry, &Raw),
+    ) -> io::Result<ObjectLook> {
+        let expected = without_permissions(after);
+        if self.after_a_crash && self.has_its_number(at, entry) {
+            return look_at_readable(folder, name, &expected, WriterWait::Long);
+        }
+        look_at_object(folder, name, &expected, WriterWait::Long)
     }
 
     /// True where before and after are told apart by the permission bits alone.

@@ -55,6 +55,11 @@ pub(super) fn aside_name(temporary: &[u8]) -> Vec<u8> {
     [temporary, b"-aside"].concat()
 }
 
+/// The second name of an object that shows what a mount can do.
+pub(super) fn trial_name(temporary: &[u8]) -> Vec<u8> {
+    [temporary, b"-trial"].concat()
+}
+
 /// The name of an object that is being made, and is not complete.
 pub(super) fn unready_name(temporary: &[u8]) -> Vec<u8> {
     [temporary, b"-unready"].concat()

@@ -56,12 +56,13 @@ pub(super) fn lay_out(
         if item.step == Step::Create {
             folders.extend(missing_above(&materials.top, &item.change.path));
         }
-        let notes = match &item.kind {
+        let mut notes = match &item.kind {
             LiveKind::File(file) if file.links > 1 && item.step == Step::Replace => {
                 vec![Note::HardLinkBroken]
             }
             _ => Vec::new(),
         };
+        notes.extend(item.leaves_bit().then_some(Note::ExecutableBitLeft));
         let after = materials.bodies[at].as_ref().map(raw_of);
         let before = state_before(item);
         steps.push(PlannedStep {

@@ -38,6 +38,25 @@ fn everything_a_patch_can_do_is_done_and_done_once() {
     assert_eq!(world.live_tree(), tree);
 }
 
+/// Without a move to a free name there would be no way back: found out before anything of the user's moves.
+#[test]
+fn a_mount_without_a_way_back_is_refused_before_it_is_touched() {
+    let edits: [fn(&world::Editor); 3] =
+        [|w| w.write_file("a", "A\n"), |w| w.write_file("new/file", "n\n"), |w| w.remove_path("a")];
+    for edit in edits {
+        let world = World::new(&[("a", "a\n"), ("b", "b\n")]);
+        let changes = world.edit_candidate(edit);
+        let before = world.live_tree();
+        crate::git::beneath::fault::bare_file_system(true);
+        let refused = world.deliver_changes(&changes);
+        crate::git::beneath::fault::bare_file_system(false);
+        assert_eq!(refused.expect_err("refused").code(), crate::error::Code::NotSupported);
+        assert_eq!(world.live_tree(), before);
+        assert_eq!(world.journal_ends(), "taken_back");
+        world.deliver_changes(&changes).expect("delivers elsewhere");
+    }
+}
+
 #[test]
 fn a_file_keeps_its_bits_its_attributes_and_its_partner() {
     let world = World::new(&[("secret", "one\n"), ("pair", "one\n")]);

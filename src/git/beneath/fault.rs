@@ -15,6 +15,7 @@ thread_local! {
     static PLAN: Cell<Option<(u32, InjectedFault)>> = const { Cell::new(None) };
     static SEEN: Cell<u32> = const { Cell::new(0) };
     static PLAIN: Cell<bool> = const { Cell::new(false) };
+    static BARE: Cell<bool> = const { Cell::new(false) };
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
@@ -35,6 +36,12 @@ pub(crate) fn count_operations() -> u32 {
 /// Pretends that the file system knows neither exchange nor no-replace.
 pub(crate) fn plain_file_system(on: bool) {
     PLAIN.set(on);
+}
+
+/// Pretends that it knows no hard links either.
+pub(crate) fn bare_file_system(on: bool) {
+    PLAIN.set(on);
+    BARE.set(on);
 }
 
 pub(crate) fn set_hook(hook: Option<Hook>) {
@@ -64,4 +71,8 @@ pub(crate) fn reach_operation(point: &str) -> std::io::Result<()> {
 
 pub(crate) fn without_flags() -> bool {
     PLAIN.get()
+}
+
+pub(crate) fn without_links() -> bool {
+    BARE.get()
 }

@@ -84,10 +84,11 @@ impl Index {
 
     /// True where a name other than the path, and that the patch does not delete, differs from it in case or
     /// Unicode form only.
-    pub fn has_collision(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> bool {
+    pub fn find_collision(&self, path: &RepoPath, deleted: &HashSet<&RepoPath>) -> Option<RepoPath> {
         let is_deleted = |name: &[u8]| deleted.iter().any(|d| d.as_bytes() == name);
-        let same = self.folded.get(&fold_name(path.as_bytes()));
-        same.is_some_and(|names| names.iter().any(|n| n != path.as_bytes() && !is_deleted(n)))
+        let mut same = self.folded.get(&fold_name(path.as_bytes()))?.iter();
+        let other = same.find(|n| *n != path.as_bytes() && !is_deleted(n))?;
+        RepoPath::new(other.to_vec()).ok()
     }
 }
 

@@ -157,13 +157,13 @@ impl<'a> LivePlaces<'a> {
 
     /// True where a name beside the path, or beside the first directory that has to be made for it, differs
     /// in case or Unicode form only, and the patch does not take it away.
-    pub(in crate::git) fn has_collision(&mut self, path: &RepoPath) -> Result<bool> {
+    pub(in crate::git) fn find_collision(&mut self, path: &RepoPath) -> Result<Option<RepoPath>> {
         let mut made: Vec<RepoPath> = path.ancestors();
         made.push(path.clone());
         for at in made {
             let folder = match self.top.open_folder(at.parent().as_ref()) {
                 Ok(folder) => folder,
-                Err(_) => return Ok(false),
+                Err(_) => return Ok(None),
             };
             let names = self.folded_names(at.parent(), &folder, path)?;
             let same = names.get(&fold_name(at.file_name())).map(Vec::as_slice).unwrap_or_default();
@@ -172,11 +172,13 @@ impl<'a> LivePlaces<'a> {
             }
             for name in same {
                 if !self.is_taken_away(&folder, &at, name)? {
-                    return Ok(true);
+                    let above = at.parent().map(|p| [p.as_bytes(), b"/"].concat()).unwrap_or_default();
+                    // A name that no path of ours can have is shown as the one that is wanted.
+                    return Ok(Some(RepoPath::new([&above, name.as_slice()].concat()).unwrap_or(at)));
                 }
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// True where the patch takes the sibling away, with everything in it.

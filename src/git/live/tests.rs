@@ -2,7 +2,7 @@
 //! written.
 
 use crate::domain::delivery::Reason;
-use crate::domain::delivery::receipt::Outcome;
+use crate::domain::delivery::receipt::{Note, Outcome};
 use crate::error::Code;
 use crate::git::apply::tests::world::{World, conflict_reasons};
 
@@ -262,4 +262,23 @@ fn strange_names_and_many_paths_work() {
     let receipt = world.deliver_changes(&all).expect("delivers");
     assert_eq!(receipt.paths.len(), files.len());
     assert!(world.live_tree().values().all(|(_, bytes)| bytes == b"y\n"));
+}
+
+#[test]
+fn with_file_mode_off_a_bit_that_was_not_set_is_not_said_to_be() {
+    let world = World::new(&[("mode", "a\n"), ("both", "b\n")]);
+    world.run_git(&["config", "core.fileMode", "no"]);
+    let changes = world.edit_candidate(|w| {
+        w.set_mode("mode", 0o755);
+        w.write_file("both", "B\n");
+        w.set_mode("both", 0o755);
+    });
+    let receipt = world.deliver_changes(&changes).expect("delivers");
+    let outcomes: Vec<_> = receipt.paths.iter().map(|p| (p.outcome, p.notes.clone())).collect();
+    let left = vec![Note::ExecutableBitLeft];
+    assert_eq!(outcomes, [(Outcome::Applied, left.clone()), (Outcome::Already, left)]);
+    assert_eq!((world.mode_of("mode"), world.mode_of("both")), (0o644, 0o644));
+    let undone = world.undo_receipt(&receipt).expect("goes back");
+    assert_eq!(undone.paths.len(), 1);
+    assert_eq!(std::fs::read(world.path("both")).expect("reads"), b"b\n");
 }

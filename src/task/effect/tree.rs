@@ -5,15 +5,16 @@ use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
 use crate::domain::delivery::receipt::{Outcome, Receipt};
+use crate::domain::delivery::remedy::{Tried, advise_on_conflicts};
 use crate::domain::delivery::{
-    Clearance, IndexRule, IndexState, IndexStep, Plan, Reason, plan_delivery, refuse_delivery,
+    Clearance, IndexRule, IndexState, IndexStep, Plan, plan_delivery, refuse_delivery,
 };
 use crate::domain::ledger::record::{IndexDifference, Opened, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, Failure, Remedy, Result};
 use crate::git::apply::{self, Delivery};
 use crate::git::{Quarantine, Repository, live};
 use crate::store::{Blobs, Ledger};
@@ -234,12 +235,12 @@ impl<'a> TreeWrite<'a> {
 
     /// A conflict gets the command that solves it.
     fn explain(&self, failure: Failure) -> Failure {
-        let next = match self.outcome {
-            Outcome::Reverted => Next::Look,
-            _ if self.opened.effective.delivery.index_follows() => Next::Stage,
-            _ => Next::Rebase,
+        let tried = match self.outcome {
+            Outcome::Reverted => Tried::Undo,
+            _ if self.opened.effective.delivery.index_follows() => Tried::Staging,
+            _ => Tried::Delivery,
         };
-        explained(&self.opened.contract.task_id, failure, next)
+        explained(&self.opened.contract.task_id, failure, tried)
     }
 
     fn compare<'w>(&'w self, home: &'w Repository, quarantine: &'w Quarantine) -> Result<Compared<'w>> {
@@ -267,35 +268,12 @@ impl<'a> TreeWrite<'a> {
 }
 
 /// A conflict gets the command that solves it, where it has none of its own.
-fn explained(task: &str, failure: Failure, next: Next) -> Failure {
+fn explained(task: &str, failure: Failure, tried: Tried) -> Failure {
     if failure.code() != Code::DeliveryConflict || failure.has_remedy() {
         return failure;
     }
     let conflicts = failure.read_detail(&CONFLICTS).unwrap_or_default();
     let nothing = if failure.has_detail(&EDITED_MEANWHILE) { "" } else { "Nothing was written. " };
-    // What lies in the index no rebase changes.
-    let staged = conflicts.iter().find(|conflict| conflict.reason == Reason::IndexChanged);
-    if let Some(first) = staged.filter(|_| next == Next::Stage) {
-        let text = format!(
-            "{nothing}The index has a version of its own: stage what lies in the tree, or restore it there."
-        );
-        return failure
-            .remedy(text, ["git".to_owned(), "add".to_owned(), "--".to_owned(), first.path.to_string()]);
-    }
-    let (text, command) = match next {
-        Next::Rebase | Next::Stage => {
-            ("Carry the change over to what is there now, in the task's worktree.", "rebase")
-        }
-        Next::Look => ("Look at what was delivered.", "diff"),
-    };
-    failure.remedy(format!("{nothing}{text}"), ["git", "tender", command, task])
-}
-
-/// What can be done about a conflict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Rebase,
-    /// The same, where the index follows.
-    Stage,
-    Look,
+    let Remedy { text, command } = advise_on_conflicts(task, tried, &conflicts);
+    failure.remedy(format!("{nothing}{text}"), command)
 }

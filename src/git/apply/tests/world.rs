@@ -178,7 +178,9 @@ impl World {
         let index = self.home.outside().join("candidate.index");
         let git = || {
             let git = self.repository.git_call().work_tree(&place).with_index(&index).arg(NO_ATTRIBUTES);
-            git.with_setting("core.autocrlf=false").with_setting("core.sparseCheckout=false")
+            git.with_setting("core.autocrlf=false")
+                .with_setting("core.fileMode=true")
+                .with_setting("core.sparseCheckout=false")
         };
         git().args(["read-tree", self.base.as_str()]).run_for_stdout().expect("reads");
         git().args(["checkout-index", "-a", "-f"]).run_for_stdout().expect("fills");
