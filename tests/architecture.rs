@@ -101,7 +101,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("ops/demo.rs", "a throw-away repository"),
     ("ops/init.rs", "creates the folders of `.tender/`; files by the store's exclusive writer"),
     ("ops/init/hook.rs", "the hook of git's, where none of somebody else's is; files by the store's writer"),
-    ("ops/gc.rs", "removes what the ledger proves is ours"),
+    ("task/unfinished.rs", "removes a task's private files, which are ours"),
     ("cli/manual.rs", "the folder for generated man pages and completions"),
     ("verifier/", "outputs of earlier runs and throw-away folders of a run"),
 ];

@@ -13,6 +13,7 @@ use super::limits::{CandidateLimits, find_violations, refuse_by_rule};
 use super::materialise::{HeldFiles, covers_folder};
 use super::private_index::{PrivateIndex, PrivateIndexEntry};
 use super::repository::Repository;
+use super::submodule::refuse_changed_submodule;
 use super::tree;
 use crate::domain::change::patch::Change;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
@@ -59,7 +60,7 @@ pub fn capture_worktree(request: &CaptureRequest) -> Result<Capture> {
         .into_iter()
         .map(|f| (f.path, TreeObject { mode: f.mode, id: f.id }))
         .collect();
-    let file_mode = request.repository.config_value("core.fileMode")?.is_none_or(|v| v != "false");
+    let file_mode = request.repository.configuration()?.bool_value("core.fileMode").unwrap_or(true);
     let ignored = match request.added {
         [] => ignored_paths(&index, request.worktree)?,
         added => {
@@ -205,12 +206,12 @@ impl CaptureSurvey<'_> {
     }
 
     fn survey_directory(&mut self, folder: &Folder, path: &RepoPath) -> bool {
-        if self.base.get(path).is_none_or(|known| known.mode != Mode::Gitlink) {
+        let Some(recorded) = self.base.get(path).filter(|known| known.mode == Mode::Gitlink) else {
             return true;
-        }
+        };
         let names = folder.open_subfolder(path.file_name()).and_then(|dir| dir.sorted_names());
         if names.is_ok_and(|names| !names.is_empty()) {
-            self.refuse_path(path, "it is a submodule's directory, and its content cannot be captured");
+            self.refused.extend(refuse_changed_submodule(self.request.worktree, path, &recorded.id));
         }
         self.seen.insert(path.clone());
         false

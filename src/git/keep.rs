@@ -90,6 +90,15 @@ pub fn bring_in(
     updated
 }
 
+/// Points a ref of its own at a commit that a worker made in the worktree, so that it outlives that.
+/// Gives the name.
+pub fn keep_worker_commit(repository: &Repository, task: &str, commit: &ObjectId) -> Result<String> {
+    let reference = format!("refs/tender/kept/{}", ref_component(task));
+    let update = ["update-ref", "-m", "git-tender", &reference, commit.as_str()];
+    repository.git_call().args(update).run_for_stdout()?;
+    Ok(reference)
+}
+
 /// Removes a task's refs; those that are not there are no error.
 pub fn drop_refs(repository: &Repository, task: &str) -> Result<()> {
     for kept in [KeptRef::Base, KeptRef::Last] {

@@ -6,8 +6,11 @@ use super::tree::{self, TreeDifference, TreeFile};
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::link;
 use crate::domain::value::repo_path::{RULE, RepoPath};
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, DetailKey, Failure, Result};
 use std::collections::BTreeMap;
+
+/// The patterns of what may change.
+pub const ALLOWED: DetailKey<Vec<String>> = DetailKey::new("allowed");
 
 /// What the contract and the policy allow.
 #[derive(Clone, Copy)]
@@ -39,7 +42,7 @@ impl CandidateLimits<'_> {
             )
             .subject(path.to_string())
             .with_detail(&RULE, "outside the write scope")
-            .detail("allowed", self.scope)
+            .with_detail(&ALLOWED, self.scope)
             .remedy(
                 "Undo the change of this path, or ask for a wider writeScope; what the policy or the kind of the task narrowed stands in the report.",
                 ["git", "tender", "report"],

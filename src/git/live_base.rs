@@ -26,8 +26,15 @@ pub fn find_lacks(repository: &Repository, base: &ObjectId, live: bool) -> Resul
     };
     let ignored =
         git.args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"]).run_for_stdout()?;
-    let dirty = if live { Vec::new() } else { uncommitted_paths(repository)? };
-    Ok(Lacks { dirty, ignored: parse_paths(&ignored), submodules, lfs })
+    let (dirty, unseen) = match if live { Ok(Vec::new()) } else { uncommitted_paths(repository) } {
+        Ok(dirty) => (dirty, None),
+        // Such as the filter of a file that the task may have nothing to do with.
+        Err(failure) if failure.code() == Code::Io => {
+            (Vec::new(), failure.message().lines().next().map(str::to_owned))
+        }
+        Err(failure) => return Err(failure),
+    };
+    Ok(Lacks { dirty, ignored: parse_paths(&ignored), submodules, lfs, unseen })
 }
 
 fn uncommitted_paths(repository: &Repository) -> Result<Vec<RepoPath>> {

@@ -49,11 +49,12 @@ mod ordinary;
 pub mod patch_intake;
 pub mod private_index;
 pub mod push;
-mod registration;
+pub mod registration;
 pub mod relocate;
 pub mod repository;
 pub mod slot;
 pub mod staged_tree;
+pub mod submodule;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tree;

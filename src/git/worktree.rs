@@ -209,6 +209,32 @@ pub fn mark_made(quarantine: &Quarantine) -> Result<()> {
     }
 }
 
+/// True between the first byte of a worktree and the ledger's row that names it.
+pub fn is_half_made(quarantine: &Quarantine) -> Result<bool> {
+    is_present(&half_made_mark(quarantine))
+}
+
+/// Takes away what a call made that did not come to its end, and git's record of it; nothing where it made
+/// none.
+pub fn take_back_worktree<G>(
+    repository: &Repository,
+    quarantine: &Quarantine,
+    lock: impl Fn() -> Result<G>,
+) -> Result<()> {
+    let marker = half_made_mark(quarantine);
+    let path = match std::fs::read(&marker) {
+        Ok(noted) => PathBuf::from(OsStr::from_bytes(&noted)),
+        Err(e) if means_absent(&e) => return Ok(()),
+        Err(e) => return Err(Failure::io_of_ours("read", &marker, &e)),
+    };
+    let _guard = lock()?;
+    clear_half_made(repository, &path, &marker).map_err(|failure| {
+        let named = path.display().to_string();
+        failure.remedy("Remove it by hand.", ["git", "worktree", "remove", "--force", &named])
+    })?;
+    mark_made(quarantine)
+}
+
 fn half_made_mark(quarantine: &Quarantine) -> PathBuf {
     quarantine.objects.parent().unwrap_or(&quarantine.objects).join(MARKER)
 }

@@ -2,22 +2,28 @@
 //! lost. Whatever is in doubt stays, with the reason.
 
 use super::Session;
-use crate::domain::ledger::objects::{Collection, KeptTask};
+use crate::domain::ledger::objects::{Collection, KeptCommit, KeptTask};
 use crate::domain::ledger::record::Record;
+use crate::domain::value::digest::{Mode, ObjectId};
 use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::CandidateLimits;
-use crate::git::{capture, keep, materialise, worktree};
+use crate::git::registration::admin_of;
+use crate::git::submodule::module_with_own_commits;
+use crate::git::{capture, keep, materialise, tree, worktree};
+use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use crate::task::candidate;
 use crate::task::enter::require_own_store;
 use crate::task::held::TaskWrite;
+use crate::task::unfinished::{remove_private, take_back};
 use crate::task::view::load;
 use serde_json::json;
 use std::path::Path;
 
 pub fn gc(session: &Session) -> Result<Collection> {
-    let mut collection = Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new() };
+    let mut collection =
+        Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new(), commits: Vec::new() };
     require_own_store(session)?;
     let Some(ledger) = session.ledger()? else { return Ok(collection) };
     for id in ledger.tasks()? {
@@ -31,14 +37,37 @@ pub fn gc(session: &Session) -> Result<Collection> {
             continue;
         }
         match collect(session, &id) {
-            Ok(()) => collection.removed.push(id),
+            Ok(commit) => {
+                collection.commits.extend(commit);
+                collection.removed.push(id);
+            }
             Err(failure) => collection.kept.push(kept(failure.message().to_owned())),
         }
     }
+    let unfinished = sweep_unfinished(session, &ledger)?;
+    collection.removed.extend(unfinished);
     Ok(collection)
 }
 
-fn collect(session: &Session, id: &str) -> Result<()> {
+/// What an `open` left that was cut off before the ledger had the task.
+fn sweep_unfinished(session: &Session, ledger: &Ledger) -> Result<Vec<String>> {
+    let mut swept = Vec::new();
+    for id in session.layout.task_ids()? {
+        let quarantine = session.quarantine(&id);
+        if load(ledger, &id)?.is_some() || !worktree::is_half_made(&quarantine)? {
+            continue;
+        }
+        // Whoever is opening it just now holds this lock, and is not waited for.
+        let Some(_lock) = LockGuard::try_acquire(&session.layout.task_lock(&id))? else { continue };
+        if load(ledger, &id)?.is_none() {
+            take_back(session, &id)?;
+            swept.push(id);
+        }
+    }
+    Ok(swept)
+}
+
+fn collect(session: &Session, id: &str) -> Result<Option<KeptCommit>> {
     let mut task = session.write(Some(id))?;
     let worktree = task.view.opened_terms()?.worktree.clone();
     let path = Path::new(&worktree);
@@ -46,13 +75,23 @@ fn collect(session: &Session, id: &str) -> Result<()> {
         nobody_works_there(path)?;
         nothing_is_lost(&task, path)?;
     }
+    let base = task.view.opened_terms()?.base.commit.clone();
+    let head = worktree::worktree_head(&session.repository, path)?.filter(|head| *head != base);
     task.act("gc", &json!({ "worktree": worktree }), |task| {
+        let kept = match head {
+            None => None,
+            Some(commit) => Some(KeptCommit {
+                task_id: id.to_owned(),
+                reference: keep::keep_worker_commit(&session.repository, id, &commit)?,
+                commit,
+            }),
+        };
         worktree::remove_worktree(&session.repository, path, || {
             LockGuard::acquire(&session.layout.worktrees_lock())
         })?;
         keep::drop_refs(&session.repository, &task.view.id)?;
         remove_private(&session.layout.task(&task.view.id))?;
-        Ok((Record::Collected, ()))
+        Ok((Record::Collected, kept))
     })
 }
 
@@ -72,9 +111,14 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     if worktree.join(".git").is_dir() {
         return Err(lost(format!("{} has a repository of its own", worktree.display())));
     }
-    if worktree::worktree_head(&session.repository, worktree)?.is_some_and(|head| head != opened.base.commit)
+    let files = tree::list_files(&session.repository.object_reader(None)?, &opened.base.tree)?;
+    let modules: Vec<ObjectId> =
+        files.into_iter().filter(|file| file.mode == Mode::Gitlink).map(|file| file.id).collect();
+    if let Some(admin) = admin_of(&session.repository, worktree)?
+        && let Some(module) = module_with_own_commits(&admin, &modules)
     {
-        return Err(lost(format!("{} has commits of its own", worktree.display())));
+        let what = format!("the submodule in {} has commits that nobody else has", module.display());
+        return Err(lost(what).subject(module.display().to_string()));
     }
     if !task.view.is_known(&now.tree) {
         return Err(lost(format!("{} holds work that was never captured", worktree.display())));
@@ -107,12 +151,4 @@ fn nobody_works_there(worktree: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Our own files: nothing in them is a link that is followed (`remove_dir_all` unlinks links).
-fn remove_private(folder: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io("remove", folder, &e)),
-        _ => Ok(()),
-    }
 }

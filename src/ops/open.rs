@@ -18,6 +18,7 @@ use crate::task::enter::require_own_store;
 use crate::task::home::note_home;
 use crate::task::session::{Progress, path_text};
 use crate::task::terms::{Terms, find_parent, read_terms};
+use crate::task::unfinished::take_back;
 use crate::task::view::load;
 use crate::task::{evidence, recover, tripwire};
 use crate::verifier::Verifiers;
@@ -65,7 +66,10 @@ pub(super) fn open_named(
     drop(naming);
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
         Ok(prepared) => prepared,
-        Err(failure) => return Err(action.fail(&mut ledger, failure)),
+        Err(failure) => {
+            let failure = failure.also(take_back(session, &contract.task_id).err());
+            return Err(action.fail(&mut ledger, failure));
+        }
     };
     let record = Record::Opened(Box::new(opened.clone()));
     ledger.keep_head_at(anchor_of_task(&session.repository, &contract.task_id)?);
@@ -75,6 +79,7 @@ pub(super) fn open_named(
         Err(failure) => Ok(Err(failure)),
     })?;
     if let Err(failure) = recorded {
+        let failure = failure.also(take_back(session, &contract.task_id).err());
         return Err(action.fail(&mut ledger, failure));
     }
     worktree::mark_made(&session.quarantine(&contract.task_id))?;

@@ -10,7 +10,7 @@ use crate::domain::value::digest::Sha256;
 use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::Capture;
-use crate::git::limits::CandidateLimits;
+use crate::git::limits::{ALLOWED, CandidateLimits};
 use crate::git::{Quarantine, patch_intake};
 use crate::task::candidate::{SET_ASIDE, bind, keep_last};
 use crate::task::held::TaskWrite;
@@ -174,7 +174,7 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
     };
     captured.map_err(|failure| match failure.code() {
         // Where the scope is looked at, the task's name is not known.
-        Code::ScopeViolation => {
+        Code::ScopeViolation if !failure.has_remedy() || failure.has_detail(&ALLOWED) => {
             let text = failure.next_step().text;
             failure.remedy(text, ["git", "tender", "report", "--brief", id])
         }

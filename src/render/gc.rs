@@ -5,6 +5,9 @@ use crate::domain::ledger::objects::Collection;
 pub fn gc_text(collection: &Collection) -> String {
     let removed = collection.removed.iter().map(|id| format!("removed {id}\n"));
     let kept = collection.kept.iter().map(|kept| format!("kept {}: {}\n", kept.task_id, kept.reason));
-    let text: String = removed.chain(kept).collect();
+    let commits = collection.commits.iter();
+    let commits = commits
+        .map(|kept| format!("{}: its worker's commit {} is {}\n", kept.task_id, kept.commit, kept.reference));
+    let text: String = removed.chain(kept).chain(commits).collect();
     if text.is_empty() { "nothing to remove\n".to_owned() } else { text }
 }

@@ -39,6 +39,9 @@ pub fn task_text(task: &TaskObject) -> String {
             let _ = writeln!(out, "  the worktree lacks {what}: {}", path_list(paths));
         }
     }
+    if let Some(why) = &task.lacks.unseen {
+        let _ = writeln!(out, "  the worktree may lack uncommitted work, which cannot be looked for: {why}");
+    }
     for note in &task.notes {
         let _ = writeln!(out, "  {} {note}", style_text(OPEN, "note:"));
     }

@@ -46,6 +46,20 @@ impl Layout {
         self.root.join("blobs").join("sha256")
     }
 
+    /// The tasks that have a folder, sorted.
+    pub fn task_ids(&self) -> Result<Vec<String>> {
+        let folder = self.root.join("tasks");
+        let mut ids: Vec<String> = match std::fs::read_dir(&folder) {
+            Ok(entries) => {
+                entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+            }
+            Err(e) if means_absent(&e) => Vec::new(),
+            Err(e) => return Err(Failure::io_of_ours("list", &folder, &e)),
+        };
+        ids.sort();
+        Ok(ids)
+    }
+
     /// The private files of a task, or of a room that stands for one.
     pub fn task(&self, id: &str) -> PathBuf {
         let kind = if id.starts_with('@') { "checks" } else { "tasks" };

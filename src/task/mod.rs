@@ -23,6 +23,7 @@ pub mod runs;
 pub mod session;
 pub mod terms;
 pub mod tripwire;
+pub mod unfinished;
 pub mod view;
 
 pub use session::Session;

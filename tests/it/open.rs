@@ -114,6 +114,51 @@ fn the_worktree_says_what_it_lacks() {
 }
 
 #[test]
+fn a_filter_that_cannot_run_is_no_matter_where_nothing_is_asked_of_it() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write(".gitattributes", "*.bin filter=lfs\n");
+    repo.write("big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1\n");
+    repo.commit("pointer");
+    repo.git(&["config", "filter.lfs.clean", "no-such-program"]);
+    repo.git(&["config", "filter.lfs.required", "true"]);
+    repo.write("big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 2\n");
+    let task = repo.open(&Contract::new("t1"));
+    let why = task.opened["lacks"]["unseen"].as_str().expect("says why");
+    assert!(why.contains("git status"), "{why}");
+    task.write("src/a.txt", "changed\n");
+    repo.json(&["ship", "t1"]).ok();
+    assert!(repo.json(&["report", "t1"]).ok().json["limits"].to_string().contains("was not looked for"));
+}
+
+#[test]
+fn an_open_that_fails_leaves_nothing() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.write(".gitattributes", "*.need filter=need\n");
+    repo.write("a.need", "text\n");
+    repo.commit("a file that needs a program");
+    repo.git(&["config", "filter.need.smudge", "no-such-program"]);
+    repo.git(&["config", "filter.need.required", "true"]);
+    repo.open_fails(&Contract::new("t1")).fails("io");
+    repo.json(&["start", "a wish", "--scope", "src/", "--verify", "none"]).fails("io");
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
+    assert!(!repo.store().join("tasks/t1").exists());
+    repo.git(&["config", "filter.need.smudge", "cat"]);
+    let task = repo.open(&Contract::new("t1"));
+    assert_eq!(task.read("a.need"), b"text\n");
+    // One that was killed could not tidy up: what it was making is known by its mark.
+    let place = task.worktree.with_file_name("t7");
+    repo.git(&["worktree", "add", "-q", "--detach", path_text(&place)]);
+    let folder = repo.store().join("tasks/t7");
+    std::fs::create_dir_all(folder.join("objects")).expect("makes");
+    std::fs::write(folder.join("making-worktree"), path_text(&place)).expect("marks");
+    assert_eq!(repo.json(&["gc"]).ok().json["removed"], json!(["t7"]));
+    assert!(!place.exists() && !folder.exists());
+    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
 fn the_base_is_any_revision() {
     let lab = Lab::new();
     let repo = lab.repo("app");

@@ -6,6 +6,7 @@ use crate::domain::ledger::record::{Relocation, Seal};
 use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::bytes::{decode_base64, encode_base64};
+use crate::domain::value::digest::ObjectId;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use serde::Serialize;
@@ -116,6 +117,18 @@ pub struct Collection {
     /// Tasks whose worktree and private files were removed.
     pub removed: Vec<String>,
     pub kept: Vec<KeptTask>,
+    /// Commits that a worker had made in a worktree that was removed.
+    pub commits: Vec<KeptCommit>,
+}
+
+/// A worker's commit, which a ref keeps.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptCommit {
+    pub task_id: String,
+    pub commit: ObjectId,
+    #[serde(rename = "ref")]
+    pub reference: String,
 }
 
 /// A task whose files stay.

@@ -75,6 +75,9 @@ pub struct Lacks {
     pub submodules: Vec<RepoPath>,
     /// Files whose content is in LFS.
     pub lfs: Vec<RepoPath>,
+    /// Why the uncommitted work could not be looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
 }
 
 /// A path whose index entry was not the base's when the base was fixed.

@@ -429,6 +429,7 @@ fn known_limits(view: &TaskView, opened: &Opened) -> Vec<String> {
         .into_iter()
         .filter(|(paths, _)| !paths.is_empty())
         .map(|(paths, what)| format!("{what}: {} of them, the first is {}", paths.len(), paths[0]))
+        .chain(opened.lacks.unseen.iter().map(|why| format!("uncommitted work was not looked for: {why}")))
         .chain(noted.map(|noted| noted.value.text.clone()))
         .collect()
 }
