@@ -534,8 +534,10 @@ mod tests {
         }
     }
 
-    /// Every entry below `target`: its kind, mode, number of names, time of its last write, and content.
-    fn list_target(slot: &Slot) -> Vec<(Vec<u8>, u32, u64, i64, Vec<u8>)> {
+    /// An entry below `target`: its path, kind and mode, number of names, time of its last write, content.
+    type TargetEntry = (Vec<u8>, u32, u64, i64, Vec<u8>);
+
+    fn list_target(slot: &Slot) -> Vec<TargetEntry> {
         let target = slot.tree_folder().join("target");
         let mut found = Vec::new();
         walk_folder(&Folder::open_path(&target).expect("opens"), &mut |parent, path, stat| {
@@ -548,7 +550,7 @@ mod tests {
                 _ => Vec::new(),
             };
             let stamp = Stamp::of_stat(stat);
-            found.push((path.to_vec(), stat.st_mode, u64::from(stat.st_nlink), stamp.mtime, content));
+            found.push((path.to_vec(), stat.st_mode, stat.st_nlink, stamp.mtime, content));
             Ok(true)
         })
         .expect("walks");
@@ -557,7 +559,6 @@ mod tests {
 
     /// What a run leaves of the scratch that it was given is told by stamps, and only that is not laid again.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test plays a run")]
     fn whatever_a_run_did_to_its_scratch_is_undone_and_the_rest_is_laid_once() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let bench = Bench { home: TestRepository::new() };
