@@ -14,9 +14,11 @@ use super::{machine, manual};
 use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::report::VerificationObject;
 use crate::error::{Category, Code, Failure, Result};
+use crate::ops::deliver::{LiveProof, Place, Turn, Write};
 use crate::ops::recover::Consent;
 use crate::ops::schema::SchemaName;
-use crate::ops::{self, Session, Write};
+use crate::ops::verify::{Explain, FlakyRows, Sandbox};
+use crate::ops::{self, Session};
 use crate::{mcp, render};
 use serde::Serialize;
 use std::io::Read;
@@ -42,8 +44,8 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Deliver(args) => run.deliver(args),
         Command::Ship(args) => run.ship(args),
         Command::Rebase { task } => run.rebase(task.as_deref()),
-        Command::Undo { task, dry_run } => run.undo(task.as_deref(), (!dry_run).into()),
-        Command::Redo { task, dry_run } => run.redo(task.as_deref(), (!dry_run).into()),
+        Command::Undo { task, dry_run } => run.undo(task.as_deref(), write_wanted(*dry_run)),
+        Command::Redo { task, dry_run } => run.redo(task.as_deref(), write_wanted(*dry_run)),
         Command::Amend { task, scope } => run.amend(task.as_deref(), scope),
         Command::Status { size } => run.status(*size),
         Command::Report(args) => run.report(args),
@@ -242,9 +244,9 @@ impl Invocation<'_> {
     fn verify(&self, args: &VerifyArgs) -> Result<u8> {
         let options = ops::verify::Options {
             only: &args.only,
-            explain: args.explain.into(),
-            flaky: args.again.into(),
-            sandbox: args.no_sandbox.into(),
+            explain: if args.explain { Explain::Yes } else { Explain::No },
+            flaky: runs_wanted(args.again),
+            sandbox: sandbox_wanted(args.no_sandbox),
         };
         let session = self.session()?;
         let progress = self.start_progress("running verifiers");
@@ -270,8 +272,12 @@ impl Invocation<'_> {
 
     fn deliver(&self, args: &DeliverArgs) -> Result<u8> {
         let session = self.session()?;
-        let (write, place, proof) = ((!args.dry_run).into(), args.here.into(), args.prove.into());
-        let options = ops::deliver::Options { write, place, proof, turn: ops::deliver::Turn::First };
+        let options = ops::deliver::Options {
+            write: write_wanted(args.dry_run),
+            place: if args.here { Place::Here } else { Place::AsOpened },
+            proof: proof_wanted(args.prove),
+            turn: Turn::First,
+        };
         let progress = self.start_progress("writing files");
         let task = args.task.as_deref();
         let deliver = if args.merge { ops::deliver::merge } else { ops::deliver::deliver };
@@ -298,9 +304,9 @@ impl Invocation<'_> {
         };
         let progress = self.start_progress("shipping");
         let how = ops::ship::Options {
-            sandbox: args.no_sandbox.into(),
-            proof: args.prove.into(),
-            write: (!args.dry_run).into(),
+            sandbox: sandbox_wanted(args.no_sandbox),
+            proof: proof_wanted(args.prove),
+            write: write_wanted(args.dry_run),
         };
         let shipped = ops::ship::ship(&session, subject, patch.as_deref(), how, &|done, total| {
             progress.advance(done, total)
@@ -426,6 +432,22 @@ impl Invocation<'_> {
         let written = manual::write_pages(dir, &self.surroundings.program)?;
         self.show(&written, || render::manual_text(&written))
     }
+}
+
+fn runs_wanted(again: bool) -> FlakyRows {
+    if again { FlakyRows::Clear } else { FlakyRows::RunOnce }
+}
+
+fn sandbox_wanted(without: bool) -> Sandbox {
+    if without { Sandbox::Without } else { Sandbox::AsContracted }
+}
+
+fn write_wanted(dry_run: bool) -> Write {
+    if dry_run { Write::DryRun } else { Write::Yes }
+}
+
+fn proof_wanted(asked: bool) -> LiveProof {
+    if asked { LiveProof::Asked } else { LiveProof::ByPolicy }
 }
 
 /// The exit code of a verification follows from its required rows.

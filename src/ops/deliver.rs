@@ -13,7 +13,8 @@ use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
-use crate::task::effect::{Write, findings, refs, tree};
+pub use crate::task::effect::Write;
+use crate::task::effect::{DeliveryEffect, findings};
 use crate::task::held::TaskWrite;
 use crate::task::on_live::look_after_delivery;
 use crate::task::session::Progress;
@@ -55,12 +56,6 @@ pub enum LiveProof {
     Asked,
 }
 
-impl From<bool> for LiveProof {
-    fn from(prove: bool) -> Self {
-        if prove { Self::Asked } else { Self::ByPolicy }
-    }
-}
-
 /// Which branch may be checked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
@@ -69,12 +64,6 @@ pub enum Place {
     AsOpened,
     /// Whichever there is now; a person confirms it.
     Here,
-}
-
-impl From<bool> for Place {
-    fn from(here: bool) -> Self {
-        if here { Self::Here } else { Self::AsOpened }
-    }
 }
 
 /// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over
@@ -181,13 +170,11 @@ pub fn deliver(
     };
     action.dispatch(&mut task.ledger)?;
     let evidence = ProofOnLive::evidence(proof.as_ref(), &rows);
-    if findings::is_meant(&task) {
-        return findings::deliver(&mut task, action, &clearance, evidence, options.write);
+    let effect = DeliveryEffect::of_task(&task);
+    let mut delivered = effect.carry_out(&mut task, action, &clearance, evidence, options.write)?;
+    if effect == DeliveryEffect::Findings {
+        return Ok(delivered);
     }
-    let mut delivered = match task.view.publishes() {
-        true => refs::deliver(&mut task, action, &clearance, evidence, options.write),
-        false => tree::deliver(&mut task, action, &clearance, evidence, options.write),
-    }?;
     tell_what_is_seen(&mut task, &mut delivered, &rows, proof.as_ref());
     if delivered.state == TaskState::Completed {
         hooks::after_task(session, &task.view.id);
@@ -226,7 +213,7 @@ fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
 /// What has to hold before the live tree is even looked at.
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
     let clearance = with_both(shown(task, rows), task.view.require_answered())?;
-    if !findings::is_meant(task) && !task.view.publishes() {
+    if DeliveryEffect::of_task(task) == DeliveryEffect::Tree {
         same_branch(task, options.place)?;
     }
     Ok(clearance)

@@ -34,5 +34,4 @@ pub mod undo;
 pub mod verify;
 pub mod widen;
 
-pub use crate::task::effect::Write;
 pub use crate::task::session::{Machine, Person, Session};

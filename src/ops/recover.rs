@@ -1,13 +1,12 @@
 //! `recover`: brings everything unfinished to its end, and checks the whole chain of the ledger.
 
 use super::Session;
-use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::objects::{Reconciled, Recovery, RecoveryOutcome};
-use crate::error::{Code, Result};
+use crate::error::Result;
 use crate::store::lock::LockGuard;
-use crate::task::effect::choice_lines;
+use crate::task::effect::cut_off::Ground;
 use crate::task::home::{adopt_store, require_home};
-use crate::task::recover::{moves_a_ref, reconcile};
+use crate::task::recover::reconcile;
 use crate::task::rollback::{accept_rollback, refuse_rollback};
 
 /// What a person has said beforehand.
@@ -40,36 +39,31 @@ pub fn recover(session: &Session, consent: Consent) -> Result<Recovery> {
     recovery.rows = ledger.check_chain()?;
     let mut failed = None;
     let delivery = LockGuard::try_acquire(&session.layout.delivery_lock())?;
-    for (action, task, tool) in ledger.unfinished()? {
-        let busy = || Reconciled {
-            action: action.clone(),
-            task: task.clone(),
-            tool: tool.clone(),
-            outcome: RecoveryOutcome::Busy,
+    for row in ledger.unfinished()? {
+        let ended = |outcome, notes| Reconciled {
+            action: row.action.clone(),
+            task: row.task.clone(),
+            tool: row.tool.clone(),
+            outcome,
             kept: Vec::new(),
-            notes: Vec::new(),
+            notes,
         };
-        let free = !writes_live_tree(&tool) || delivery.is_some() || moves_a_ref(&ledger, &action)?;
-        let lock = match &task {
+        let free = delivery.is_some() || Ground::of_action(&ledger, &row) != Ground::LiveTree;
+        let lock = match &row.task {
             Some(task) => LockGuard::try_acquire(&session.layout.task_lock(task))?,
             None => None,
         };
-        let may = free && (lock.is_some() || task.is_none());
+        let may = free && (lock.is_some() || row.task.is_none());
         let reconciled = match may {
-            false => busy(),
-            true => match reconcile(session, &action) {
+            false => ended(RecoveryOutcome::Busy, Vec::new()),
+            true => match reconcile(session, &row.action) {
                 Ok(None) => continue,
-                Ok(Some(reconciled)) => reconciled,
-                Err(failure) if failure.code() == Code::DecisionRequired => Reconciled {
-                    outcome: RecoveryOutcome::NeedsHumanDecision,
-                    notes: choice_lines(&failure),
-                    ..busy()
-                },
+                Ok(Some((reconciled, _))) => reconciled,
                 // One that cannot be settled keeps nobody from settling the others.
                 Err(failure) => {
                     let notes = vec![failure.message().to_owned()];
                     failed.get_or_insert(failure);
-                    Reconciled { outcome: RecoveryOutcome::Failed, notes, ..busy() }
+                    ended(RecoveryOutcome::Failed, notes)
                 }
             },
         };

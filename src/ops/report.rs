@@ -64,9 +64,9 @@ pub fn status(session: &Session, with_size: bool) -> Result<TaskList> {
 /// Actions without an end, of one task or all: they run at this moment, or a crash cut them off.
 pub fn unfinished(session: &Session, task: Option<&str>) -> Result<Vec<UnfinishedRow>> {
     let Some(ledger) = session.ledger()? else { return Ok(Vec::new()) };
-    let all = ledger.unfinished()?.into_iter();
-    let of_task = all.filter(|(_, of, _)| task.is_none() || of.as_deref() == task);
-    Ok(of_task.map(|(action, task, tool)| UnfinishedRow { action, task, tool }).collect())
+    let mut all = ledger.unfinished()?;
+    all.retain(|row| task.is_none() || row.task.as_deref() == task);
+    Ok(all)
 }
 
 /// The sizes of all regular files beneath a folder; what cannot be read counts as nothing.

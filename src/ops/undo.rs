@@ -5,7 +5,7 @@ use super::Session;
 use crate::domain::delivery::receipt::Receipt;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::error::{Code, Failure, Result};
-use crate::task::effect::{Write, findings, refs, tree};
+use crate::task::effect::{DeliveryEffect, Write};
 use crate::task::held::TaskWrite;
 use crate::task::{hooks, recover};
 use serde_json::json;
@@ -18,16 +18,13 @@ pub fn undo(session: &Session, named: Option<&str>, write: Write) -> Result<Deli
     }
     let mut task = session.write_live(Some(&session.delivered_task_id(named)?))?;
     let receipt = delivered(&task)?.clone();
-    findings::refuse_undo(&task)?;
+    let effect = DeliveryEffect::of_receipt(&task, &receipt)?;
     let mut params = json!({ "delivery": receipt.id, "manifestSha256": receipt.manifest_sha256 });
     if write == Write::DryRun {
         params["dryRun"] = json!(true);
     }
     let action = task.begin("undo", &params)?;
-    let undone = match receipt.publication.is_some() {
-        true => refs::undo(&mut task, action, &receipt, write),
-        false => tree::undo(&mut task, action, &receipt, write),
-    }?;
+    let undone = effect.undo(&mut task, action, &receipt, write)?;
     if write == Write::Yes {
         hooks::after_task(session, &task.view.id);
     }

@@ -42,12 +42,6 @@ pub enum Explain {
     No,
 }
 
-impl From<bool> for Explain {
-    fn from(explain: bool) -> Self {
-        if explain { Self::Yes } else { Self::No }
-    }
-}
-
 /// What to do about a row that failed and passed on the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlakyRows {
@@ -57,24 +51,12 @@ pub enum FlakyRows {
     Clear,
 }
 
-impl From<bool> for FlakyRows {
-    fn from(again: bool) -> Self {
-        if again { Self::Clear } else { Self::RunOnce }
-    }
-}
-
 /// Which confinement the caller wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
     AsContracted,
     /// None, where the contract lets that through.
     Without,
-}
-
-impl From<bool> for Sandbox {
-    fn from(without: bool) -> Self {
-        if without { Self::Without } else { Self::AsContracted }
-    }
 }
 
 /// Produces the missing evidence for the last candidate.

@@ -12,6 +12,7 @@ use super::lock::LockGuard;
 use super::spare::SpareConnection;
 use super::unwritable;
 use crate::domain::ledger::entry::{Entry, EntryBody};
+use crate::domain::ledger::objects::UnfinishedRow;
 use crate::domain::value::digest::Sha256;
 use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
@@ -274,16 +275,19 @@ impl Ledger {
         self.query("WHERE action = ?1 ORDER BY seq", params![action])
     }
 
-    /// Actions without an end: id, task and tool. An index that is kept with the rows, so that looking for
-    /// them does not cost a walk through the whole history.
-    pub fn unfinished(&self) -> Result<Vec<(String, Option<String>, String)>> {
+    /// Actions without an end. An index that is kept with the rows, so that looking for them does not cost a
+    /// walk through the whole history.
+    pub fn unfinished(&self) -> Result<Vec<UnfinishedRow>> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         let mut statement = self
             .connection
             .prepare("SELECT action, task, tool FROM unfinished ORDER BY rowid")
             .map_err(fail)?;
-        let rows =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).map_err(fail)?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok(UnfinishedRow { action: row.get(0)?, task: row.get(1)?, tool: row.get(2)? })
+            })
+            .map_err(fail)?;
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 

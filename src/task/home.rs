@@ -6,11 +6,10 @@
 
 use super::Session;
 use super::action::{ActionOrigin, RunningAction};
-use super::recover::moves_a_ref;
+use super::effect::cut_off::Ground;
 use super::session::unconfirmed;
 use super::view::load;
 use crate::domain::delivery::receipt::Inode;
-use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::record::{Home, Record, Relocation};
 use crate::domain::ledger::store_home::{StoreHome, Whereabouts};
 use crate::domain::ledger::task::TaskView;
@@ -157,13 +156,12 @@ fn of_tasks(session: &Session) -> Result<Option<StoreHome>> {
 /// What keeps a store from going on unasked in a repository that may be another clone, as a clause.
 fn find_gap(session: &Session) -> Result<Option<String>> {
     let Some(ledger) = session.ledger()? else { return Ok(None) };
-    for (action, task, tool) in ledger.unfinished()? {
-        let task = task.unwrap_or_default();
-        if writes_live_tree(&tool)
-            && !moves_a_ref(&ledger, &action)?
-            && !has_record_named(&session.repository, &task)?
+    for row in ledger.unfinished()? {
+        let task = row.task.as_deref().unwrap_or_default();
+        if Ground::of_action(&ledger, &row) == Ground::LiveTree
+            && !has_record_named(&session.repository, task)?
         {
-            return Ok(Some(format!("was another clone, in which `{tool}` of {task} was cut off")));
+            return Ok(Some(format!("was another clone, in which `{}` of {task} was cut off", row.tool)));
         }
     }
     for id in ledger.tasks()? {

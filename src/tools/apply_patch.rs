@@ -10,7 +10,6 @@
 
 use super::patch_formats::{self, FilePatch, PatchKind};
 use super::place::refuse_too_long;
-use crate::domain::contract::tool::WorkerTool;
 use crate::domain::value::digest::{FileState, ObjectFormat, ObjectId};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result, Retry};
@@ -21,9 +20,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-
-/// The tool's name.
-pub const NAME: &str = WorkerTool::ApplyPatch.name();
 
 /// The arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! `check` on the command line: rows as they are settled for people, one object or document for programs.
 
-use super::{Invocation, exit_code_of_verification};
+use super::{Invocation, exit_code_of_verification, runs_wanted, sandbox_wanted};
 use crate::cli::args::CheckArgs;
 use crate::cli::output::{self, OutputFormat, ProgressBar};
 use crate::error::Result;
@@ -17,8 +17,8 @@ impl Invocation<'_> {
         let options = ops::check::CheckOptions {
             target,
             index: self.surroundings.index_file(self.cli.folder.as_deref()),
-            flaky: args.again.into(),
-            sandbox: args.no_sandbox.into(),
+            flaky: runs_wanted(args.again),
+            sandbox: sandbox_wanted(args.no_sandbox),
         };
         let session = self.session()?;
         let text = self.cli.format == OutputFormat::Text;

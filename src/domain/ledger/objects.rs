@@ -1,5 +1,6 @@
 //! What commands show beside the report: one plain object a command.
 
+use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::record::{Relocation, Seal};
@@ -303,6 +304,13 @@ pub struct UnfinishedRow {
     pub action: String,
     pub task: Option<String>,
     pub tool: String,
+}
+
+impl UnfinishedRow {
+    /// True where its tool may write to the live tree.
+    pub fn writes_live_tree(&self) -> bool {
+        writes_live_tree(&self.tool)
+    }
 }
 
 /// The thing that a reference names.

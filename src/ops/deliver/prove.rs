@@ -11,7 +11,7 @@ use crate::domain::proof::evidence::{Evidence, Source};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
 use crate::ops::verify;
-use crate::task::effect::{Write, findings, tree};
+use crate::task::effect::{DeliveryEffect, Write, tree};
 use crate::task::held::TaskWrite;
 use crate::task::live_ground::{LiveGround, lay_on_live_tree};
 use crate::task::session::Progress;
@@ -48,7 +48,7 @@ impl ProofOnLive {
 /// True where the delivery has to be shown on the live tree.
 fn is_wanted(task: &TaskWrite<'_>, options: &Options) -> Result<bool> {
     let asked = options.proof == LiveProof::Asked;
-    if findings::is_meant(task) || task.view.publishes() {
+    if DeliveryEffect::of_task(task) != DeliveryEffect::Tree {
         let text = "there is nothing to prove: this task delivers nothing to the live tree";
         let refused = Failure::new(Code::ArgumentsInvalid, text).subject("--prove");
         let next = ["git", "tender", "deliver", &task.view.id];

@@ -171,7 +171,7 @@ fn run_apply_patch(
     let TaskWrite { session, ledger, view, .. } = task;
     let worktree = Path::new(&view.opened_terms()?.worktree);
     let applied = match with_reach(view, worker, |allowed| {
-        patch::apply(session, (ledger, action), worktree, arguments, allowed)
+        patch::carry_out(session, (ledger, action), worktree, arguments, allowed)
     })? {
         Ok(applied) => applied,
         Err(patch::Unapplied::Unchanged(failure)) => return Err(CallFailure::WithoutEffect(failure)),

@@ -2,6 +2,7 @@
 
 use super::{Ledger, damaged, zeros};
 use crate::domain::ledger::entry::Entry;
+use crate::domain::ledger::objects::UnfinishedRow;
 use crate::domain::ledger::record::Record;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
@@ -34,7 +35,7 @@ impl Ledger {
                 open.insert(&entry.action, entry.seq);
             }
         }
-        for (action, ..) in self.unfinished()? {
+        for UnfinishedRow { action, .. } in self.unfinished()? {
             if open.remove(action.as_str()).is_none() {
                 return Err(self.broken(0, &format!("the action {action} counts as unfinished, but is not")));
             }

@@ -3,6 +3,7 @@
 
 use crate::domain::delivery::ClearedPlan;
 use crate::domain::delivery::receipt::Outcome;
+use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::record::{Rebased, Record};
 use crate::error::Result;
 use crate::error::presence::is_folder;
@@ -12,10 +13,10 @@ use crate::git::apply::recover::{Recovered, UnfinishedDelivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::keep::{self, KeptRef};
 use crate::git::live::Materials;
-use crate::store::Ledger;
 use crate::task::Session;
 use crate::task::action::RunningAction;
 use crate::task::candidate::keep_last;
+use crate::task::effect::CutOff;
 use crate::task::held::TaskWrite;
 use crate::task::journal::{LedgerJournal, WriteEnd};
 use std::path::Path;
@@ -62,34 +63,39 @@ pub fn carry_out(
     task.finish(action, &Record::Rebased(Box::new(rebased)))
 }
 
+/// A move that did not end.
+#[derive(Debug)]
+pub struct UnfinishedMove {
+    /// What it was about to do.
+    pub rebased: Box<Rebased>,
+    /// How far it came; `None` where no file was written yet.
+    pub write: Option<UnfinishedDelivery>,
+}
+
 /// Goes on with a rebase that was cut off: to its end where the worktree can be moved, back where it cannot.
-/// True: to its end.
-pub fn resume(
-    session: &Session,
-    ledger: &mut Ledger,
-    action: &mut RunningAction,
-    rebased: Rebased,
-    unfinished: Option<&UnfinishedDelivery>,
-) -> Result<bool> {
-    let moved = match unfinished {
-        Some(unfinished) if is_folder(&unfinished.plan.top)? => {
-            let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(MOVED), open: true };
-            let environment = session.repository.environment();
-            let recovered = session.with_keeper(|keeper| {
-                apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)
+pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedMove) -> Result<()> {
+    let UnfinishedMove { rebased, write } = unfinished;
+    cut.action.reconcile(&mut cut.ledger)?;
+    let moved = match write {
+        Some(write) if is_folder(&write.plan.top)? => {
+            let end = WriteEnd::Note(MOVED);
+            let mut journal =
+                LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
+            let environment = cut.session.repository.environment();
+            let recovered = cut.session.with_keeper(|keeper| {
+                apply::recover::recover_delivery(environment, &write, &mut journal, keeper)
             })?;
             matches!(recovered, Recovered::Completed { .. })
         }
         _ => false,
     };
     if !moved {
-        let text = "it was cut off; the worktree is as it was before".to_owned();
-        action.safe_to_retry(ledger, &Record::Done { text })?;
-        return Ok(false);
+        return cut.end_untouched("it was cut off; the worktree is as it was before");
     }
-    settle_in(session, &rebased)?;
-    action.succeed(ledger, &Record::Rebased(Box::new(rebased)))?;
-    Ok(true)
+    settle_in(cut.session, &rebased)?;
+    cut.action.succeed(&mut cut.ledger, &Record::Rebased(rebased))?;
+    cut.found.outcome = RecoveryOutcome::Completed;
+    Ok(())
 }
 
 /// What the ledger says at the end of a move.

@@ -40,7 +40,7 @@ pub fn is_meant(task: &TaskWrite<'_>) -> bool {
 }
 
 /// Completes an exploration: its report is what is delivered, and no file is written.
-pub fn deliver(
+pub fn carry_out(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
     _clearance: &Clearance,

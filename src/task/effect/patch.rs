@@ -20,6 +20,7 @@ use crate::git::edit::{Worktree, as_version_conflict};
 use crate::store::Ledger;
 use crate::task::Session;
 use crate::task::action::RunningAction;
+use crate::task::effect::CutOff;
 use crate::task::journal::{LedgerJournal, WriteEnd};
 use crate::tools::apply_patch::{self, ApplyPatchAnswer, ApplyPatchArguments, PatchGround};
 use std::path::Path;
@@ -61,7 +62,7 @@ pub enum Unapplied {
 
 /// Applies a patch in a task's worktree, under an action that was dispatched. All of it or nothing; what
 /// comes back was read again.
-pub fn apply(
+pub fn carry_out(
     session: &Session,
     (ledger, action): (&mut Ledger, &mut RunningAction),
     worktree: &Path,
@@ -127,35 +128,39 @@ fn called(unfinished: &UnfinishedDelivery, worker: String) -> Record {
     }))
 }
 
-/// Brings an edit that was cut off to its end, or back. Gives the outcome as `recover` names it, and the
-/// paths that were edited meanwhile.
-pub fn resume(
-    session: &Session,
-    ledger: &mut Ledger,
-    action: &mut RunningAction,
-    unfinished: &UnfinishedDelivery,
-    worker: String,
-) -> Result<(RecoveryOutcome, Vec<RepoPath>)> {
-    if !is_folder(&unfinished.plan.top)? {
-        let text = "it was cut off, and the worktree is gone".to_owned();
-        action.safe_to_retry(ledger, &Record::Done { text })?;
-        return Ok((RecoveryOutcome::SafeToRetry, Vec::new()));
+/// An edit that did not end.
+#[derive(Debug)]
+pub struct UnfinishedPatch {
+    /// The worker that asked for it.
+    pub worker: String,
+    /// How far it came.
+    pub write: UnfinishedDelivery,
+}
+
+/// Brings an edit that was cut off to its end, or back.
+pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedPatch) -> Result<()> {
+    let UnfinishedPatch { worker, write } = unfinished;
+    if !is_folder(&write.plan.top)? {
+        return cut.end_untouched("it was cut off, and the worktree is gone");
     }
-    let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(WRITTEN), open: true };
-    let environment = session.repository.environment();
-    let recovered = session.with_keeper(|keeper| {
-        apply::recover::recover_delivery(environment, unfinished, &mut journal, keeper)
-    })?;
+    cut.action.reconcile(&mut cut.ledger)?;
+    let end = WriteEnd::Note(WRITTEN);
+    let mut journal = LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
+    let environment = cut.session.repository.environment();
+    let recovered = cut
+        .session
+        .with_keeper(|keeper| apply::recover::recover_delivery(environment, &write, &mut journal, keeper))?;
     match recovered {
         Recovered::Completed { later, .. } => {
-            action.succeed(ledger, &called(unfinished, worker))?;
-            Ok((RecoveryOutcome::Completed, later))
+            cut.action.succeed(&mut cut.ledger, &called(&write, worker))?;
+            (cut.found.outcome, cut.found.kept) = (RecoveryOutcome::Completed, later);
         }
         Recovered::TakenBack { later, .. } => {
-            action.safe_to_retry(ledger, &Record::TakenBack { later: later.clone() })?;
-            Ok((RecoveryOutcome::TakenBack, later))
+            cut.action.safe_to_retry(&mut cut.ledger, &Record::TakenBack { later: later.clone() })?;
+            (cut.found.outcome, cut.found.kept) = (RecoveryOutcome::TakenBack, later);
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use crate::domain::delivery::Clearance;
 use crate::domain::delivery::publication::{CommitPlan, Identity, LEDGER_TRAILER, Publication, Standing};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
-use crate::domain::ledger::action::{ActionState, writes_live_tree};
+use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::entry::Entry;
-use crate::domain::ledger::objects::{Reconciled, RecoveryOutcome};
+use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
@@ -29,7 +29,7 @@ use crate::git::{Repository, branch, keep};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
 use crate::task::action::RunningAction;
-use crate::task::effect::{Write, choice_lines};
+use crate::task::effect::{CutOff, Write, choice_lines};
 use crate::task::held::TaskWrite;
 use crate::task::{Session, view};
 use remote::Asked;
@@ -72,7 +72,7 @@ enum Moved {
 }
 
 /// Delivers a cleared candidate onto a branch, here or on a remote. `action` is dispatched.
-pub fn deliver(
+pub fn carry_out(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
     clearance: &Clearance,
@@ -91,7 +91,7 @@ pub fn deliver(
         return end_preview(task, action, publishing);
     }
     let mode = publishing.publication.mode;
-    let receipt = carry_out(task, action, publishing)?;
+    let receipt = publish(task, action, publishing)?;
     Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
 }
 
@@ -139,7 +139,7 @@ pub fn undo(
         return Ok(DeliveryObject { state: TaskState::Completed, ..preview });
     }
     let mode = publishing.publication.mode;
-    let receipt = carry_out(task, action, publishing)?;
+    let receipt = publish(task, action, publishing)?;
     Ok(DeliveryObject::new(&id, TaskState::Undone, mode, &receipt))
 }
 
@@ -226,10 +226,10 @@ fn delivered_last(ledger: &Ledger, key: &Sha256) -> Result<Option<ObjectId>> {
 
 /// While another task's delivery to the same place has no known end, a second one would blur both.
 fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &Publication) -> Result<()> {
-    for (action, task, tool) in ledger.unfinished()? {
-        let Some(task) = task.filter(|task| task != own && writes_live_tree(&tool)) else { continue };
-        let Some(publishing) = planned(&ledger.action(&action)?) else { continue };
-        if publishing.publication.target_key() != wanted.target_key() {
+    for row in ledger.unfinished()? {
+        let Some(task) = row.task.filter(|task| task != own) else { continue };
+        let is_there = |publishing: &Publishing| publishing.publication.target_key() == wanted.target_key();
+        if !planned(&ledger.action(&row.action)?).is_some_and(|publishing| is_there(&publishing)) {
             continue;
         }
         let Some(_lock) = LockGuard::try_acquire(&session.layout.task_lock(&task))? else {
@@ -237,7 +237,9 @@ fn nobody_else_is_at_it(session: &Session, ledger: &Ledger, own: &str, wanted: &
             return Err(Failure::new(Code::StoreBusy, format!("the task {task} is delivering to {place}"))
                 .subject(task));
         };
-        if let Some(failure) = settle(session, &action)?.1 {
+        let Some((mut cut, rows)) = CutOff::take_up(session, &row.action)? else { continue };
+        let Some(publishing) = planned(&rows) else { continue };
+        if let Some(failure) = resume(&mut cut, *publishing)? {
             return Err(failure.detail("task", task));
         }
     }
@@ -327,7 +329,7 @@ fn would_move(task: &TaskWrite<'_>, publishing: &Publishing) -> Result<()> {
 }
 
 /// Writes the plan down, brings the objects in, moves the ref, and writes down what came of it.
-fn carry_out(
+fn publish(
     task: &mut TaskWrite<'_>,
     mut action: RunningAction,
     mut publishing: Publishing,
@@ -416,56 +418,49 @@ pub fn planned(entries: &[Entry]) -> Option<Box<Publishing>> {
 
 /// Looks what became of an unfinished action that moves a ref, and ends it where that can be told. The
 /// failure: it cannot.
-pub fn settle(session: &Session, action: &str) -> Result<(Reconciled, Option<Failure>)> {
-    let mut ledger = Ledger::create(&session.layout)?;
-    let entries = ledger.action(action)?;
-    let (Some(last), Some(mut publishing)) = (entries.last(), planned(&entries)) else {
-        return Err(Failure::internal(format!("the action {action} moves no ref")));
-    };
-    let task = last.task.clone().unwrap_or_default();
-    let opened = view::load(&ledger, &task)?;
-    let opened = opened
-        .as_ref()
-        .ok_or_else(|| Failure::internal("an action of a task that was not opened"))?
-        .opened_terms()?;
-    let mut resumed = RunningAction::resume(last);
-    let mut reconciled = Reconciled::new(last);
-    match remote::ask(session, opened, &publishing) {
+pub fn resume(cut: &mut CutOff<'_>, mut publishing: Publishing) -> Result<Option<Failure>> {
+    let view = cut.view.as_ref();
+    let opened =
+        view.ok_or_else(|| Failure::internal("an action of a task that was not opened"))?.opened_terms()?;
+    match remote::ask(cut.session, opened, &publishing) {
         Asked::Arrived(notes) => {
             publishing.publication.notes.extend(notes);
-            resumed.reconcile(&mut ledger)?;
-            resumed.succeed(&mut ledger, &publishing.end_record())?;
-            reconciled.outcome = RecoveryOutcome::Completed;
-            reconciled.notes = publishing.final_receipt().note_sentences();
+            cut.action.reconcile(&mut cut.ledger)?;
+            cut.action.succeed(&mut cut.ledger, &publishing.end_record())?;
+            cut.found.outcome = RecoveryOutcome::Completed;
+            cut.found.notes = publishing.final_receipt().note_sentences();
         }
         Asked::Unchanged => {
-            resumed.reconcile(&mut ledger)?;
             let text = if publishing.is_sent() {
                 publishing.late_effect()
             } else {
-                format!(
-                    "{} names what it named before: nothing took place",
-                    publishing.publication.place_name()
-                )
+                let place = publishing.publication.place_name();
+                format!("{place} names what it named before: nothing took place")
             };
-            resumed.safe_to_retry(&mut ledger, &Record::Done { text: text.clone() })?;
-            reconciled.notes.push(text);
+            cut.end_untouched(&text)?;
+            cut.found.notes.push(text);
         }
         Asked::Foreign(there) => {
-            let failure = publishing.publication.ref_conflict(there.as_ref(), &task);
-            reconciled.notes.push(failure.message().to_owned());
-            resumed.reconcile(&mut ledger)?;
-            resumed.safe_to_retry(&mut ledger, &Record::Failure { failure, cost: None })?;
+            let task = cut.found.task.as_deref().unwrap_or_default();
+            let failure = publishing.publication.ref_conflict(there.as_ref(), task);
+            cut.found.notes.push(failure.message().to_owned());
+            cut.action.reconcile(&mut cut.ledger)?;
+            cut.action.safe_to_retry(&mut cut.ledger, &Record::Failure { failure, cost: None })?;
         }
         Asked::Unknown(why) => {
-            let mut failure = publishing.outcome_unknown(&why).reference(action);
-            if last.state == ActionState::Dispatched {
-                failure = resumed.lose(&mut ledger, failure);
+            let mut failure = publishing.outcome_unknown(&why).reference(&cut.found.action);
+            if cut.state == ActionState::Dispatched {
+                failure = cut.action.lose(&mut cut.ledger, failure);
             }
-            reconciled.outcome = RecoveryOutcome::Unknown;
-            reconciled.notes = choice_lines(&failure);
-            return Ok((reconciled, Some(failure)));
+            cut.found.outcome = RecoveryOutcome::Unknown;
+            cut.found.notes = choice_lines(&failure);
+            return Ok(Some(failure));
         }
     }
-    Ok((reconciled, None))
+    Ok(None)
+}
+
+/// The record of its end, where a person says that it took place.
+pub fn decide(publishing: &Publishing) -> Record {
+    publishing.end_record()
 }

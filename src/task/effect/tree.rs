@@ -1,26 +1,30 @@
-//! What `deliver` and `undo` have in common: the live tree that a task belongs to, and the journal of a write
-//! to it.
+//! The live tree that a task belongs to: a delivery into it, its reversal, and what becomes of one that was
+//! cut off.
 
 use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::conflict::{CONFLICTS, EDITED_MEANWHILE};
-use crate::domain::delivery::receipt::{Outcome, Receipt};
+use crate::domain::delivery::decision::Decision;
+use crate::domain::delivery::receipt::{Outcome, Receipt, Staged};
 use crate::domain::delivery::remedy::{Tried, advise_on_conflicts};
 use crate::domain::delivery::{
     Clearance, IndexRule, IndexState, IndexStep, Plan, plan_delivery, refuse_delivery,
 };
-use crate::domain::ledger::record::{IndexDifference, Opened, Record};
+use crate::domain::ledger::objects::RecoveryOutcome;
+use crate::domain::ledger::record::{IndexDifference, Opened, Planned, Record};
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
+use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Remedy, Result};
+use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery, recover_delivery};
 use crate::git::apply::{self, Delivery};
 use crate::git::{Quarantine, Repository, live};
 use crate::store::{Blobs, Ledger};
 use crate::task::Session;
 use crate::task::action::RunningAction;
-use crate::task::effect::Write;
+use crate::task::effect::{CutOff, Write, choice_lines};
 use crate::task::held::TaskWrite;
 use crate::task::journal::{DeliveryFacts, LedgerJournal, WriteEnd};
 use std::collections::HashMap;
@@ -102,7 +106,7 @@ pub fn plan(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
 }
 
 /// Delivers a cleared candidate into the live tree. All conflicts are in the failure. `action` is dispatched.
-pub fn deliver(
+pub fn carry_out(
     task: &mut TaskWrite<'_>,
     action: RunningAction,
     clearance: &Clearance,
@@ -114,7 +118,7 @@ pub fn deliver(
     let (id, mode) = (task.view.id.clone(), opened.effective.delivery);
     if write == Write::Yes {
         let delivery = TreeWrite::delivering(task.session, &opened, &candidate);
-        let receipt = delivery.carry_out(&mut task.ledger, action, clearance, evidence)?;
+        let receipt = delivery.compare_and_write(&mut task.ledger, action, clearance, evidence)?;
         return Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt));
     }
     let paths = plan(task);
@@ -168,7 +172,7 @@ pub fn undo(
         return Ok(DeliveryObject { state: TaskState::Completed, ..preview });
     }
     let clearance = Clearance::to_undo(receipt);
-    let reverted = reversal.carry_out(&mut task.ledger, action, &clearance, Vec::new())?;
+    let reverted = reversal.compare_and_write(&mut task.ledger, action, &clearance, Vec::new())?;
     Ok(DeliveryObject::new(&task.view.id, TaskState::Undone, opened.effective.delivery, &reverted))
 }
 
@@ -196,7 +200,7 @@ impl<'a> TreeWrite<'a> {
     }
 
     /// Compares with the live tree and writes, under an action that was dispatched, and ends that.
-    fn carry_out(
+    fn compare_and_write(
         &self,
         ledger: &mut Ledger,
         mut action: RunningAction,
@@ -276,4 +280,78 @@ fn explained(task: &str, failure: Failure, tried: Tried) -> Failure {
     let nothing = if failure.has_detail(&EDITED_MEANWHILE) { "" } else { "Nothing was written. " };
     let Remedy { text, command } = advise_on_conflicts(task, tried, &conflicts);
     failure.remedy(format!("{nothing}{text}"), command)
+}
+
+/// A delivery into the live tree, or its reversal, that did not end.
+#[derive(Debug)]
+pub struct UnfinishedTree {
+    /// What it had planned.
+    pub planned: Box<Planned>,
+    /// How far it came.
+    pub write: UnfinishedDelivery,
+}
+
+/// Brings it to its end, or back. The failure: the tree is gone, so that only a person can say.
+pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedTree) -> Result<Option<Failure>> {
+    let UnfinishedTree { planned, mut write } = unfinished;
+    cut.action.reconcile(&mut cut.ledger)?;
+    if !is_folder(&write.plan.top)? {
+        let decision = whether_delivered(&cut.found.tool, &write);
+        cut.action.need_decision(&mut cut.ledger, &decision)?;
+        let failure =
+            decision.require_answer(cut.found.task.as_deref().unwrap_or_default(), &cut.found.action);
+        cut.found.outcome = RecoveryOutcome::NeedsHumanDecision;
+        cut.found.notes = choice_lines(&failure);
+        return Ok(Some(failure));
+    }
+    if write.reached == Reached::Begun && is_elsewhere(cut)? {
+        write.reached = Reached::TakingBack;
+    }
+    let end = WriteEnd::Delivery { facts: DeliveryFacts::default(), planned: Some(planned) };
+    let mut journal = LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
+    let environment = cut.session.repository.environment();
+    match cut.session.with_keeper(|keeper| recover_delivery(environment, &write, &mut journal, keeper))? {
+        Recovered::Completed { receipt, later } => {
+            cut.found.outcome = RecoveryOutcome::Completed;
+            cut.found.kept = later;
+            cut.found.notes = receipt.note_sentences();
+        }
+        Recovered::TakenBack { later, notes, because } => {
+            cut.found.outcome = RecoveryOutcome::TakenBack;
+            cut.found.notes = notes
+                .iter()
+                .flat_map(|(path, notes)| notes.iter().map(move |note| note.sentence_about(path)))
+                .collect();
+            cut.found.notes.extend(because.map(|failure| failure.message().to_owned()));
+            cut.found.kept.clone_from(&later);
+            cut.action.safe_to_retry(&mut cut.ledger, &Record::TakenBack { later })?;
+        }
+    }
+    Ok(None)
+}
+
+/// True where another branch is checked out than the task was opened on: nobody has agreed to a change of
+/// that one, so that nothing goes on there.
+fn is_elsewhere(cut: &CutOff<'_>) -> Result<bool> {
+    let Some(view) = &cut.view else { return Ok(false) };
+    let opened = view.opened_terms()?;
+    Ok(cut.session.live_repository(opened)?.current_branch()? != opened.home.branch)
+}
+
+/// The tree that a delivery was writing to is gone, so nobody can look.
+fn whether_delivered(tool: &str, unfinished: &UnfinishedDelivery) -> Decision {
+    let top = unfinished.plan.top.display();
+    Decision::new(
+        format!("`{tool}` was cut off while it wrote to {top}: did it take place?"),
+        "it counts as done; nothing more is written, and temporary files named .tender-… may be left there",
+        "it counts as not done and can be run again; temporary files named .tender-… may be left there",
+        format!("{top} is gone; where it comes back, the next command looks for itself"),
+    )
+}
+
+/// The record of its end, where a person says that it took place.
+pub fn decide(unfinished: UnfinishedTree) -> Record {
+    let UnfinishedTree { planned, write } = unfinished;
+    let staged = write.staged.unwrap_or_else(Staged::nothing_staged);
+    planned.end_record(Receipt::new(&write.plan, &staged, &[], write.outcome))
 }

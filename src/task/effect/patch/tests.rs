@@ -3,7 +3,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests write as anybody would")]
 
+use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::action::{ActionState, Actor};
+use crate::domain::worker::call::Arrived;
 use crate::error::Code;
 use crate::git::beneath::fault::{self, InjectedFault};
 use crate::git::testing::TestRepository;
@@ -61,10 +63,13 @@ impl Place {
     fn apply(&self, patch: &str) -> Result<ApplyPatchAnswer> {
         let arguments = ApplyPatchArguments { patch: patch.to_owned(), ..ApplyPatchArguments::default() };
         let mut task = self.session.write(None)?;
-        let mut action = task.begin(apply_patch::NAME, &arguments)?;
+        let mut action = task.action(WorkerTool::ApplyPatch.name(), &arguments);
+        let arrived = Arrived { worker: "w1".to_owned(), charged: true };
+        action.arrive(&mut task.ledger, &Record::Call(arrived))?;
+        action.dispatch(&mut task.ledger)?;
         let allowed = Allowed { read: &|_| Ok(()), write: &|_| Ok(()), known: &|_| None };
         let ledger = (&mut task.ledger, &mut action);
-        match apply(&self.session, ledger, &self.worktree, &arguments, allowed) {
+        match carry_out(&self.session, ledger, &self.worktree, &arguments, allowed) {
             Ok(applied) => {
                 let done = Record::Done { text: "the patch was applied".to_owned() };
                 task.finish(action, &done).map(|()| applied)
@@ -197,7 +202,7 @@ fn killed_anywhere_recovery_brings_it_to_an_end() {
         }
         let recovery = crate::ops::recover::recover(&place.session, Consent::Nothing).expect("recovers");
         let [action] = recovery.actions.as_slice() else { panic!("{recovery:?}") };
-        assert_eq!(action.tool, apply_patch::NAME);
+        assert_eq!(action.tool, WorkerTool::ApplyPatch.name());
         *ends.entry(action.outcome).or_insert(0) += 1;
         let state = place.states().last().copied();
         if action.outcome == RecoveryOutcome::Completed {
