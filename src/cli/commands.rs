@@ -453,7 +453,7 @@ fn proof_wanted(asked: bool) -> LiveProof {
 /// The exit code of a verification follows from its required rows.
 fn exit_code_of_verification(object: &VerificationObject) -> u8 {
     let task = object.task_id.as_deref().unwrap_or_default();
-    ops::verify::refusal(task, &object.requirements).map_or(0, |failure| failure.exit_code())
+    ops::verify::refusal_of_rows(task, &object.requirements).map_or(0, |failure| failure.exit_code())
 }
 
 /// The exit code of a recovery by the ends of its actions: the command itself worked, but something still

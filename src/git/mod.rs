@@ -60,6 +60,7 @@ pub(crate) mod testing;
 pub mod tree;
 pub mod tripwire;
 pub mod user_index;
+pub mod version;
 pub mod worktree;
 
 pub use command::{Environment, Git, Quarantine};

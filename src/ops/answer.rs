@@ -2,7 +2,7 @@
 //! contract is agreed to or refused; and where an effect can be looked at by nobody any more, a person says
 //! whether it took place. The ledger keeps that it was said, and by whom.
 
-use super::{Session, amend};
+use super::Session;
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::delivery::decision::Word;
 use crate::domain::ledger::action::writes_live_tree;
@@ -15,7 +15,7 @@ use crate::domain::worker::inquiry::{LONGEST_ANSWER, Question, Reply, SHOWN};
 use crate::error::{Code, Failure, Result};
 use crate::task::held::TaskWrite;
 use crate::task::session::{redacted, unconfirmed};
-use crate::task::{evidence, hooks, recover};
+use crate::task::{amendment, evidence, hooks, recover};
 use serde_json::{Value, json};
 
 /// Something that waits for a person.
@@ -36,7 +36,7 @@ pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) ->
     let asks = pending(&task, named)?;
     let (outcome, notes) = match &asks {
         Asks::Decision(open) => decide(&mut task, open, text)?,
-        Asks::Amendment(wish) => amendment(&mut task, wish, text)?,
+        Asks::Amendment(wish) => settle_amendment(&mut task, wish, text)?,
         Asks::Question(question) => reply(&mut task, question, text)?,
     };
     let id = task.view.id.clone();
@@ -188,12 +188,12 @@ fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) ->
     Ok(("answered", Vec::new()))
 }
 
-fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) -> Result<Said> {
+fn settle_amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) -> Result<Said> {
     let word = word("an amendment", text, &task.view.id)?;
     let to = wish.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let is_persons = ("an amendment of the contract is a person's to decide", to.as_str(), text);
-    let changes = amend::differences(task, &wish.value)?;
+    let changes = amendment::differences(task, &wish.value)?;
     let why = plain_line(&wish.value.reason, SHOWN);
     let told = format!(
         "The worker of {} wishes to change its contract:\n  {}\nIts reason: {why}",
@@ -208,7 +208,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
     // As long as it is not known what became of a delivery, nobody can say what the next version would be
     // for.
     let known = recover::before_writing(task.session, &task.view.id);
-    let version = match known.and_then(|()| amend::version(task, &wish.value)) {
+    let version = match known.and_then(|()| amendment::next_version(task, &wish.value)) {
         Ok(version) => version,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
@@ -216,7 +216,7 @@ fn amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) ->
         version.opened.narrowed.iter().map(|line| format!("\n{}", plain_line(line, SHOWN))).collect();
     let ask = format!("{told}{narrowed}\nAgree to version {}?", version.opened.seal.version);
     confirm(task, &mut action, is_persons, &ask)?;
-    let accepted = match amend::accept(task, &wish.action, version) {
+    let accepted = match amendment::agree_to(task, &wish.action, version) {
         Ok(accepted) => accepted,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };

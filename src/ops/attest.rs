@@ -1,6 +1,6 @@
 //! `attest`: a person's own verdict on a manual requirement or on `protected`, bound to the candidate.
 
-use super::{Session, verify};
+use super::Session;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::VerificationObject;
 use crate::domain::proof::evidence::{
@@ -13,6 +13,7 @@ use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
 use crate::task::evidence::with_stored_lists;
 use crate::task::session::unconfirmed;
+use crate::task::verification::verification_object;
 use crate::task::{evidence, observation, runs};
 use serde_json::json;
 
@@ -68,7 +69,7 @@ pub fn attest(
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
     let rows = evidence::judge(&session.blobs(), &observation, &evidence);
     let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
-    Ok(verify::object(&task.view.id, observation.candidate, rows, runs))
+    Ok(verification_object(&task.view.id, observation.candidate, rows, runs))
 }
 
 fn manual_row<'a>(task: &str, observation: &'a Observation, requirement: &str) -> Result<&'a Observed> {

@@ -8,7 +8,6 @@
 //! effect that would have to be recovered, so its rows are written together once it has ended.
 
 use super::Session;
-use super::verify::{FlakyRows, Sandbox};
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::clause::Origin;
 use crate::domain::contract::{Contract, PROTECTED};
@@ -33,6 +32,7 @@ use crate::task::enter::require_own_store;
 use crate::task::home::note_home;
 use crate::task::observation::{JudgeRules, lend_subject};
 use crate::task::terms::{Terms, read_terms};
+use crate::task::verification::{FlakyRows, Sandbox};
 use crate::task::{evidence, runs};
 use crate::verifier::inputs::inputs_of;
 use crate::verifier::load::FOLDER;

@@ -1,12 +1,14 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
+mod merge;
 mod prove;
 
+pub use merge::merge;
+
 use self::prove::ProofOnLive;
-use super::{Session, verify};
+use super::Session;
 use crate::domain::delivery::Clearance;
-use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
 use crate::domain::ledger::task::{TaskState, TaskView};
@@ -18,6 +20,7 @@ use crate::task::effect::{DeliveryEffect, findings};
 use crate::task::held::TaskWrite;
 use crate::task::on_live::look_after_delivery;
 use crate::task::session::Progress;
+use crate::task::verification::with_next_step;
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
 
@@ -66,33 +69,6 @@ pub enum Place {
     Here,
 }
 
-/// Delivers; where the live tree is in the way and every conflict can be merged, carries the candidate over
-/// to what is there first, runs the verifiers that this made stale, and delivers exactly what they saw.
-pub fn merge(
-    session: &Session,
-    named: Option<&str>,
-    options: &Options,
-    progress: Progress<'_>,
-) -> Result<DeliveryObject> {
-    let refused = match deliver(session, named, options, progress) {
-        Err(failure) if failure.code() == Code::DeliveryConflict && is_mergeable(&failure) => failure,
-        other => return other,
-    };
-    if options.write == Write::DryRun {
-        return Err(refused);
-    }
-    let candidate = super::rebase::rebase(session, named)?;
-    let task = Some(candidate.task_id.as_str());
-    let how = verify::Options {
-        only: &[],
-        explain: verify::Explain::No,
-        flaky: verify::FlakyRows::RunOnce,
-        sandbox: verify::Sandbox::AsContracted,
-    };
-    verify::verify(session, task, &how, progress)?;
-    deliver(session, task, options, progress)
-}
-
 /// Delivers once more what was delivered and then undone, by the same rules.
 pub fn redo(
     session: &Session,
@@ -118,12 +94,6 @@ fn require_undone(view: &TaskView) -> Result<()> {
         .subject(view.id.clone())
         .expected("undone", why)
         .remedy("`redo` repeats what `undo` took back.", ["git", "tender", next, &view.id]))
-}
-
-/// True where the failure lists conflicts and each can be merged.
-fn is_mergeable(failure: &Failure) -> bool {
-    let conflicts = failure.read_detail(&CONFLICTS);
-    conflicts.is_some_and(|all| !all.is_empty() && all.iter().all(|conflict| conflict.mergeable))
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
@@ -236,7 +206,7 @@ fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
         ));
     }
     let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
-        .map_err(|failure| verify::with_remedy(&task.view.id, rows, failure))?;
+        .map_err(|failure| with_next_step(&task.view.id, rows, failure))?;
     if explores {
         findings::require_something(task, rows)?;
     }

@@ -149,7 +149,7 @@ impl Walk<'_> {
         };
         let verification = verify::verify(&self.session, Some(task), &options, &|_, _| {})?;
         self.step(&format!("git tender verify {task}"), verification_text(&verification));
-        match verify::refusal(task, &verification.requirements) {
+        match verify::refusal_of_rows(task, &verification.requirements) {
             Some(failure) => Err(failure),
             None => Ok(()),
         }

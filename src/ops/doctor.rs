@@ -5,6 +5,7 @@ use crate::domain::ledger::objects::{Diagnosis, DoctorCheck, KnownVerifier, Need
 use crate::domain::value::scope::Scope;
 use crate::error::{Failure, Result};
 use crate::git::tree::{TreeFile, list_files};
+use crate::git::version::{OLDEST_GIT, parse_version};
 use crate::git::{Caller, Git, Repository};
 use crate::store::{Blobs, Layout, Ledger};
 use crate::task::session::Machine;
@@ -12,9 +13,6 @@ use crate::verifier::load::{Verifier, manifest_place};
 use crate::verifier::needs::find_needs;
 use crate::verifier::{Host, Verifiers};
 use std::path::Path;
-
-/// The oldest git whose `--attr-source` we rely on.
-pub const OLDEST_GIT: (u32, u32) = (2, 41);
 
 /// Looks at the machine, and at the repository where there is one.
 pub fn diagnose(caller: &Caller, machine: &Machine) -> Diagnosis {
@@ -45,28 +43,10 @@ fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static
         .run()
         .map_err(|e| (e.message().to_owned(), REMEDY))?;
     let said = output.first_text();
-    match version(&said) {
+    match parse_version(&said) {
         Some(found) if found >= OLDEST_GIT => Ok(said),
         _ => Err((format!("{said:?}; 2.41 is the oldest that works"), REMEDY)),
     }
-}
-
-/// Major and minor of `git version 2.47.3`.
-fn version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.split_whitespace().nth(2)?.split('.').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
-/// Refuses a git that is too old. Asked where a task is opened, because everything later rests on it.
-pub fn require_git(repository: &Repository) -> Result<()> {
-    let said = repository
-        .ask_git_once("version", &[], || Ok(repository.git_call().arg("version").run()?.first_text()))?;
-    if version(&said).is_some_and(|found| found >= OLDEST_GIT) {
-        return Ok(());
-    }
-    Err(Failure::new(crate::error::Code::GitUnsupported, format!("{said:?} is too old"))
-        .expected("git 2.41 or newer", said)
-        .remedy("Install a newer git; `doctor` says what else is missing.", ["git", "tender", "doctor"]))
 }
 
 fn in_repository(repository: &Repository, checks: &mut Vec<DoctorCheck>) {

@@ -11,10 +11,7 @@
 mod calls;
 mod checks;
 mod outcome;
-pub(super) mod reach;
-pub(super) mod reference;
 
-use super::inquiry;
 use crate::domain::contract::budget::{Cost, Key};
 use crate::domain::contract::tool::WorkerTool;
 use crate::domain::ledger::charges::{Spent, Standing};
@@ -30,13 +27,14 @@ use crate::store::Ledger;
 use crate::task::action::{RunningAction, fresh_id, milliseconds};
 use crate::task::enter::require_own_store;
 use crate::task::held::TaskWrite;
+use crate::task::inquiry::keep_hint;
+use crate::task::reach::allowed_tools;
 use crate::task::session::{Session, Stop, redacted};
 use crate::task::view::catch_up;
 use crate::task::{budget, family, hooks};
 use crate::tools::{ToolCall, ToolDescription, tool_descriptions};
 use calls::{authorize_call, run_call};
 use outcome::CallFailure;
-use reach::allowed_tools;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -126,7 +124,7 @@ impl<'s> Door<'s> {
     /// and stops nothing.
     pub fn hint(&mut self, hint: &Hint, line: &CallControl<'_>) -> Result<Option<HintObject>> {
         let mut task = self.session.write_until(self.known.clone(), line.wants_to_stop)?;
-        let kept = inquiry::hint(&mut task, hint);
+        let kept = keep_hint(&mut task, hint);
         self.known = task.view;
         kept
     }

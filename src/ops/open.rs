@@ -1,15 +1,16 @@
 //! `open`: seals the contract, fixes the base, makes the worktree.
 
-use super::{Session, doctor};
+use super::Session;
 use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
-use crate::domain::ledger::task::{TaskState, TaskView};
+use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::anchor::anchor_of_task;
 use crate::git::live_difference::count_uncommitted_beneath;
+use crate::git::version::require_git;
 use crate::git::{live_base, tree, user_index, worktree};
 use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
@@ -17,10 +18,11 @@ use crate::store::lock::LockGuard;
 use crate::task::enter::require_own_store;
 use crate::task::home::note_home;
 use crate::task::session::{Progress, path_text};
+use crate::task::task_object::{known_task_object, manual_requirements, task_object};
 use crate::task::terms::{Terms, find_parent, read_terms};
 use crate::task::unfinished::take_back;
 use crate::task::view::load;
-use crate::task::{evidence, recover, tripwire};
+use crate::task::{recover, tripwire};
 use crate::verifier::Verifiers;
 use crate::verifier::inputs::check_asked_for;
 use serde_json::json;
@@ -42,7 +44,7 @@ pub(super) fn open_named(
     let seal = Seal { version: 1, sha256: Contract::seal_document(document) };
     session.repository.top()?;
     require_own_store(session)?;
-    doctor::require_git(&session.repository)?;
+    require_git(&session.repository)?;
     let known = match session.ledger()? {
         Some(ledger) => load(&ledger, &contract.task_id)?,
         None => None,
@@ -84,7 +86,7 @@ pub(super) fn open_named(
     }
     worktree::mark_made(&session.quarantine(&contract.task_id))?;
     let (_, view) = session.view(Some(&contract.task_id))?;
-    Ok(object(&contract.task_id, view.state_with(&[]), &opened, manual, notes))
+    Ok(task_object(&contract.task_id, view.state_with(&[]), &opened, manual, notes))
 }
 
 /// The same `open` again.
@@ -101,45 +103,7 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
         .expected(opened.seal.sha256, seal.sha256)
         .remedy("Choose another taskId, or cancel the task first.", ["git", "tender", "report", &view.id]));
     }
-    known(session, &view.id)
-}
-
-/// A task that is there already, as `open` shows it.
-pub fn known(session: &Session, task: &str) -> Result<TaskObject> {
-    let (ledger, view) = session.view(Some(task))?;
-    let opened = view.opened_terms()?;
-    let evidence = evidence::counting_for(&ledger, &view)?;
-    let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
-    let verifiers = Verifiers::load(
-        &session.repository,
-        opened.base.commit_tree(),
-        &session.layout.local(),
-        &opened.contract.case,
-    )?;
-    let manual = manual(&opened.contract, &verifiers);
-    Ok(object(&view.id, view.state_with(&rows), opened, manual, Vec::new()))
-}
-
-fn object(
-    task: &str,
-    state: TaskState,
-    opened: &Opened,
-    manual: Vec<String>,
-    notes: Vec<String>,
-) -> TaskObject {
-    TaskObject {
-        schema: "git-tender/task/v1".to_owned(),
-        task_id: task.to_owned(),
-        kind: opened.contract.kind.as_str().to_owned(),
-        state,
-        contract: opened.seal.clone(),
-        base: opened.base.clone(),
-        worktree: opened.worktree.clone(),
-        lacks: opened.lacks.clone(),
-        narrowed: opened.narrowed.clone(),
-        manual,
-        notes,
-    }
+    known_task_object(session, &view.id)
 }
 
 struct Prepared {
@@ -174,7 +138,7 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         base,
         home,
     };
-    let manual = manual(contract, &verifiers);
+    let manual = manual_requirements(contract, &verifiers);
     let mut notes = uncommitted_configuration(session)?;
     notes.extend(look_at_verifiers(session, contract, &verifiers, &opened.base)?);
     Ok(Prepared { opened, manual, notes })
@@ -213,13 +177,6 @@ fn look_at_verifiers(
 pub(super) fn paths_of(session: &Session, tree: &ObjectId) -> Result<Vec<RepoPath>> {
     let files = tree::list_files(&session.repository.object_reader(None)?, tree)?;
     Ok(files.into_iter().map(|file| file.path).collect())
-}
-
-/// Requirements that only a person can attest, because nobody has a verifier for them.
-fn manual(contract: &Contract, verifiers: &Verifiers) -> Vec<String> {
-    let forbidden = &contract.verification.forbidden;
-    let by_hand = |id: &String| verifiers.is_manual(id) && !forbidden.contains(id);
-    contract.requirements.iter().filter(|r| by_hand(&r.verifier)).map(|r| r.id.clone()).collect()
 }
 
 /// The commit and the tree that a contract starts from.

@@ -1,44 +1,30 @@
 //! The report and the views beside it: read from the ledger and the blobs alone, so that a copy of them gives
 //! the same bytes.
 
-mod brief;
-
-pub use brief::{brief, brief_of_view};
-
 use super::Session;
+use crate::domain::ledger::brief::Brief;
 use crate::domain::ledger::objects::{
     CandidateDiff, EvidenceWithLogs, Referenced, TaskList, TaskListRow, UnfinishedRow,
 };
 use crate::domain::ledger::report::Report;
-use crate::domain::ledger::risk::Known;
-use crate::domain::ledger::task::TaskView;
 use crate::domain::proof::evidence::Evidence;
 use crate::error::{Code, Failure, Result};
-use crate::store::Ledger;
 pub use crate::task::home::{describe_copy, describe_move};
+use crate::task::report::{brief_of_view, report_of_view};
 pub use crate::task::rollback::{find_lost_heads, refuse_rollback};
 use crate::task::view::load;
-use crate::task::{budget, evidence, family, runs};
+use crate::task::{evidence, family};
 
 /// The report of a task.
 pub fn report(session: &Session, named: Option<&str>) -> Result<Report> {
     let (ledger, view) = session.view(Some(&session.task_id_to_show(named)?))?;
-    of_view(session, &ledger, &view)
+    report_of_view(session, &ledger, &view)
 }
 
-/// The report of a task that is known already.
-pub fn of_view(session: &Session, ledger: &Ledger, view: &TaskView) -> Result<Report> {
-    let evidence = evidence::counting_for(ledger, view)?;
-    let mut rows = evidence::current_rows(&session.blobs(), view, &evidence)?;
-    budget::explain(view, &mut rows);
-    let runs = runs::of_rows(&session.blobs(), &evidence, &rows);
-    Ok(Report::new(Known {
-        view,
-        opened: view.opened_terms()?,
-        rows: &rows,
-        evidence: &evidence,
-        runs: &runs,
-    }))
+/// The report in brief, for a worker.
+pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
+    let (ledger, view) = session.view(named)?;
+    brief_of_view(session, &ledger, &view)
 }
 
 /// Lists the tasks, with their sizes where these are wanted. Writes nothing, and makes no store where there

@@ -1,13 +1,14 @@
 //! `resume`: a person adds to a task's budget, and it goes on. Within the policy: what the repository's
 //! owners have limited, nobody adds to.
 
-use super::{Session, open};
+use super::Session;
 use crate::domain::contract::budget::{Addition, Amounts, Key};
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::report::TaskObject;
 use crate::error::{Code, Failure, Result};
 use crate::task::held::TaskWrite;
 use crate::task::session::unconfirmed;
+use crate::task::task_object::known_task_object;
 use serde_json::json;
 
 /// Asks the person, then adds. Refused (`permission.denied`) where no person can be reached, or where the
@@ -39,7 +40,7 @@ pub fn resume(session: &Session, named: Option<&str>, wishes: &[String]) -> Resu
     action.dispatch(&mut task.ledger)?;
     task.finish(action, &Record::Resumed(Addition { added, narrowed: narrowed.clone() }))?;
     drop(task);
-    let mut object = open::known(session, &id)?;
+    let mut object = known_task_object(session, &id)?;
     object.narrowed.extend(narrowed);
     Ok(object)
 }

@@ -7,6 +7,7 @@ use crate::domain::ledger::report::Report;
 use crate::error::{Failure, Result};
 use crate::task::effect::Write;
 use crate::task::session::Progress;
+use crate::task::submission::is_last_patch;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'a> {
@@ -47,7 +48,7 @@ pub fn ship(
     let delivered_before = view.has_ended() && view.cancelled.is_none();
     // Another patch is another change, and no task takes one after its end.
     if let Some(patch) = patch.filter(|_| delivered_before)
-        && !submit::is_last(session, &view, patch)?
+        && !is_last_patch(session, &view, patch)?
     {
         view.require_active()?;
     }
@@ -64,7 +65,7 @@ pub fn ship(
                 sandbox: options.sandbox,
             };
             let verification = verify::verify(session, Some(&task), &how, progress)?;
-            if let Some(failure) = verify::refusal(&task, &verification.requirements) {
+            if let Some(failure) = verify::refusal_of_rows(&task, &verification.requirements) {
                 return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });
             }
         }

@@ -2,14 +2,14 @@
 //! policy, by the same way as a worker's wish that a person agrees to.
 
 use super::Session;
-use super::amend::{Accepted, accept, version};
-use super::open::known;
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::SHOWN;
 use crate::error::{Code, Failure, Result};
+use crate::task::amendment::{Accepted, agree_to, next_version};
 use crate::task::session::{typed_scope, unconfirmed};
+use crate::task::task_object::known_task_object;
 use serde_json::{Map, json};
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub fn widen_scope(
     let change = Map::from_iter([("writeScope".to_owned(), json!(scope))]);
     let proposal = Proposal::new(&document, &change, "a person widens the scope")?;
     let mut action = task.action("amend", &json!({ "writeScope": added }));
-    let next = match version(&task, &proposal) {
+    let next = match next_version(&task, &proposal) {
         Ok(next) => next,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
@@ -55,13 +55,13 @@ pub fn widen_scope(
         return Err(action.deny(&mut task.ledger, failure));
     }
     action.dispatch(&mut task.ledger)?;
-    let Accepted { record, notes } = match accept(&mut task, action.id(), next) {
+    let Accepted { record, notes } = match agree_to(&mut task, action.id(), next) {
         Ok(accepted) => accepted,
         Err(failure) => return Err(action.fail(&mut task.ledger, failure)),
     };
     task.finish(action, &record)?;
     drop(task);
-    let mut object = known(session, &id)?;
+    let mut object = known_task_object(session, &id)?;
     object.notes.extend(notes);
     Ok(object)
 }

@@ -233,6 +233,36 @@ fn rooms_of_the_domain_name_those_below() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Commands that are sequences of others, and which: every other one names none.
+const SEQUENCES: &[(&str, &[&str])] = &[
+    ("deliver/merge", &["rebase", "verify"]),
+    ("demo", &["deliver", "open", "report", "submit", "verify"]),
+    ("ship", &["deliver", "open", "report", "submit", "verify"]),
+    ("start", &["open"]),
+];
+
+/// The command of a file of `ops/`, by its place there: `deliver` of `deliver/prove.rs`.
+fn command(file: &str) -> Option<&str> {
+    file.strip_prefix("ops/").filter(|name| *name != "mod.rs")?.split(['/', '.']).next()
+}
+
+#[test]
+fn a_command_names_no_other_one() {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (from, all) in names(sources()) {
+        let Some(own) = command(from) else { continue };
+        let others = all.iter().filter_map(|to| command(to)).filter(|other| *other != own);
+        let file = from.trim_start_matches("ops/").trim_end_matches(".rs");
+        found.entry(file).or_default().extend(others);
+    }
+    found.retain(|_, others| !others.is_empty());
+    let seen: Vec<(&str, Vec<&str>)> =
+        found.into_iter().map(|(file, others)| (file, others.into_iter().collect())).collect();
+    let allowed: Vec<(&str, Vec<&str>)> =
+        SEQUENCES.iter().map(|(file, others)| (*file, others.to_vec())).collect();
+    assert_eq!(seen, allowed, "what several commands share belongs into src/task");
+}
+
 /// The word after a keyword that begins an item, with the line that it stands in.
 fn items<'a>(source: &'a Source, keywords: &'a [&str]) -> impl Iterator<Item = (&'a str, usize)> {
     source.lines.iter().enumerate().filter_map(move |(number, line)| {

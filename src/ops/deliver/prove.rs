@@ -10,11 +10,11 @@ use crate::domain::ledger::entry::Recorded;
 use crate::domain::proof::evidence::{Evidence, Source};
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::error::{Code, Failure, Result};
-use crate::ops::verify;
 use crate::task::effect::{DeliveryEffect, Write, tree};
 use crate::task::held::TaskWrite;
 use crate::task::live_ground::{LiveGround, lay_on_live_tree};
 use crate::task::session::Progress;
+use crate::task::verification::{self, with_next_step};
 use crate::task::{Session, evidence, observation, runs};
 
 /// What a delivery rests on beside the candidate's own rows.
@@ -91,16 +91,17 @@ fn run_missing(
     progress: Progress<'_>,
     asked: impl Fn(&Source) -> bool,
 ) -> Result<()> {
-    let options = verify::Options {
+    let options = verification::Options {
         only: &[],
-        explain: verify::Explain::No,
-        flaky: verify::FlakyRows::RunOnce,
-        sandbox: verify::Sandbox::AsContracted,
+        explain: verification::Explain::No,
+        flaky: verification::FlakyRows::RunOnce,
+        sandbox: verification::Sandbox::AsContracted,
     };
     let rows = &ground.observation.rows;
     let asked =
         |job: &crate::domain::proof::judge::Job, _: &[_]| job.rows.iter().all(|at| asked(&rows[*at].source));
-    verify::run_missing(task, ground.judged(), &ground.observation, &options, progress, asked).map(|_| ())
+    verification::run_missing(task, ground.judged(), &ground.observation, &options, progress, asked)
+        .map(|_| ())
 }
 
 /// What the candidate rests on beside its own rows; refused unless all that HEAD's rules require was shown on
@@ -145,7 +146,7 @@ fn explained(
             "HEAD has other rules than the task's base. Carry the change over to it, then confirm it there.",
             ["git", "tender", "rebase", id],
         ),
-        _ => verify::with_remedy(id, rows, failure),
+        _ => with_next_step(id, rows, failure),
     };
     runs::told(failure, &task.session.blobs(), records, rows)
 }

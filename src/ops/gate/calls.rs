@@ -5,10 +5,7 @@
 //! by descriptors, when they use it. [`AuthorizedCall`] holds what was read and checked, so that nothing runs
 //! which was not.
 
-use super::super::{amend, explore, inquiry, report};
 use super::outcome::{CallFailure, CallOutcome};
-use super::reach::{with_reach, worktree_of};
-use super::reference::require_own;
 use super::{CallControl, checks};
 use crate::domain::contract::amendment::Proposal;
 use crate::domain::value::repo_path::RepoPath;
@@ -17,8 +14,14 @@ use crate::domain::worker::finding::Finding;
 use crate::domain::worker::inquiry::Question;
 use crate::error::{Code, Failure, Result};
 use crate::task::action::RunningAction;
+use crate::task::amendment::check_proposal;
 use crate::task::effect::patch;
+use crate::task::finding::check_finding;
 use crate::task::held::TaskWrite;
+use crate::task::inquiry::check_question;
+use crate::task::reach::{with_reach, worktree_of};
+use crate::task::reference::require_own;
+use crate::task::report::brief_of_view;
 use crate::tools::apply_patch::{self, ApplyPatchArguments};
 use crate::tools::place::Place;
 use crate::tools::read_file::{self, ReadFileArguments, ReadTarget};
@@ -73,11 +76,11 @@ pub fn authorize_call(task: &TaskWrite<'_>, call: ToolCall, worker: &str) -> Res
             AuthorizedCall::RunCheck(arguments.id)
         }
         ToolCall::NoteFinding(note) => {
-            AuthorizedCall::NoteFinding(explore::note(task, &note.text, &note.refs, note.kind)?)
+            AuthorizedCall::NoteFinding(check_finding(task, &note.text, &note.refs, note.kind)?)
         }
-        ToolCall::RequestInput(asked) => AuthorizedCall::RequestInput(inquiry::ask(task, &asked.question)?),
+        ToolCall::RequestInput(asked) => AuthorizedCall::RequestInput(check_question(task, &asked.question)?),
         ToolCall::ProposeAmendment(wish) => {
-            AuthorizedCall::ProposeAmendment(amend::propose(task, &wish.change, &wish.reason)?)
+            AuthorizedCall::ProposeAmendment(check_proposal(task, &wish.change, &wish.reason)?)
         }
         ToolCall::TaskStatus => AuthorizedCall::TaskStatus,
         ToolCall::Finish => {
@@ -120,7 +123,7 @@ pub fn run_call(
             CallOutcome::of_note(&ProposeAmendmentAnswer::recorded_as(id), Effect::Proposed(proposal))?
         }
         AuthorizedCall::TaskStatus => {
-            let brief = report::brief_of_view(task.session, &task.ledger, &task.view)?;
+            let brief = brief_of_view(task.session, &task.ledger, &task.view)?;
             CallOutcome { novelty: Some(brief.novelty_key()), ..CallOutcome::of_answer(&brief)? }
         }
         AuthorizedCall::Finish => checks::run_finish(task, line)?,

@@ -1,7 +1,5 @@
 //! `run_check` and `finish`: a capture of the worktree as it is now, and the verifiers of the contract on it.
 
-use super::super::submit;
-use super::super::verify::{self, Explain, FlakyRows, Options, Sandbox};
 use super::CallControl;
 use super::outcome::CallOutcome;
 use crate::domain::change::patch::Candidate;
@@ -14,6 +12,8 @@ use crate::task::effect::findings;
 use crate::task::evidence;
 use crate::task::held::TaskWrite;
 use crate::task::runs::{self, object};
+use crate::task::submission::capture_candidate;
+use crate::task::verification::{Explain, FlakyRows, Options, Sandbox, produce_for_captured};
 use crate::tools::table::{FinishAnswer, RunCheckAnswer};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ fn capture_and_verify(
     line: &CallControl<'_>,
 ) -> Result<(Candidate, VerificationObject)> {
     (line.progress)(0, 0, "capturing the worktree");
-    let candidate = submit::take_now(task, None)?;
+    let candidate = capture_candidate(task, None)?;
     let options =
         Options { only, explain: Explain::No, flaky: FlakyRows::RunOnce, sandbox: Sandbox::AsContracted };
     // The capture was a step of its own.
@@ -98,7 +98,7 @@ fn capture_and_verify(
         steps.set(total + 1);
         (line.progress)(done + 1, total + 1, "running verifiers");
     };
-    let verification = verify::produce_for_captured(task, &candidate, &options, &progress)?;
+    let verification = produce_for_captured(task, &candidate, &options, &progress)?;
     (line.progress)(steps.get(), steps.get(), "done");
     task.refresh()?;
     Ok((candidate, verification))

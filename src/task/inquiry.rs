@@ -12,7 +12,7 @@ use crate::task::session::redacted;
 use serde_json::json;
 
 /// The question as it is recorded. Changes nothing yet.
-pub fn ask(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
+pub fn check_question(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
     task.require_active()?;
     task.view.require_room(task.view.inquiries.open_questions().count(), "questions")?;
     Question::new(&redacted(task.session, question))
@@ -20,7 +20,7 @@ pub fn ask(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
 
 /// Records what came back for a question through the worker's client. `None` where the question is answered
 /// by now, or was never asked.
-pub fn hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObject>> {
+pub fn keep_hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObject>> {
     task.require_active()?;
     if !task.view.inquiries.open_questions().any(|asked| asked.action == hint.to) {
         return Ok(None);

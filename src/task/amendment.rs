@@ -23,7 +23,7 @@ use crate::task::{budget, observation};
 use serde_json::{Map, Value};
 
 /// The wish as it is recorded. Changes nothing: refused where what would come of it is no contract.
-pub fn propose(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) -> Result<Proposal> {
+pub fn check_proposal(task: &TaskWrite<'_>, change: &Map<String, Value>, reason: &str) -> Result<Proposal> {
     task.require_active()?;
     task.view.require_room(task.view.inquiries.open_proposals().count(), "amendments")?;
     let text = Value::Object(change.clone()).to_string();
@@ -63,7 +63,7 @@ pub struct Version {
 
 /// Works out the version that a wish leads to, within the policy and the parent's limits. Nothing is changed
 /// yet.
-pub fn version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
+pub fn next_version(task: &TaskWrite<'_>, proposal: &Proposal) -> Result<Version> {
     let session = task.session;
     let old = task.view.opened_terms()?.clone();
     let (document, contract) = proposal.merge_into(&document(task)?)?;
@@ -106,7 +106,7 @@ pub struct Accepted {
 /// Takes the last candidate over to the new version, where it is within that one's limits, with its digests
 /// taken anew: evidence whose requirement changed does not count any more. `to` is the action that wished
 /// for it. From here on the view has the new version.
-pub fn accept(task: &mut TaskWrite<'_>, to: &str, version: Version) -> Result<Accepted> {
+pub fn agree_to(task: &mut TaskWrite<'_>, to: &str, version: Version) -> Result<Accepted> {
     task.session.blobs().put(&version.document)?;
     let opened = version.opened;
     let before = task.view.current_candidate().map(|last| last.value.clone());

@@ -4,8 +4,6 @@
 //! an action or a stored file of this task's own. One that is not is refused, so that nothing in a report
 //! refers to nothing.
 
-use super::gate::reach::worktree_of;
-use super::gate::reference::require_own;
 use crate::domain::contract::Kind;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::value::digest::TreeObject;
@@ -15,11 +13,13 @@ use crate::domain::worker::finding::{Finding, Kind as NoteKind, Lines, MOST_REFE
 use crate::error::{Code, Failure, Result};
 use crate::git::tree;
 use crate::task::held::TaskWrite;
+use crate::task::reach::worktree_of;
+use crate::task::reference::require_own;
 use crate::task::session::redacted;
 use crate::tools::place::{Place, refuse_too_large};
 
 /// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
-pub fn note(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -> Result<Finding> {
+pub fn check_finding(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: NoteKind) -> Result<Finding> {
     task.require_active()?;
     if refs.len() > MOST_REFERENCES {
         let message = format!("`refs` has {} references; at most {MOST_REFERENCES} are taken", refs.len());
