@@ -15,7 +15,7 @@ mod resolve;
 mod walk;
 
 pub use resolve::{Barred, FolderCursor, TreeTop};
-pub use walk::{remove_content, walk_folder, walk_what_can_be_seen};
+pub use walk::{DeepVisit, remove_content, walk_at_any_depth, walk_folder, walk_what_can_be_seen};
 
 use crate::domain::delivery::receipt::Inode;
 use crate::domain::value::repo_path::display_bytes;
@@ -113,6 +113,15 @@ impl Folder {
     /// The directory of that name in this one; a link in its place is an error.
     pub fn open_subfolder(&self, name: &[u8]) -> io::Result<Self> {
         Ok(self.open_child(name)?)
+    }
+
+    /// The directory that this one lies in; an error where it lies elsewhere by now.
+    fn open_parent(&self, known: Inode) -> io::Result<Self> {
+        let parent = self.open_child(b"..")?;
+        if parent.inode == known {
+            return Ok(parent);
+        }
+        Err(io::Error::other("the directory was moved while it was looked at"))
     }
 
     /// Likewise, made where it is missing.

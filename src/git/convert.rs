@@ -13,6 +13,8 @@
 mod rules;
 mod talk;
 
+pub use talk::COMPLAINT;
+
 use super::attributes::outside_attributes;
 use super::command::Quarantine;
 use super::command::{Conversation, Git};

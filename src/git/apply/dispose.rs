@@ -6,7 +6,7 @@ use super::{DeliveryRun, operation_failed};
 use crate::domain::delivery::receipt::{Note, Raw};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
-use crate::git::beneath::Folder;
+use crate::git::beneath::{DeepVisit, Folder, walk_at_any_depth};
 use crate::git::lease::LeaseAnswer;
 use rustix::fs::FileType;
 use std::io::{self, Read};
@@ -86,12 +86,11 @@ impl DeliveryRun<'_> {
     }
 }
 
+/// Removes the directories in one, as far as they are empty but for directories.
 fn remove_folders_in(folder: &Folder) -> io::Result<()> {
-    for name in folder.sorted_names()? {
-        if let Ok(inner) = folder.open_subfolder(&name) {
-            remove_folders_in(&inner)?;
-            folder.remove_empty_folder(&name)?;
-        }
-    }
-    Ok(())
+    let visit = &mut |folder: &Folder, name: &[u8], _: &[u8]| {
+        let enter = folder.open_subfolder(name).is_ok();
+        Ok(if enter { DeepVisit::Enter } else { DeepVisit::Pass })
+    };
+    walk_at_any_depth(folder, visit, &mut |above, name| above.remove_empty_folder(name).map(drop)).map(drop)
 }

@@ -7,7 +7,7 @@ use crate::domain::delivery::recovery::{Live, Sight, Temporary};
 use crate::domain::delivery::{Reason, Step};
 use crate::domain::value::digest::{Mode, ObjectFormat, Sha256, TreeObject};
 use crate::error::Result;
-use crate::git::beneath::{Folder, FolderEntry, TreeTop, fault};
+use crate::git::beneath::{DeepVisit, Folder, FolderEntry, TreeTop, fault, walk_at_any_depth};
 use crate::git::lease::{self, LeaseAnswer};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -176,18 +176,18 @@ pub(super) fn only_folders(folder: &Folder) -> io::Result<bool> {
 
 /// True where a directory holds nothing but directories and files of certain paths.
 fn only_folders_and(folder: &Folder, path: &[u8], allowed: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
-    for name in folder.sorted_names()? {
-        let inner = [path, b"/", &name].concat();
-        match folder.look_up(&name)?.map(|e| e.kind) {
-            None => {}
-            Some(FileType::Directory)
-                if only_folders_and(&folder.open_subfolder(&name)?, &inner, allowed)? => {}
-            Some(FileType::Directory) => return Ok(false),
-            Some(_) if allowed(&inner) => {}
-            Some(_) => return Ok(false),
-        }
-    }
-    Ok(true)
+    walk_at_any_depth(
+        folder,
+        &mut |folder, name, inner| {
+            Ok(match folder.look_up(name)?.map(|e| e.kind) {
+                None => DeepVisit::Pass,
+                Some(FileType::Directory) => DeepVisit::Enter,
+                Some(_) if allowed(&[path, b"/", inner].concat()) => DeepVisit::Pass,
+                Some(_) => DeepVisit::Stop,
+            })
+        },
+        &mut |_, _| Ok(()),
+    )
 }
 
 /// What git would say of a path, without conversions.

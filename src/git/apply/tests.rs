@@ -10,6 +10,7 @@ pub(crate) mod world;
 
 use crate::domain::delivery::Reason;
 use crate::domain::delivery::receipt::{Note, Outcome};
+use crate::git::beneath::Folder;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use world::{World, conflict_reasons};
 
@@ -277,4 +278,21 @@ fn new_files_get_what_the_umask_leaves() {
     std::fs::File::create(&plain).expect("creates");
     assert_eq!(world.mode_of("n"), plain.metadata().expect("there").mode() & 0o7777);
     assert_eq!(world.mode_of("x") & 0o111, (world.mode_of("n") & 0o444) >> 2);
+}
+
+/// Empty directories are in nobody's way, and there may be any number of them in one another.
+#[test]
+fn a_file_takes_the_place_of_a_directory_however_deep_that_is() {
+    let world = World::new(&[("d/x", "x\n")]);
+    let changes = world.edit_candidate(|w| {
+        w.remove_path("d");
+        w.write_file("d", "a file\n");
+    });
+    let mut at = Folder::open_path(&world.path("d")).expect("opens");
+    for _ in 0..5000 {
+        at = at.make_subfolder(b"e").expect("made");
+    }
+    world.deliver_changes(&changes).expect("delivers");
+    assert_eq!(std::fs::read_to_string(world.path("d")).expect("a file"), "a file\n");
+    assert_eq!(std::fs::read_dir(world.path("")).expect("lists").count(), 2, "nothing is left beside it");
 }

@@ -2,10 +2,12 @@
 //!
 //! A worker may make directories as deep as it likes, and each level of a walk keeps one open. So a walk goes
 //! only [`DEEPEST`] levels down, which is far beyond any path that git takes part in; a removal brings what
-//! lies deeper up to the top, and so has no bound.
+//! lies deeper up to the top, and so has no bound. What is the user's can be as deep too, and must neither be
+//! moved nor stop a delivery: [`walk_at_any_depth()`] has one directory open at a time.
 
 use super::resolve::is_not_a_folder;
 use super::{Folder, file_type, path_operation_failed};
+use crate::domain::delivery::receipt::Inode;
 use crate::error::Result;
 use rustix::fs::{FileType, Stat};
 use std::io;
@@ -81,6 +83,74 @@ fn enter_folder(dir: &Folder, name: &[u8], path: &[u8]) -> io::Result<Folder> {
         return Err(io::Error::other(format!("it lies more than {DEEPEST} directories deep")));
     }
     dir.open_subfolder(name)
+}
+
+/// What to do about a name that [`walk_at_any_depth()`] has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeepVisit {
+    /// It is a directory: look at what is in it.
+    Enter,
+    Pass,
+    /// End the walk.
+    Stop,
+}
+
+/// Hears a directory, a name in it, and the path of that from the top.
+pub type DeepVisitor<'a> = dyn FnMut(&Folder, &[u8], &[u8]) -> io::Result<DeepVisit> + 'a;
+
+/// A directory above the one that is looked at.
+struct LevelAbove {
+    inode: Inode,
+    /// The names in it that are still to come, the last one first.
+    names: Vec<Vec<u8>>,
+    /// The name in it that was entered.
+    entered: Vec<u8>,
+    /// The length of its path.
+    length: usize,
+}
+
+/// Visits everything beneath a directory, by sorted names, however deep it goes: it goes up again by `..`,
+/// and only where that is the directory that it came from. `left` hears each one that was gone through. False
+/// where `visit` has ended it.
+pub fn walk_at_any_depth(
+    top: &Folder,
+    visit: &mut DeepVisitor<'_>,
+    left: &mut dyn FnMut(&Folder, &[u8]) -> io::Result<()>,
+) -> io::Result<bool> {
+    let (mut here, mut names) = (top.clone_handle()?, reversed_names(top)?);
+    let (mut above, mut path): (Vec<LevelAbove>, Vec<u8>) = (Vec::new(), Vec::new());
+    loop {
+        let length = path.len();
+        if let Some(name) = names.pop() {
+            if length > 0 {
+                path.push(b'/');
+            }
+            path.extend(&name);
+            match visit(&here, &name, &path)? {
+                DeepVisit::Pass => path.truncate(length),
+                DeepVisit::Stop => return Ok(false),
+                DeepVisit::Enter => {
+                    let child = here.open_subfolder(&name)?;
+                    let names = std::mem::replace(&mut names, reversed_names(&child)?);
+                    above.push(LevelAbove { inode: here.inode, names, entered: name, length });
+                    here = child;
+                }
+            }
+        } else if let Some(level) = above.pop() {
+            here = here.open_parent(level.inode)?;
+            left(&here, &level.entered)?;
+            names = level.names;
+            path.truncate(level.length);
+        } else {
+            return Ok(true);
+        }
+    }
+}
+
+fn reversed_names(folder: &Folder) -> io::Result<Vec<Vec<u8>>> {
+    let mut names = folder.sorted_names()?;
+    names.reverse();
+    Ok(names)
 }
 
 /// Removes a directory's content: links are unlinked and never followed, another file system stays and is an
@@ -230,6 +300,59 @@ mod tests {
         remove_content(&all).expect("removes");
         all = Folder::open_path(home.path()).expect("opens");
         assert!(all.sorted_names().expect("lists").is_empty());
+    }
+
+    #[test]
+    fn what_only_looks_has_no_bound_and_one_directory_open() {
+        let home = deep_folder(5000);
+        let root = Folder::open_path(home.path()).expect("opens");
+        root.create_file(b"z", 0o600).expect("made");
+        let open_files = || std::fs::read_dir("/proc/self/fd").expect("lists").count();
+        let (before, mut most, mut seen, mut gone_through) = (open_files(), 0, Vec::new(), 0);
+        let ended = walk_at_any_depth(
+            &root,
+            &mut |folder, name, path| {
+                if path.len() % 1000 == 1 {
+                    most = most.max(open_files());
+                }
+                if folder.look_up(name)?.is_some_and(|entry| entry.kind == FileType::Directory) {
+                    return Ok(DeepVisit::Enter);
+                }
+                seen.push(path.to_vec());
+                Ok(DeepVisit::Pass)
+            },
+            &mut |_, _| {
+                gone_through += 1;
+                Ok(())
+            },
+        );
+        assert!(ended.expect("walks"));
+        assert_eq!((seen.len(), seen[0].len(), seen[1].as_slice()), (2, 5000 * 2 + 4, &b"z"[..]));
+        assert_eq!(gone_through, 5000);
+        // Other tests of this process open files too.
+        assert!(most < before + 500, "{before} files were open before, and {most} in the walk");
+        let stopped = walk_at_any_depth(&root, &mut |_, _, _| Ok(DeepVisit::Stop), &mut |_, _| Ok(()));
+        assert!(!stopped.expect("walks"));
+        remove_content(&root).expect("removes");
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_meanwhile_leads_nowhere() {
+        let home = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(home.path().join("top/a/b")).expect("made");
+        let top = Folder::open_path(&home.path().join("top")).expect("opens");
+        let walked = walk_at_any_depth(
+            &top,
+            &mut |_, name, _| {
+                if name == b"b" {
+                    std::fs::rename(home.path().join("top/a"), home.path().join("a")).expect("moved");
+                    return Ok(DeepVisit::Pass);
+                }
+                Ok(DeepVisit::Enter)
+            },
+            &mut |_, _| panic!("went up into another directory"),
+        );
+        walked.expect_err("it is not beneath the top any more");
     }
 
     #[test]

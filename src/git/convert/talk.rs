@@ -2,9 +2,12 @@
 
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Code, DetailKey, Failure, Result};
 use crate::git::command::{Conversation, GitOutput};
 use std::io::BufRead;
+
+/// What git said when it could not convert a path: told from all other failures by being there.
+pub const COMPLAINT: DetailKey<String> = DetailKey::new("git");
 
 pub(super) fn ensure_started(
     slot: &mut Option<Conversation>,
@@ -85,7 +88,7 @@ pub(super) fn complain_of_driver(stderr: &str, path: &RepoPath) -> Result<()> {
         None => Ok(()),
         Some(line) => Err(Failure::new(Code::Io, format!("git cannot convert {path}: {line}"))
             .subject(path.to_string())
-            .detail("git", stderr.trim())
+            .with_detail(&COMPLAINT, stderr.trim())
             .remedy(
                 "Check the filter driver and the attributes of this path.",
                 ["git", "check-attr", "-a", "--"],

@@ -9,7 +9,7 @@ use crate::domain::value::digest::{FileState, Mode, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::Objects;
-use crate::git::convert::{Conversions, Drivers, write_blobs};
+use crate::git::convert::{COMPLAINT, Conversions, Drivers, write_blobs};
 use crate::git::merge::{self, Labels};
 use std::collections::HashMap;
 
@@ -62,18 +62,19 @@ impl LiveTerms<'_> {
     }
 
     /// The ids that git would store. A file that cannot be converted is nobody's image; it keeps its plain
-    /// id.
+    /// id. Where it is not known whether it can, because git was killed or nothing can be read, that is a
+    /// failure.
     fn clean_ids(&self, tree: &ObjectId, items: &[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>> {
         let convert = |items: &[(RepoPath, Vec<u8>)]| {
             self.conversions().clean_blobs(tree, &self.selected_drivers(), items, false)
         };
         match convert(items) {
-            Err(e) if e.code() == Code::Io => {}
+            Err(e) if e.has_detail(&COMPLAINT) => {}
             other => return other,
         }
         let one = |item: &(RepoPath, Vec<u8>)| match convert(std::slice::from_ref(item)) {
             Ok(mut ids) => ids.pop().ok_or_else(|| Failure::internal("a conversion gave nothing")),
-            Err(e) if e.code() == Code::Io => self.repository.format().blob_id(&item.1),
+            Err(e) if e.has_detail(&COMPLAINT) => self.repository.format().blob_id(&item.1),
             Err(e) => Err(e),
         };
         items.iter().map(one).collect()
@@ -207,7 +208,11 @@ pub(super) fn would_merge_cleanly(terms: &LiveTerms<'_>, change: &Change, live: 
         return Ok(false);
     }
     let file = [(change.path.clone(), live.bytes.clone())];
-    let Ok((stored, _)) = store_files(terms, terms.before_tree, &file, &[]) else { return Ok(false) };
+    let stored = match store_files(terms, terms.before_tree, &file, &[]) {
+        Ok((stored, _)) => stored,
+        Err(e) if e.has_detail(&COMPLAINT) => return Ok(false),
+        Err(e) => return Err(e),
+    };
     let objects = terms.repository.object_reader(terms.quarantine)?;
     let [base, ours, theirs] = [
         objects.read_blob(&old.git_blob)?,

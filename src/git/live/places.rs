@@ -7,7 +7,7 @@ use crate::domain::delivery::ParentProblem;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Barred, Folder, FolderEntry, TreeTop};
+use crate::git::beneath::{Barred, DeepVisit, Folder, FolderEntry, TreeTop, walk_at_any_depth};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -119,25 +119,20 @@ impl<'a> LivePlaces<'a> {
 
     /// True where a directory holds anything but directories and files that the patch deletes.
     fn has_strangers(&self, folder: &Folder, path: &RepoPath) -> Result<bool> {
-        for name in folder.sorted_names().map_err(|e| live_operation_failed("list", path, &e))? {
-            let Ok(inner_path) = RepoPath::new([path.as_bytes(), b"/", &name].concat()) else {
-                return Ok(true);
+        let visit = &mut |folder: &Folder, name: &[u8], inner: &[u8]| {
+            let Ok(inner) = RepoPath::new([path.as_bytes(), b"/", inner].concat()) else {
+                return Ok(DeepVisit::Stop);
             };
-            let entry =
-                folder.look_up(&name).map_err(|e| live_operation_failed("look at", &inner_path, &e))?;
-            let stranger = match entry.map(|e| e.kind) {
-                None => false,
-                Some(FileType::Directory) => match folder.open_subfolder(&name) {
-                    Ok(inner) => self.has_strangers(&inner, &inner_path)?,
-                    Err(_) => true,
-                },
-                Some(_) => !self.deleted.contains(&inner_path),
-            };
-            if stranger {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+            Ok(match folder.look_up(name)?.map(|e| e.kind) {
+                None => DeepVisit::Pass,
+                Some(FileType::Directory) if folder.open_subfolder(name).is_ok() => DeepVisit::Enter,
+                Some(FileType::Directory) => DeepVisit::Stop,
+                Some(_) if self.deleted.contains(&inner) => DeepVisit::Pass,
+                Some(_) => DeepVisit::Stop,
+            })
+        };
+        let gone_through = walk_at_any_depth(folder, visit, &mut |_, _| Ok(()));
+        gone_through.map(|all| !all).map_err(|e| live_operation_failed("look into", path, &e))
     }
 
     /// True where the directory holds a `.git`.
