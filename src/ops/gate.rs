@@ -19,7 +19,6 @@ use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
-use crate::domain::value::outside::Origin;
 use crate::domain::worker::call::{Arrived, Called};
 use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
@@ -39,9 +38,8 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// The most bytes that are shown of a name that is no tool's, or of what an answer's content came from.
+/// The most bytes that are shown of a name that is no tool's.
 const LONGEST_NAME: usize = 64;
-const LONGEST_ORIGIN: usize = 1024;
 /// How many calls in a row of one connection are written down although they cost nothing. Whoever goes on
 /// after that gets the same refusal without a row: a ledger that anybody can make grow for nothing would be
 /// no better record. The next call that costs something is written again.
@@ -223,14 +221,6 @@ impl<'s> Door<'s> {
         Some(budget::exhausted(task, &lacking).unwrap_or_else(|failure| failure))
     }
 
-    /// Where an answer's content came from, as it is written down: a pattern is the worker's words.
-    fn kept(&self, origin: &Origin) -> Origin {
-        Origin {
-            of: clipped(&redacted(self.session, &origin.of), LONGEST_ORIGIN).into_owned(),
-            ..origin.clone()
-        }
-    }
-
     /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold
     /// anything.
     fn shown<'a>(&self, tool: &'a str) -> Cow<'a, str> {
@@ -277,7 +267,7 @@ impl<'s> Door<'s> {
                     worker: self.worker.clone(),
                     result: Sha256::of_json(outcome.novelty.as_ref().unwrap_or(&outcome.value)),
                     milliseconds: cost.milliseconds,
-                    origin: outcome.origin.map(|origin| self.kept(&origin)),
+                    origin: outcome.origin,
                     seen: outcome.seen,
                     effect: outcome.effect,
                 };

@@ -32,7 +32,7 @@ pub fn check_proposal(task: &TaskWrite<'_>, change: &Map<String, Value>, reason:
         return Err(Failure::new(Code::ArgumentsInvalid, why).subject("change"));
     }
     let version = task.view.opened_terms()?.seal.version;
-    let proposal = Proposal::new(&document(task)?, change, &redacted(task.session, reason))?;
+    let proposal = Proposal::new(&document(task)?, change, reason)?;
     Ok(Proposal { version, ..proposal })
 }
 

@@ -15,7 +15,6 @@ use crate::git::tree;
 use crate::task::held::TaskWrite;
 use crate::task::reach::worktree_of;
 use crate::task::reference::require_own;
-use crate::task::session::redacted;
 use crate::tools::place::{Place, refuse_too_large};
 
 /// The note as it is recorded. Refused where it says nothing, or refers to what is not there.
@@ -39,7 +38,7 @@ pub fn check_finding(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: No
     }
     match Failure::first_of(wrong) {
         Some(failure) => Err(failure),
-        None => Finding::new(kind, &redacted(task.session, text), found),
+        None => Finding::new(kind, text, found),
     }
 }
 

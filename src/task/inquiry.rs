@@ -8,14 +8,13 @@ use crate::domain::value::outside::accept_text;
 use crate::domain::worker::inquiry::{Hint, LONGEST_ANSWER, Question};
 use crate::error::Result;
 use crate::task::held::TaskWrite;
-use crate::task::session::redacted;
 use serde_json::json;
 
 /// The question as it is recorded. Changes nothing yet.
 pub fn check_question(task: &TaskWrite<'_>, question: &str) -> Result<Question> {
     task.require_active()?;
     task.view.require_room(task.view.inquiries.open_questions().count(), "questions")?;
-    Question::new(&redacted(task.session, question))
+    Question::new(question)
 }
 
 /// Records what came back for a question through the worker's client. `None` where the question is answered
@@ -25,7 +24,7 @@ pub fn keep_hint(task: &mut TaskWrite<'_>, hint: &Hint) -> Result<Option<HintObj
     if !task.view.inquiries.open_questions().any(|asked| asked.action == hint.to) {
         return Ok(None);
     }
-    let text = redacted(task.session, &accept_text("answer", &hint.text, LONGEST_ANSWER)?);
+    let text = accept_text("answer", &hint.text, LONGEST_ANSWER)?;
     let hint = Hint { text, ..hint.clone() };
     let action = task.begin("elicitation", &json!({ "action": hint.to, "through": hint.through }))?;
     let to = hint.to.clone();

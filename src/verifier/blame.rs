@@ -6,7 +6,7 @@
 
 use super::logs;
 use crate::domain::proof::run::Kind;
-use crate::domain::proof::verdict::Verdict;
+use crate::domain::proof::verdict::{Said, Verdict};
 use crate::git::tree::TreeFile;
 use crate::process::FinishedRun;
 use std::path::Path;
@@ -176,7 +176,7 @@ impl Blame {
     }
 
     /// The verdict and its reason for a run that ended with `code`.
-    pub(super) fn to_verdict(&self, code: i32) -> (Verdict, Option<String>) {
+    pub(super) fn to_verdict(&self, code: i32) -> Said {
         let (verdict, reason) = match self {
             Self::Change(place) => (Verdict::Failed, format!("did not build: exit code {code}, {place}")),
             Self::Environment(Cause { name, remedy, .. }) => {

@@ -6,15 +6,12 @@
 use super::blame::Blame;
 use super::formats::{Counted, Lack};
 use crate::domain::proof::evidence::{Attempt, Finding, Produced};
-use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::proof::verdict::{Checks, Said, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::display_bytes;
 use crate::git::materialise::Alteration;
 use crate::process::ProgramEnd;
 use std::collections::BTreeMap;
-
-/// A verdict with its reason; none for a pass.
-pub(super) type Said = (Verdict, Option<String>);
 
 #[derive(Debug, Default)]
 pub(super) struct RunOutcome {

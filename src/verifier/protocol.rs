@@ -6,13 +6,12 @@
 
 use super::formats::Counted;
 use super::manifest::OUT;
-use super::outcome::Said;
 use super::{VerificationSubject, view};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::clause::Clause;
 use crate::domain::proof::evidence::{Finding, MOST_FINDINGS};
 use crate::domain::proof::records::On;
-use crate::domain::proof::verdict::{Checks, Verdict};
+use crate::domain::proof::verdict::{Checks, Said, Verdict};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -308,6 +308,15 @@ impl Record {
         }
     }
 
+    /// With what a worker or its client wrote as `kept` leaves it.
+    pub fn with_words_kept(self, kept: &dyn Fn(&str) -> String) -> Self {
+        match self {
+            Self::Called(called) => Self::Called(Box::new(called.with_words_kept(kept))),
+            Self::Hinted(hint) => Self::Hinted(Hint { text: kept(&hint.text), ..hint }),
+            other => other,
+        }
+    }
+
     /// As the result of a row.
     pub fn to_value(&self) -> Result<Value> {
         serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))

@@ -20,6 +20,9 @@ pub enum Verdict {
     Error,
 }
 
+/// A verdict with its reason; none for a pass.
+pub type Said = (Verdict, Option<String>);
+
 /// The cases that a run counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {

@@ -10,7 +10,11 @@ use crate::domain::value::outside::Origin;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding::Finding;
 use crate::domain::worker::inquiry::Question;
+use crate::error::clipped;
 use serde::{Deserialize, Serialize};
+
+/// The most bytes that are kept of where an answer's content came from: a pattern is the worker's words.
+const LONGEST_ORIGIN: usize = 1024;
 
 /// A call that has arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +47,23 @@ pub struct Called {
     pub effect: Option<Effect>,
 }
 
+impl Called {
+    /// With what the worker wrote as `kept` leaves it. That comes first: what is left of a secret that was cut
+    /// off is not found.
+    pub fn with_words_kept(mut self, kept: &dyn Fn(&str) -> String) -> Self {
+        if let Some(origin) = &mut self.origin {
+            origin.of = clipped(&kept(&origin.of), LONGEST_ORIGIN).into_owned();
+        }
+        match &mut self.effect {
+            Some(Effect::Asked(question)) => question.text = kept(&question.text),
+            Some(Effect::Proposed(proposal)) => proposal.reason = kept(&proposal.reason),
+            Some(Effect::Noted(finding)) => finding.text = kept(&finding.text),
+            Some(Effect::Patched { .. }) | None => {}
+        }
+        self
+    }
+}
+
 /// A path with the blob that a worker has read or written there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,4 +89,35 @@ pub enum Effect {
     Proposed(Proposal),
     /// Something was noted.
     Noted(Finding),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::worker::finding::Kind;
+    use serde_json::Map;
+
+    #[test]
+    fn every_word_of_a_worker_is_kept_as_it_may_be() {
+        let kept = |text: &str| text.replace("secret", "[…]");
+        let text = || "a secret".to_owned();
+        let finding = Finding { kind: Kind::Finding, text: text(), refs: Vec::new() };
+        let proposal = Proposal { change: Map::new(), reason: text(), version: 1 };
+        for effect in
+            [Effect::Asked(Question { text: text() }), Effect::Proposed(proposal), Effect::Noted(finding)]
+        {
+            let long = format!("secret{}", "x".repeat(LONGEST_ORIGIN));
+            let called = Called {
+                worker: "w".to_owned(),
+                result: Sha256::of(b""),
+                milliseconds: 0,
+                origin: Some(Origin::new("search", long)),
+                seen: Vec::new(),
+                effect: Some(effect),
+            };
+            let told = serde_json::to_string(&called.with_words_kept(&kept)).expect("a record");
+            assert!(told.contains("a […]") && told.contains("[…]xxx"), "{told}");
+            assert!(!told.contains("secret") && told.len() < LONGEST_ORIGIN + 600, "{told}");
+        }
+    }
 }
