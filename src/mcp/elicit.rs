@@ -28,7 +28,7 @@ pub fn recorded(called: &McpCall, answer: &GateAnswer) -> Option<String> {
 }
 
 /// Asks, and waits until the user has said something. `None` where nothing came of it.
-pub async fn ask(client: &Peer<RoleServer>, called: &McpCall, id: &str) -> Option<Hint> {
+pub async fn ask_through_client(client: &Peer<RoleServer>, called: &McpCall, id: &str) -> Option<Hint> {
     if !client.supported_elicitation_modes().contains(&ElicitationMode::Form) {
         return None;
     }

@@ -49,11 +49,11 @@ impl LineSplitter {
     pub fn push(&mut self, bytes: &[u8], out: &mut impl FnMut(InputLine)) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|b| *b == b'\n') {
-            self.take(&rest[..end]);
+            self.take_in(&rest[..end]);
             rest = &rest[end + 1..];
             out(self.finish());
         }
-        self.take(rest);
+        self.take_in(rest);
     }
 
     /// The end of the input: the last line may lack its newline.
@@ -63,7 +63,7 @@ impl LineSplitter {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn take_in(&mut self, bytes: &[u8]) {
         if self.skipped.is_none() {
             if self.line.len() + bytes.len() <= self.limit {
                 self.line.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ impl LineSplitter {
 
 /// Reads an input on a thread of its own, as far ahead as one line. The channel closes at its end; an input
 /// that cannot be read has ended.
-pub fn read(mut input: impl Read + Send + 'static) -> mpsc::Receiver<InputLine> {
+pub fn read_lines(mut input: impl Read + Send + 'static) -> mpsc::Receiver<InputLine> {
     let (give, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut splitter = LineSplitter::new(LONGEST);

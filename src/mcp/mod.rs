@@ -86,7 +86,7 @@ async fn run_protocol(
     stop: ServerStop,
     input_ended: InputEnd,
 ) -> Result<()> {
-    let wire = wire::McpTransport::new(lines::read(channel.input), channel.output, stop, input_ended);
+    let wire = wire::McpTransport::new(lines::read_lines(channel.input), channel.output, stop, input_ended);
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),
@@ -154,7 +154,7 @@ fn run_queued_call(door: &mut Door<'_>, call: QueuedCall, stop: &ServerStop) -> 
     // What the door knows is not to be trusted any more; the next server reads it anew from the ledger.
     let failure = Failure::internal(format!("a call of {} broke off", called.name));
     let _ = reply.send(answers::broken_off(&failure));
-    stop.ask(StopReason::Fault);
+    stop.ask_to_end(StopReason::Fault);
     Some(failure)
 }
 

@@ -111,9 +111,9 @@ impl Server {
         let Some(id) = elicit::recorded(called, answer) else { return };
         let hint = tokio::select! {
             biased;
-            hint = elicit::ask(&context.peer, called, &id) => hint,
+            hint = elicit::ask_through_client(&context.peer, called, &id) => hint,
             () = context.ct.cancelled() => None,
-            () = self.input_ended.told() => None,
+            () = self.input_ended.wait_for_end() => None,
         };
         let Some(hint) = hint else { return };
         let (keep, kept) = oneshot::channel();

@@ -51,7 +51,7 @@ impl ServerStop {
     }
 
     /// Asks it to end; the first reason stays.
-    pub fn ask(&self, reason: StopReason) {
+    pub fn ask_to_end(&self, reason: StopReason) {
         self.0.send_if_modified(|known| match known {
             Some(_) => false,
             None => {
@@ -108,12 +108,12 @@ impl ServerStop {
         ];
         while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
         if fds[0].revents().is_empty() {
-            self.ask(StopReason::Gone);
+            self.ask_to_end(StopReason::Gone);
             // A signal that comes later still finds somebody who takes it.
             let _ = wake.read(&mut [0]);
         }
         let number = u8::try_from(number.load(Ordering::SeqCst)).unwrap_or_default();
-        self.ask(StopReason::Signal(number));
+        self.ask_to_end(StopReason::Signal(number));
         number
     }
 }
@@ -138,8 +138,8 @@ mod tests {
     fn the_first_reason_stays() {
         let stop = ServerStop::new();
         assert_eq!(stop.reason(), None);
-        stop.clone().ask(StopReason::Gone);
-        stop.ask(StopReason::Signal(15));
+        stop.clone().ask_to_end(StopReason::Gone);
+        stop.ask_to_end(StopReason::Signal(15));
         assert_eq!(stop.reason(), Some(StopReason::Gone));
     }
 

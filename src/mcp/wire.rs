@@ -87,7 +87,7 @@ impl McpTransport {
                 continue;
             }
             let Some(line) = self.lines.recv().await else {
-                self.input_ended.tell();
+                self.input_ended.announce_end();
                 self.waiting.until_none().await;
                 return None;
             };
@@ -198,11 +198,11 @@ impl Transport<RoleServer> for McpTransport {
 pub struct InputEnd(Arc<watch::Sender<bool>>);
 
 impl InputEnd {
-    fn tell(&self) {
+    fn announce_end(&self) {
         self.0.send_replace(true);
     }
 
-    pub async fn told(&self) {
+    pub async fn wait_for_end(&self) {
         let _ = self.0.subscribe().wait_for(|ended| *ended).await;
     }
 }
@@ -331,7 +331,7 @@ impl MessageWriter {
             for (message, done) in messages {
                 let result = output.write_all(&message).and_then(|()| output.flush());
                 if result.is_err() {
-                    stop.ask(StopReason::Gone);
+                    stop.ask_to_end(StopReason::Gone);
                 }
                 let _ = done.send(result);
             }
@@ -494,7 +494,7 @@ mod tests {
         run(async {
             let (mut wire, _) = wire(vec![ping(1), ping(2)]);
             assert!(wire.receive().await.is_some());
-            wire.stop.ask(StopReason::Gone);
+            wire.stop.ask_to_end(StopReason::Gone);
             assert!(wire.receive().await.is_none());
         });
     }

@@ -33,7 +33,7 @@ type Said = (&'static str, Vec<String>);
 pub fn answer(session: &Session, task: &str, named: Option<&str>, text: &str) -> Result<Answered> {
     // Whoever looks for themselves beats a word: what can be found out by now is settled first.
     let mut task = session.write_while_unknown(Some(task))?;
-    let asks = pending(&task, named)?;
+    let asks = find_pending(&task, named)?;
     let (outcome, notes) = match &asks {
         Asks::Decision(open) => decide(&mut task, open, text)?,
         Asks::Amendment(wish) => settle_amendment(&mut task, wish, text)?,
@@ -90,7 +90,7 @@ impl Asks {
     }
 }
 
-fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
+fn find_pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
     let view = &task.view;
     let is_decision = |one: &&Unfinished| writes_live_tree(&one.tool) && one.state.is_unknown();
     let mut open: Vec<Asks> =
@@ -131,7 +131,7 @@ fn pending(task: &TaskWrite<'_>, named: Option<&str>) -> Result<Asks> {
     }
 }
 
-fn word(what: &str, text: &str, task: &str) -> Result<Word> {
+fn yes_or_no(what: &str, text: &str, task: &str) -> Result<Word> {
     match text {
         "yes" => Ok(Word::Yes),
         "no" => Ok(Word::No),
@@ -159,7 +159,7 @@ fn confirm(
 
 fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Said> {
     let (session, id) = (task.session, task.view.id.clone());
-    let word = word("a decision", text, &id)?;
+    let word = yes_or_no("a decision", text, &id)?;
     let mut action = task.action("answer", &json!({ "action": open.action, "answer": text }));
     let verb = if word == Word::Yes { "took place" } else { "did not take place" };
     let question = format!("Record that `{}` of {id} ({}) {verb}?", open.tool, open.action);
@@ -189,7 +189,7 @@ fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) ->
 }
 
 fn settle_amendment(task: &mut TaskWrite<'_>, wish: &Recorded<Proposal>, text: &str) -> Result<Said> {
-    let word = word("an amendment", text, &task.view.id)?;
+    let word = yes_or_no("an amendment", text, &task.view.id)?;
     let to = wish.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));
     let is_persons = ("an amendment of the contract is a person's to decide", to.as_str(), text);

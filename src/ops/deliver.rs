@@ -121,7 +121,7 @@ pub fn deliver(
         return with_both(Err(missing), task.view.require_answered());
     }
     budget::require_left(&task)?;
-    tripwire::look(&mut task)?;
+    tripwire::look_at_surroundings(&mut task)?;
     let observation = observation::observe(&mut task)?;
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
     let rows = evidence::judge(&session.blobs(), &observation, &evidence);
@@ -131,7 +131,7 @@ pub fn deliver(
         Ok(clearance) => clearance,
         Err(failure) => {
             let failure = action.deny(&mut task.ledger, failure);
-            return Err(runs::told(failure, &session.blobs(), &evidence, &rows));
+            return Err(runs::tell_of_runs(failure, &session.blobs(), &evidence, &rows));
         }
     };
     let proof = match prove::require_proof(&mut task, options) {
@@ -182,7 +182,7 @@ fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
 
 /// What has to hold before the live tree is even looked at.
 fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
-    let clearance = with_both(shown(task, rows), task.view.require_answered())?;
+    let clearance = with_both(require_shown(task, rows), task.view.require_answered())?;
     if DeliveryEffect::of_task(task) == DeliveryEffect::Tree {
         same_branch(task, options.place)?;
     }
@@ -190,7 +190,7 @@ fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearan
 }
 
 /// What the rows have to show.
-fn shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
+fn require_shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
     let candidate = &task.view.last_candidate()?.value;
     let explores = findings::is_meant(task);
     if candidate.changes.is_empty() && !explores {

@@ -104,7 +104,7 @@ impl<'s> Door<'s> {
 
     /// Carries out a call, or says why not. Waits for the task's lock, like every command.
     pub fn call(&mut self, tool: &str, arguments: &Value, line: &CallControl<'_>) -> GateAnswer {
-        let tool = &*self.shown(tool);
+        let tool = &*self.name_to_keep(tool);
         match self.session.write_until(self.known.clone(), line.wants_to_stop) {
             Ok(mut task) => {
                 let answer = match task.require_active() {
@@ -223,7 +223,7 @@ impl<'s> Door<'s> {
 
     /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold
     /// anything.
-    fn shown<'a>(&self, tool: &'a str) -> Cow<'a, str> {
+    fn name_to_keep<'a>(&self, tool: &'a str) -> Cow<'a, str> {
         if tool_descriptions().iter().any(|described| described.tool.name() == tool) {
             return Cow::Borrowed(tool);
         }

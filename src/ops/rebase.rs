@@ -38,7 +38,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let mut task = session.write_live(named)?;
     task.require_active()?;
     budget::require_left(&task)?;
-    tripwire::look(&mut task)?;
+    tripwire::look_at_surroundings(&mut task)?;
     let candidate = task.view.last_candidate()?.value.clone();
     let from = worktree_state(&task)?;
     let home = session.live_repository(task.view.opened_terms()?)?;

@@ -120,7 +120,7 @@ pub fn show(session: &Session, reference: &str) -> Result<Referenced> {
 }
 
 /// Reads the logs of a record; `None` where the bytes are no record.
-pub fn told(session: &Session, bytes: &[u8]) -> Result<Option<EvidenceWithLogs>> {
+pub fn read_logs(session: &Session, bytes: &[u8]) -> Result<Option<EvidenceWithLogs>> {
     let Ok(evidence) = serde_json::from_slice::<Evidence>(bytes) else { return Ok(None) };
     let mut logs = Vec::new();
     for attempt in &evidence.attempts {

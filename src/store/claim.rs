@@ -69,11 +69,11 @@ impl Claim {
 
     /// True once somebody asked this holder to stop.
     pub fn is_asked_to_stop(&self) -> bool {
-        names(&self.request, &self.name)
+        names_program(&self.request, &self.name)
     }
 }
 
-fn names(request: &Path, name: &str) -> bool {
+fn names_program(request: &Path, name: &str) -> bool {
     !name.is_empty() && std::fs::read(request).is_ok_and(|bytes| bytes == name.as_bytes())
 }
 

@@ -44,7 +44,7 @@ pub fn check_finding(task: &TaskWrite<'_>, text: &str, refs: &[String], kind: No
 
 fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if let Some(digest) = reference.strip_prefix("sha256:") {
-        let digest = digest.parse().map_err(|_| nothing(reference, "it is no digest"))?;
+        let digest = digest.parse().map_err(|_| leads_nowhere(reference, "it is no digest"))?;
         require_own(task, &digest)?;
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
@@ -52,7 +52,7 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if task.ledger.action(reference)?.first().is_some_and(own) {
         return Ok(Reference::Ledger { name: reference.to_owned() });
     }
-    let whole = match file(task, reference, None) {
+    let whole = match find_file(task, reference, None) {
         Ok(Some(file)) => return Ok(file),
         Err(failure) if failure.code() == Code::Io => return Err(failure),
         whole => whole,
@@ -62,14 +62,14 @@ fn look_up(task: &TaskWrite<'_>, reference: &str) -> Result<Reference> {
     if let Some((path, lines)) = reference.rsplit_once(':')
         && let Some(lines) = Lines::parse_range(lines)
     {
-        let file = file(task, path, Some(lines))?;
-        return file.ok_or_else(|| nothing(reference, "no such file is in the worktree or the base"));
+        let file = find_file(task, path, Some(lines))?;
+        return file.ok_or_else(|| leads_nowhere(reference, "no such file is in the worktree or the base"));
     }
     whole?;
-    Err(nothing(reference, "it names no file of the worktree or the base, and no action of this task"))
+    Err(leads_nowhere(reference, "it names no file of the worktree or the base, and no action of this task"))
 }
 
-fn nothing(reference: &str, why: &str) -> Failure {
+fn leads_nowhere(reference: &str, why: &str) -> Failure {
     let shown = plain_line(reference, 200);
     let forms = "path, path:line, path:first-last, an action of this task, or sha256:…";
     Failure::new(Code::NotFound, format!("the reference {shown:?} leads nowhere: {why}"))
@@ -79,14 +79,14 @@ fn nothing(reference: &str, why: &str) -> Failure {
 }
 
 /// A file that may be read, or some of its lines; `None` where there is no such file.
-fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
+fn find_file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option<Reference>> {
     let (place, path) = (worktree_of(task)?, Place::check_path(path)?);
     place.require_readable(&path)?;
-    let Some(bytes) = content(task, &place, &path)? else { return Ok(None) };
+    let Some(bytes) = read_content(task, &place, &path)? else { return Ok(None) };
     if let Some(wanted) = lines {
         let has = bytes.split_inclusive(|b| *b == b'\n').count() as u64;
         if wanted.last > has {
-            let failure = nothing(&format!("{path}:{wanted}"), &format!("the file has {has} lines"));
+            let failure = leads_nowhere(&format!("{path}:{wanted}"), &format!("the file has {has} lines"));
             return Err(failure.expected(has, wanted.last));
         }
     }
@@ -95,7 +95,7 @@ fn file(task: &TaskWrite<'_>, path: &str, lines: Option<Lines>) -> Result<Option
 
 /// The bytes of a file as the worker has it, else as the base has it; in an exploration always those of the
 /// base.
-fn content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
+fn read_content(task: &TaskWrite<'_>, place: &Place<'_>, path: &RepoPath) -> Result<Option<Vec<u8>>> {
     // An exploration changes nothing: what it finds is there in what it started from.
     let explores = task.view.opened_terms()?.contract.kind == Kind::Explore;
     if place.open_file(path)?.is_some() && !explores {

@@ -28,15 +28,15 @@ const ADOPT: [&str; 4] = ["git", "tender", "recover", "--adopt"];
 
 /// Refuses (`state.invalid`) where the store is another repository's. One that was moved goes on here.
 pub fn require_home(session: &Session) -> Result<()> {
-    let Some((known, here, whereabouts)) = look(session)? else { return Ok(()) };
+    let Some((known, here, whereabouts)) = find_whereabouts(session)? else { return Ok(()) };
     match whereabouts {
         Whereabouts::AtHome => Ok(()),
-        Whereabouts::Noted => note(session, &here),
+        Whereabouts::Noted => write_home(session, &here),
         Whereabouts::Moved => settle_in(session, &known, &here),
         Whereabouts::Copied => Err(not_at_home(session, &known, COPIED)),
         Whereabouts::Replaced | Whereabouts::Carried => match find_gap(session)? {
             Some(gap) => Err(not_at_home(session, &known, &gap)),
-            None if whereabouts == Whereabouts::Replaced => note(session, &here),
+            None if whereabouts == Whereabouts::Replaced => write_home(session, &here),
             None => settle_in(session, &known, &here),
         },
     }
@@ -44,12 +44,16 @@ pub fn require_home(session: &Session) -> Result<()> {
 
 /// Writes down which repository the store belongs to, where nothing says so yet.
 pub fn note_home(session: &Session) -> Result<()> {
-    if read(session)?.is_some() { Ok(()) } else { note(session, &home_of(session.repository.common_dir())?) }
+    if read_home(session)?.is_some() {
+        Ok(())
+    } else {
+        write_home(session, &home_of(session.repository.common_dir())?)
+    }
 }
 
 /// What there is to tell before a store goes on where it was moved to.
 pub fn describe_move(session: &Session) -> Result<Option<String>> {
-    let Some((known, here, whereabouts)) = look(session)? else { return Ok(None) };
+    let Some((known, here, whereabouts)) = find_whereabouts(session)? else { return Ok(None) };
     let (then, now) = (known.git_dir.display(), here.git_dir.display());
     Ok(matches!(whereabouts, Whereabouts::Moved | Whereabouts::Carried)
         .then(|| format!("this repository was at {then} before, and is at {now} now")))
@@ -57,14 +61,14 @@ pub fn describe_move(session: &Session) -> Result<Option<String>> {
 
 /// What there is to tell of a store to which nothing is written here.
 pub fn describe_copy(session: &Session) -> Result<Option<String>> {
-    let Some((known, _, whereabouts)) = look(session)? else { return Ok(None) };
+    let Some((known, _, whereabouts)) = find_whereabouts(session)? else { return Ok(None) };
     let refused = || not_at_home(session, &known, COPIED).message().to_owned();
     Ok((whereabouts == Whereabouts::Copied).then(refused))
 }
 
 /// On a person's word the store goes on in the repository where it is. `None`: it is at home already.
 pub fn adopt_store(session: &Session) -> Result<Option<Relocation>> {
-    let Some((known, here, whereabouts)) = look(session)? else { return Ok(None) };
+    let Some((known, here, whereabouts)) = find_whereabouts(session)? else { return Ok(None) };
     if matches!(whereabouts, Whereabouts::AtHome | Whereabouts::Noted) {
         return Ok(None);
     }
@@ -88,11 +92,11 @@ fn not_at_home(session: &Session, known: &StoreHome, why: &str) -> Failure {
 }
 
 /// What the store says of its home, what is here, and what follows; `None` for a store without a word on it.
-fn look(session: &Session) -> Result<Option<(StoreHome, StoreHome, Whereabouts)>> {
+fn find_whereabouts(session: &Session) -> Result<Option<(StoreHome, StoreHome, Whereabouts)>> {
     let here = home_of(session.repository.common_dir())?;
-    let known = match read(session)? {
+    let known = match read_home(session)? {
         Some(known) => known,
-        None => match of_tasks(session)? {
+        None => match home_of_tasks(session)? {
             Some(known) => known,
             None => return Ok(None),
         },
@@ -117,7 +121,7 @@ fn inode_at(path: &Path) -> Result<Option<Inode>> {
     }
 }
 
-fn read(session: &Session) -> Result<Option<StoreHome>> {
+fn read_home(session: &Session) -> Result<Option<StoreHome>> {
     let path = session.layout.home();
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -131,14 +135,14 @@ fn read(session: &Session) -> Result<Option<StoreHome>> {
     })
 }
 
-fn note(session: &Session, here: &StoreHome) -> Result<()> {
+fn write_home(session: &Session, here: &StoreHome) -> Result<()> {
     let bytes = serde_json::to_vec(here)
         .map_err(|e| Failure::internal(format!("the place of the store cannot be written: {e}")))?;
     write_private(&session.layout.home(), &bytes)
 }
 
 /// A store from before that was written down: the last task says in which repository it was made.
-fn of_tasks(session: &Session) -> Result<Option<StoreHome>> {
+fn home_of_tasks(session: &Session) -> Result<Option<StoreHome>> {
     let Some(ledger) = session.ledger()? else { return Ok(None) };
     for id in ledger.tasks()?.iter().rev() {
         if let Some(view) = load(&ledger, id)? {
@@ -178,7 +182,7 @@ fn find_gap(session: &Session) -> Result<Option<String>> {
 /// crash it does what is left.
 fn settle_in(session: &Session, known: &StoreHome, here: &StoreHome) -> Result<()> {
     let _delivery = LockGuard::acquire(&session.layout.delivery_lock())?;
-    if read(session)?.as_ref() == Some(here) {
+    if read_home(session)?.as_ref() == Some(here) {
         return Ok(());
     }
     let mut ledger = Ledger::create(&session.layout)?;
@@ -192,7 +196,7 @@ fn settle_in(session: &Session, known: &StoreHome, here: &StoreHome) -> Result<(
         }
     }
     record(session, &mut ledger, None, Relocation { from, to, place: None })?;
-    note(session, here)
+    write_home(session, here)
 }
 
 fn present_place(session: &Session, view: &TaskView, from: &Path) -> Result<(String, Home)> {

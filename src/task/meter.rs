@@ -77,7 +77,7 @@ pub fn begin<'a>(
     let reserved = loop {
         task.require_wanted()?;
         let answer = ledger.atomically(|ledger| {
-            let answer = ask(ledger, &task.view.id, bound, None)?;
+            let answer = find_share(ledger, &task.view.id, bound, None)?;
             if let Answer::Granted(reserved) = answer {
                 action.dispatch_with(
                     ledger,
@@ -110,7 +110,7 @@ pub fn begin<'a>(
 }
 
 /// What a run may use next: one that begins, or one that has used up some of what it holds.
-fn ask(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> Result<Answer> {
+fn find_share(ledger: &Ledger, task: &str, bound: Bound, held: Option<Reservation>) -> Result<Answer> {
     if bound == Bound::None {
         return Ok(Answer::Granted(Standing::slice_without_limits()));
     }
@@ -203,7 +203,7 @@ impl Meter<'_> {
         let mut ledger = self.ledger.borrow_mut();
         let answer = ledger.atomically(|ledger| {
             let held = Reservation { reserved: self.reserved.get(), used };
-            let answer = ask(ledger, &self.task.view.id, self.bound, Some(held))?;
+            let answer = find_share(ledger, &self.task.view.id, self.bound, Some(held))?;
             if let Answer::Granted(slice) = answer {
                 let reserved = self.reserved.get().plus(slice);
                 self.action.note(ledger, &Record::Reserved(Reservation { reserved, used }))?;

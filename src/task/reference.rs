@@ -10,7 +10,7 @@ use crate::task::held::TaskWrite;
 /// Refuses a reference that no record of this task names.
 pub fn require_own(task: &TaskWrite<'_>, digest: &Sha256) -> Result<()> {
     let evidence = evidence::counting_for(&task.ledger, &task.view)?;
-    if evidence.iter().any(|record| record.value.digest() == *digest || names(&record.value, digest)) {
+    if evidence.iter().any(|record| record.value.digest() == *digest || names_log(&record.value, digest)) {
         return Ok(());
     }
     let shown = format!("sha256:{digest}");
@@ -19,7 +19,7 @@ pub fn require_own(task: &TaskWrite<'_>, digest: &Sha256) -> Result<()> {
         .advice("Use a reference that an answer of this task gave."))
 }
 
-fn names(evidence: &Evidence, digest: &Sha256) -> bool {
+fn names_log(evidence: &Evidence, digest: &Sha256) -> bool {
     let logs = evidence.attempts.iter().flat_map(|attempt| [attempt.stdout, attempt.stderr]);
     logs.flatten().any(|log| log == *digest)
 }

@@ -54,7 +54,12 @@ fn runs<'a>(
 }
 
 /// Adds the runs to a refusal that lists rows.
-pub fn told(failure: Failure, blobs: &Blobs, evidence: &[Recorded<Evidence>], rows: &[Row]) -> Failure {
+pub fn tell_of_runs(
+    failure: Failure,
+    blobs: &Blobs,
+    evidence: &[Recorded<Evidence>],
+    rows: &[Row],
+) -> Failure {
     if failure.has_detail(&REQUIREMENTS) {
         failure.with_detail(&RUNS, &of_rows(blobs, evidence, rows))
     } else {

@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Captures a candidate of a task that may still be worked on.
 pub fn capture_candidate(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
-    tripwire::look(task)?;
+    tripwire::look_at_surroundings(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = capture_and_keep(task, patch)?;
         let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };

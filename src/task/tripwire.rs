@@ -19,7 +19,7 @@ pub fn first_look(session: &Session, opened: &Opened) -> Result<Sha256> {
 }
 
 /// Looks again, and records what is not as it was at the last look.
-pub fn look(task: &mut TaskWrite<'_>) -> Result<()> {
+pub fn look_at_surroundings(task: &mut TaskWrite<'_>) -> Result<()> {
     let session = task.session;
     let opened = task.view.opened_terms()?;
     let last = task.view.tripped.last();

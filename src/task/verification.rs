@@ -66,7 +66,7 @@ pub fn produce_evidence(
 ) -> Result<VerificationObject> {
     let candidate = task.view.last_candidate()?.value.clone();
     require_allowed(task, options)?;
-    tripwire::look(task)?;
+    tripwire::look_at_surroundings(task)?;
     let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
     let observation = take_observation(task, judged)?;
     require_known_ids(&observation, options.only)?;

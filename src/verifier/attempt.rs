@@ -80,7 +80,7 @@ impl<'a> Runner<'a> {
         let attributes = if on == On::Candidate { &candidate.tree } else { &candidate.base_tree };
         let files = tree::list_files(&objects, attributes)?;
         let files = view::on_base(&files, &candidate.changes, &subject.contract.case, on);
-        let shown = view::shown(&files, verifier);
+        let shown = view::shown_files(&files, verifier);
         store_private_closure(subject, verifier)?;
         let (slots, book) = (host.slots, host.layout.slots());
         let id = &verifier.manifest.id;

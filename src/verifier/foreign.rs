@@ -57,7 +57,7 @@ pub(super) fn find_foreign_code(
         home: host.home,
         read: &verifier.manifest.read,
     };
-    let trees = OtherTrees::around(subject.repository, &surroundings);
+    let trees = OtherTrees::around_run(subject.repository, &surroundings);
     let env = tools::environment(host, verifier, place.home);
     let run =
         PlannedRun { argv, env: &env, slot: &slot, shown: place.shown, scratch: &verifier.manifest.scratch };

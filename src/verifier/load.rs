@@ -139,7 +139,7 @@ impl Verifiers {
             let closure =
                 files.into_iter().map(|file| base.closure_file(file)).collect::<Result<Vec<_>>>()?;
             let manifest = |file: &ClosureFile| objects.read_blob(&file.file.git_blob);
-            all.take(&id, false, closure, &manifest, &|pattern| base.matching(pattern));
+            all.read_verifier(&id, false, closure, &manifest, &|pattern| base.matching(pattern));
         }
         let local = private_files(repository, private)?;
         let below =
@@ -147,7 +147,9 @@ impl Verifiers {
         let own: Vec<ClosureFile> = local.iter().filter(below).cloned().collect();
         for (id, files) in by_id(own, |file| &file.file.path) {
             let manifest = |file: &ClosureFile| Ok(file.bytes.clone().unwrap_or_default());
-            all.take(&id, true, files, &manifest, &|pattern| matching_private(pattern, &local, &base));
+            all.read_verifier(&id, true, files, &manifest, &|pattern| {
+                matching_private(pattern, &local, &base)
+            });
         }
         all.refuse_later();
         Ok(all)
@@ -166,7 +168,7 @@ impl Verifiers {
     }
 
     /// Reads one verifier from the files of its directory.
-    fn take(
+    fn read_verifier(
         &mut self,
         id: &str,
         private: bool,

@@ -378,9 +378,9 @@ impl<'a> Observer<'a> {
     fn inputs(&self, verifier: &Verifier, on: On, files: &[InputFile]) -> Sha256 {
         let listing = listing_digest(files);
         match verifier.manifest.pass {
-            Pass::Protocol => {
-                Sha256::of_json(&json!({"files": listing, "told": protocol::told(self.subject, on)}))
-            }
+            Pass::Protocol => Sha256::of_json(
+                &json!({"files": listing, "told": protocol::told_to_verifier(self.subject, on)}),
+            ),
             _ => listing,
         }
     }

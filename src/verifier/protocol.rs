@@ -40,7 +40,7 @@ pub(super) struct ProtocolCall<'a> {
 ///
 /// On the base `changed` is the case of a repair and nothing else of the candidate; there is no tree of the
 /// base with the case on top, so `gitTree` is null where there is a case.
-pub(super) fn told(subject: &VerificationSubject<'_>, on: On) -> Value {
+pub(super) fn told_to_verifier(subject: &VerificationSubject<'_>, on: On) -> Value {
     let candidate = subject.candidate;
     let changes: Vec<&Change> = match on {
         On::Candidate => candidate.changes.iter().collect(),
@@ -59,7 +59,7 @@ pub(super) fn told(subject: &VerificationSubject<'_>, on: On) -> Value {
 
 /// The line for standard input.
 pub(super) fn request(subject: &VerificationSubject<'_>, on: On, call: &ProtocolCall<'_>) -> Vec<u8> {
-    let told = told(subject, on);
+    let told = told_to_verifier(subject, on);
     let requirements: Vec<_> = call.clauses.iter().map(|c| json!({"id": c.id, "text": c.text})).collect();
     let message = json!({
         "protocol": 1,
@@ -208,7 +208,7 @@ pub(super) fn answer(bytes: &[u8], call: &ProtocolCall<'_>) -> Result<ProtocolAn
         let Some(clause) = call.clauses.iter().find(|clause| clause.id == result.requirement) else {
             return Err(format!("{RESULT} speaks of {:?}, which was not asked", result.requirement));
         };
-        let said = said(&result)?;
+        let said = said_of_row(&result)?;
         if let Some(c) = result.checks {
             let (ran, passed, failed) = (c.ran, c.passed, c.failed);
             let checks = Checks { ran, passed, failed, skipped: c.skipped, flaky: c.flaky };
@@ -225,7 +225,7 @@ pub(super) fn answer(bytes: &[u8], call: &ProtocolCall<'_>) -> Result<ProtocolAn
     Ok(answer)
 }
 
-fn said(result: &RawResult) -> Result<Said, String> {
+fn said_of_row(result: &RawResult) -> Result<Said, String> {
     let mut failing = 0;
     if let Some(c) = &result.checks {
         let huge = [c.ran, c.skipped].into_iter().any(|n| n > MOST_CHECKS);

@@ -45,7 +45,7 @@ impl SeenNote {
     pub(super) fn of(layout: &Layout, subject: &VerificationSubject<'_>, verifier: &Verifier) -> Self {
         let candidate = subject.candidate;
         let told = [On::Candidate, On::Base, On::BaseWithCase, On::BaseWithoutCase]
-            .map(|on| protocol::told(subject, on));
+            .map(|on| protocol::told_to_verifier(subject, on));
         let decides = Sha256::of_json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
             "trees": [&candidate.tree, &candidate.base_tree, subject.base_commit_tree],

@@ -105,7 +105,7 @@ pub(super) fn find(host: &Host<'_>, verifier: &Verifier, digests: &mut FileDiges
     let home = private_home(host, verifier)?;
     let env = environment(host, verifier, &home);
     let mut tools = Vec::new();
-    for spec in wanted(verifier) {
+    for spec in tools_of_verifier(verifier) {
         match find_tool(host, &spec, (&env, home.tmp()), digests)? {
             Ok(found) => tools.extend(found),
             Err(why) => return Ok(Err(why)),
@@ -120,7 +120,7 @@ pub(super) fn try_each_tool(host: &Host<'_>, verifier: &Verifier) -> Result<Vec<
     let env = environment(host, verifier, &home);
     let mut digests = FileDigests::open(&host.layout.digests());
     let mut tried = Vec::new();
-    for spec in wanted(verifier) {
+    for spec in tools_of_verifier(verifier) {
         let found = find_tool(host, &spec, (&env, home.tmp()), &mut digests)?;
         tried.push((spec.name, found.err()));
     }
@@ -177,7 +177,7 @@ fn interpreter_of(script: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
 }
 
 /// The declared tools, and the programs that the commands name.
-fn wanted(verifier: &Verifier) -> Vec<ToolSpec> {
+fn tools_of_verifier(verifier: &Verifier) -> Vec<ToolSpec> {
     let manifest = &verifier.manifest;
     let mut tools = manifest.tools.clone();
     let programs =
@@ -218,12 +218,16 @@ fn probe(
         ProgramEnd::NotStarted { message, .. } => {
             Err(format!("`{}` could not be asked for its version: {message}", argv.join(" ")))
         }
-        _ => Err(format!("`{}` did not tell its version: {}", argv.join(" "), said(&finished.stderr.bytes))),
+        _ => Err(format!(
+            "`{}` did not tell its version: {}",
+            argv.join(" "),
+            complaint_line(&finished.stderr.bytes)
+        )),
     })
 }
 
 /// The first line of what a program complained about, for a sentence; Python says it last.
-fn said(stderr: &[u8]) -> String {
+fn complaint_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("it failed");

@@ -56,7 +56,7 @@ pub(super) fn depended<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'
 
 /// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in
 /// the way of the closure.
-pub(super) fn shown(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
+pub(super) fn shown_files(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFile> {
     let closure: Vec<TreeFile> = verifier
         .closure
         .iter()
@@ -77,7 +77,7 @@ pub(super) fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Op
     let manifest = &verifier.manifest;
     let programs =
         manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
-    let shown = shown(candidate, verifier);
+    let shown = shown_files(candidate, verifier);
     for program in programs {
         if program.starts_with('/') || !program.contains('/') || program.contains(OUT) {
             continue;

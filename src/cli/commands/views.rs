@@ -60,7 +60,7 @@ impl Invocation<'_> {
         let session = self.session()?;
         let object = ops::report::show(&session, reference)?;
         match (self.cli.format, object.raw_bytes()) {
-            (OutputFormat::Text, Some(bytes)) => match ops::report::told(&session, &bytes)? {
+            (OutputFormat::Text, Some(bytes)) => match ops::report::read_logs(&session, &bytes)? {
                 Some(told) => {
                     output::write_out(render::evidence_text(&told.evidence, &told.logs).as_bytes())?
                 }

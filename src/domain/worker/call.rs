@@ -48,8 +48,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// With what the worker wrote as `kept` leaves it. That comes first: what is left of a secret that was cut
-    /// off is not found.
+    /// With what the worker wrote as `kept` leaves it. Only then it is clipped: what is left of a secret that
+    /// was cut off is not found.
     pub fn with_words_kept(mut self, kept: &dyn Fn(&str) -> String) -> Self {
         if let Some(origin) = &mut self.origin {
             origin.of = clipped(&kept(&origin.of), LONGEST_ORIGIN).into_owned();

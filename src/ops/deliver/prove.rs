@@ -3,7 +3,7 @@
 //! The verifiers run while others may write to the live tree: they take as long as they take. So it is laid
 //! out anew under the delivery lock, and the evidence has to be for exactly that.
 
-use super::{LiveProof, Options, shown};
+use super::{LiveProof, Options, require_shown};
 use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::entry::Recorded;
@@ -77,7 +77,7 @@ pub(super) fn run_on_live_tree(
     let known = observation::observe(&mut task)?;
     let records = evidence::counting_for(&task.ledger, &task.view)?;
     let rows = evidence::judge(&session.blobs(), &known, &records);
-    if shown(&task, &rows).is_err() || tree::plan(&task).is_err() {
+    if require_shown(&task, &rows).is_err() || tree::plan(&task).is_err() {
         return Ok(());
     }
     let ground = lay_on_live_tree(&task)?;
@@ -148,5 +148,5 @@ fn explained(
         ),
         _ => with_next_step(id, rows, failure),
     };
-    runs::told(failure, &task.session.blobs(), records, rows)
+    runs::tell_of_runs(failure, &task.session.blobs(), records, rows)
 }

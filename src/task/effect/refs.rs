@@ -195,7 +195,7 @@ fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()
     let there = match &publication.remote {
         None => branch::resolve_commit(&task.session.repository, &publication.ref_name())?,
         // Where it cannot be asked the push will find out.
-        Some(_) => remote::there(task.session, task.view.opened_terms()?, publication)
+        Some(_) => remote::object_there(task.session, task.view.opened_terms()?, publication)
             .unwrap_or_else(|_| former.clone()),
     };
     match (there, former) {
@@ -320,7 +320,7 @@ fn would_move(task: &TaskWrite<'_>, publishing: &Publishing) -> Result<()> {
     if publication.remote.is_none() {
         return Ok(());
     }
-    let there = remote::there(task.session, task.view.opened_terms()?, publication)?;
+    let there = remote::object_there(task.session, task.view.opened_terms()?, publication)?;
     if there == publication.old {
         Ok(())
     } else {
@@ -385,13 +385,13 @@ fn move_branch(session: &Session, task: &str, publishing: &Publishing) -> Moved 
             Standing::Arrived => Moved::Done(Vec::new()),
             Standing::Foreign => Moved::Refused(publication.ref_conflict(there.as_ref(), task)),
             // Another branch whose name is a part of this one, or a lock that somebody else holds.
-            Standing::Unchanged => Moved::Refused(in_the_way(publication, &refused, task)),
+            Standing::Unchanged => Moved::Refused(not_movable(publication, &refused, task)),
         },
         Err(_) => Moved::Unknown(publishing.outcome_unknown(refused.message())),
     }
 }
 
-fn in_the_way(publication: &Publication, refused: &Failure, task: &str) -> Failure {
+fn not_movable(publication: &Publication, refused: &Failure, task: &str) -> Failure {
     let said = refused.read_detail(&STDERR).unwrap_or_default();
     if !(said.contains("exists; cannot create") || said.contains("cannot lock ref")) {
         return Failure::new(
@@ -422,7 +422,7 @@ pub fn resume(cut: &mut CutOff<'_>, mut publishing: Publishing) -> Result<Option
     let view = cut.view.as_ref();
     let opened =
         view.ok_or_else(|| Failure::internal("an action of a task that was not opened"))?.opened_terms()?;
-    match remote::ask(cut.session, opened, &publishing) {
+    match remote::look_at_ref(cut.session, opened, &publishing) {
         Asked::Arrived(notes) => {
             publishing.publication.notes.extend(notes);
             cut.action.reconcile(&mut cut.ledger)?;

@@ -33,7 +33,11 @@ pub(super) fn leads_of_manifests(run: &PlannedRun<'_>) -> Vec<Lead> {
             if to.starts_with(run.slot) {
                 continue;
             }
-            leads.push(Lead::new(format!("the path {path:?} in {}", shown(run, &file)), &to, OF_MANIFEST));
+            leads.push(Lead::new(
+                format!("the path {path:?} in {}", name_in_tree(run, &file)),
+                &to,
+                OF_MANIFEST,
+            ));
             outside += 1;
             if outside < MOST_MANIFESTS && seen.insert(to.clone()) {
                 pending.push(to);
@@ -44,7 +48,7 @@ pub(super) fn leads_of_manifests(run: &PlannedRun<'_>) -> Vec<Lead> {
 }
 
 /// A file of the slot by its name in the tree, any other by its place.
-fn shown(run: &PlannedRun<'_>, file: &Path) -> String {
+fn name_in_tree(run: &PlannedRun<'_>, file: &Path) -> String {
     file.strip_prefix(run.slot).unwrap_or(file).display().to_string()
 }
 
@@ -75,7 +79,8 @@ fn leads_of_configurations(run: &PlannedRun<'_>) -> Vec<Lead> {
         let above = file.parent().and_then(Path::parent).unwrap_or(run.slot).to_path_buf();
         collect_settings(&Value::Table(table), "", &mut |key, text| {
             let to = joined(&above, Path::new(text));
-            let lead = Lead::new(format!("`{key} = {text:?}` in {}", shown(run, &file)), to, OF_CONFIG);
+            let lead =
+                Lead::new(format!("`{key} = {text:?}` in {}", name_in_tree(run, &file)), to, OF_CONFIG);
             leads.push(if matches!(key, "target-dir" | "build-dir") { lead.builds() } else { lead });
         });
     }

@@ -24,7 +24,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
 /// Every program that the run's command line names, the exact one first.
 pub(super) fn programs(run: &PlannedRun<'_>) -> Vec<StartedProgram> {
     let Some(invocation) = unwrapped(run.argv) else { return Vec::new() };
-    let text = told(run, &invocation);
+    let text = told_to_run(run, &invocation);
     let in_project = invocation.in_project;
     let mut all = vec![invocation];
     for word in words(&text.unwrap_or_default()) {
@@ -54,7 +54,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The text that tells this program what to run further.
-fn told(run: &PlannedRun<'_>, invocation: &StartedProgram) -> Option<String> {
+fn told_to_run(run: &PlannedRun<'_>, invocation: &StartedProgram) -> Option<String> {
     let name = base_name(&invocation.program);
     if SHELLS.contains(&name) {
         let mut arguments = invocation.arguments.iter();

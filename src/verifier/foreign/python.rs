@@ -315,7 +315,9 @@ impl Asker<'_> {
             Some(answer) => answer,
             None => {
                 let asked = SystemTime::now();
-                let Some(said) = self.ask(run, interpreter, &versions)? else { return Ok(Vec::new()) };
+                let Some(said) = self.ask_interpreter(run, interpreter, &versions)? else {
+                    return Ok(Vec::new());
+                };
                 let answer = answer_of(said);
                 let text = serde_json::to_string(&answer).unwrap_or_default();
                 answers.put(&question, &answer.stamped, asked, &text);
@@ -326,7 +328,7 @@ impl Asker<'_> {
     }
 
     /// Asks an interpreter; nothing where it does not answer, since then the run will not get far either.
-    fn ask(
+    fn ask_interpreter(
         &self,
         run: &PlannedRun<'_>,
         interpreter: &Interpreter,

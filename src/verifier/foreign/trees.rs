@@ -57,7 +57,7 @@ pub(super) struct OtherTrees<'a> {
 }
 
 impl<'a> OtherTrees<'a> {
-    pub(super) fn around(repository: &'a Repository, surroundings: &RunSurroundings<'_>) -> Self {
+    pub(super) fn around_run(repository: &'a Repository, surroundings: &RunSurroundings<'_>) -> Self {
         let mut all = Self { repository, trees: Vec::new(), read: Vec::new(), known: RefCell::default() };
         let common = repository.common_dir();
         if let Ok(top) = repository.top() {

@@ -59,7 +59,7 @@ impl Ran {
 /// True as long as a call is wanted.
 pub(super) type Wanted<'a> = &'a dyn Fn() -> bool;
 
-fn run(
+fn run_call(
     session: &Session,
     opened: &Opened,
     target: &PushTarget,
@@ -112,7 +112,7 @@ fn target(session: &Session, publication: &Publication) -> Result<PushTarget> {
 }
 
 /// What a ref of the remote names. The failure is `io`: it could not be asked, and nothing was sent.
-pub(super) fn there(
+pub(super) fn object_there(
     session: &Session,
     opened: &Opened,
     publication: &Publication,
@@ -120,7 +120,7 @@ pub(super) fn there(
     let target = target(session, publication)?;
     let reference = publication.ref_name();
     let call = push::ask_call(&session.repository, &target, &reference);
-    run(session, opened, &target, call, (ASK, &|| true))?
+    run_call(session, opened, &target, call, (ASK, &|| true))?
         .ok()
         .and_then(|stdout| {
             push::parse_named_object(&stdout, &reference).map_err(|failure| failure.message().to_owned())
@@ -139,11 +139,11 @@ pub(super) fn there(
 }
 
 /// Looks what became of a publication, here or on the remote.
-pub(super) fn ask(session: &Session, opened: &Opened, publishing: &Publishing) -> Asked {
+pub(super) fn look_at_ref(session: &Session, opened: &Opened, publishing: &Publishing) -> Asked {
     let publication = &publishing.publication;
     let there = match publication.remote {
         None => branch::resolve_commit(&session.repository, &publication.ref_name()),
-        Some(_) => there(session, opened, publication),
+        Some(_) => object_there(session, opened, publication),
     };
     let there = match there {
         Ok(there) => there,
@@ -153,14 +153,14 @@ pub(super) fn ask(session: &Session, opened: &Opened, publishing: &Publishing) -
         (Standing::Arrived, ..) => Asked::Arrived(Vec::new()),
         (Standing::Unchanged, ..) => Asked::Unchanged,
         (Standing::Foreign, Some(ours), Some(there)) if !publishing.undoes => {
-            below(session, opened, publication, ours, there)
+            find_below(session, opened, publication, ours, there)
         }
         (Standing::Foreign, _, there) => Asked::Foreign(there),
     }
 }
 
 /// Whether our commit is in the history of what is there.
-fn below(
+fn find_below(
     session: &Session,
     opened: &Opened,
     publication: &Publication,
@@ -174,7 +174,7 @@ fn below(
             target(session, publication).map_err(|failure| failure.message().to_owned()).and_then(|target| {
                 let call =
                     push::fetch_call(&session.repository, &quarantine, &target, &publication.ref_name());
-                let ran = run(session, opened, &target, call, (ASK, &|| true))
+                let ran = run_call(session, opened, &target, call, (ASK, &|| true))
                     .map_err(|failure| failure.message().to_owned())?;
                 ran.ok().map(drop)
             })
@@ -202,7 +202,7 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
     let pushed = target(session, publication).and_then(|target| {
         let limit = push_limit(session)?;
         let call = push::push_call(&session.repository, &target, publication, &publishing.push_options);
-        run(session, opened, &target, call, (limit, wanted))
+        run_call(session, opened, &target, call, (limit, wanted))
     });
     let ran = match pushed {
         // git was not even started.
@@ -217,13 +217,13 @@ pub(super) fn send(session: &Session, opened: &Opened, publishing: &Publishing, 
         return Moved::Done(Vec::new());
     }
     let task = &opened.contract.task_id;
-    let moved = concluded(publishing, task, said, ask(session, opened, publishing));
-    if ran.unwanted { unwanted(publishing, task, moved) } else { moved }
+    let moved = conclude_push(publishing, task, said, look_at_ref(session, opened, publishing));
+    if ran.unwanted { end_unwanted(publishing, task, moved) } else { moved }
 }
 
 /// What a push that was ended in the middle comes to: whatever the look said, it was cancelled, unless it had
 /// arrived.
-fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
+fn end_unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
     let cancelled = |effect: String| {
         let message = format!("the task {task} was cancelled while its push was under way: {effect}");
         let failure = Failure::new(Code::Cancelled, message).subject(task).detail("effects", [effect]);
@@ -238,7 +238,7 @@ fn unwanted(publishing: &Publishing, task: &str, moved: Moved) -> Moved {
 }
 
 /// What an answer that is no acceptance and a look at the ref come to.
-fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked) -> Moved {
+fn conclude_push(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked) -> Moved {
     let publication = &publishing.publication;
     match (asked, said) {
         (Asked::Arrived(notes), _) => Moved::Done(notes),
@@ -247,7 +247,7 @@ fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked
         }
         (Asked::Foreign(there), _) => Moved::Refused(publication.ref_conflict(there.as_ref(), task)),
         // The server's own word counts, whether or not it can be asked now.
-        (_, PushAnswer::Refused(words)) => Moved::Refused(refused(publication, &words)),
+        (_, PushAnswer::Refused(words)) => Moved::Refused(refused_by_server(publication, &words)),
         (Asked::Unknown(_), PushAnswer::Lease) => {
             Moved::Refused(publication.ref_conflict(None, task).detail("actual", "not known"))
         }
@@ -257,12 +257,12 @@ fn concluded(publishing: &Publishing, task: &str, said: PushAnswer, asked: Asked
         (Asked::Unknown(why), PushAnswer::Unclear(words) | PushAnswer::NotSupported(words)) => {
             Moved::Unknown(publishing.outcome_unknown(&words.replace('\n', "; ")).detail("asked", why))
         }
-        (_, PushAnswer::Unclear(words)) => Moved::Nothing(nothing(publishing, &words, task)),
-        (..) => Moved::Nothing(nothing(publishing, "the lease did not hold, but does by now", task)),
+        (_, PushAnswer::Unclear(words)) => Moved::Nothing(not_arrived(publishing, &words, task)),
+        (..) => Moved::Nothing(not_arrived(publishing, "the lease did not hold, but does by now", task)),
     }
 }
 
-fn nothing(publishing: &Publishing, words: &str, task: &str) -> Failure {
+fn not_arrived(publishing: &Publishing, words: &str, task: &str) -> Failure {
     let publication = &publishing.publication;
     let place = publication.place_name();
     let message = format!(
@@ -276,7 +276,7 @@ fn nothing(publishing: &Publishing, words: &str, task: &str) -> Failure {
         .remedy(text, ["git", "tender", "deliver", task])
 }
 
-fn refused(publication: &Publication, words: &str) -> Failure {
+fn refused_by_server(publication: &Publication, words: &str) -> Failure {
     let message = format!("the server refused {}: {words}", publication.place_name());
     let failure = Failure::new(Code::PermissionDenied, message).subject(publication.ref_name());
     let text = "The server's rules decide. Correct the change, or ask whoever keeps them.";
