@@ -13,6 +13,7 @@ use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
 use crate::task::effect::{Write, findings, refs, tree};
 use crate::task::held::TaskWrite;
 use crate::task::on_live::look_after_delivery;
@@ -179,7 +180,8 @@ pub fn deliver(
         Ok(proof) => proof,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
-    action.dispatch(&mut task.ledger)?;
+    // Before the first effect there is a row that is waited for.
+    action.unawaited(&mut task.ledger, RunningAction::dispatch)?;
     let evidence = ProofOnLive::evidence(proof.as_ref(), &rows);
     if findings::is_meant(&task) {
         return findings::deliver(&mut task, action, &clearance, evidence, options.write);
@@ -190,7 +192,7 @@ pub fn deliver(
     }?;
     tell_what_is_seen(&mut task, &mut delivered, &rows, proof.as_ref());
     if delivered.state == TaskState::Completed {
-        hooks::after_task(session, &task.view.id);
+        hooks::after_task(session, &task.ledger, &task.view);
     }
     Ok(delivered)
 }

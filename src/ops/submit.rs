@@ -68,9 +68,13 @@ pub fn take_now(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candid
     tripwire::look(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
         let candidate = take(task, patch)?;
-        let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
+        let opened = task.view.opened_terms()?;
+        let judged = Judged { opened, candidate: &candidate };
         let observation = observation::take_observation(task, judged)?;
         task.require_wanted()?;
+        // Last, since it waits for the disk, and then for all that was written until here.
+        let quarantine = task.session.quarantine(&task.view.id);
+        keep_last(task.session, &task.view.id, opened, &quarantine, &candidate.tree)?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
@@ -104,9 +108,7 @@ fn take(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     }
     let captured = capture(task, &opened, patch, most)?;
     resolved(task, &quarantine, &captured)?;
-    let candidate = bind(task, &opened, captured)?;
-    keep_last(session, &task.view.id, &opened, &quarantine, &candidate.tree)?;
-    Ok(candidate)
+    bind(task, &opened, captured)
 }
 
 /// A rebase has set versions aside that no markers could show: as long as the folder is there, nobody has

@@ -23,13 +23,13 @@ pub fn undo(session: &Session, named: Option<&str>, write: Write) -> Result<Deli
     if write == Write::DryRun {
         params["dryRun"] = json!(true);
     }
-    let action = task.begin("undo", &params)?;
+    let action = task.begin_unawaited("undo", &params)?;
     let undone = match receipt.publication.is_some() {
         true => refs::undo(&mut task, action, &receipt, write),
         false => tree::undo(&mut task, action, &receipt, write),
     }?;
     if write == Write::Yes {
-        hooks::after_task(session, &task.view.id);
+        hooks::after_task(session, &task.ledger, &task.view);
     }
     Ok(undone)
 }

@@ -215,7 +215,11 @@ pub fn refuse_unfinished(session: &Session) -> Result<()> {
 fn tell(session: &Session, reconciled: &Reconciled) {
     let completed = reconciled.outcome == RecoveryOutcome::Completed;
     if let Some(task) = reconciled.task.as_ref().filter(|_| completed && writes_live_tree(&reconciled.tool)) {
-        hooks::after_task(session, task);
+        let ledger = session.ledger().ok().flatten();
+        let view = ledger.as_ref().and_then(|ledger| load(ledger, task).ok().flatten());
+        if let (Some(ledger), Some(view)) = (ledger, view) {
+            hooks::after_task(session, &ledger, &view);
+        }
     }
 }
 
