@@ -37,7 +37,7 @@ pub fn task_ref(task: &str, kept: KeptRef) -> String {
 
 /// A commit that a task's ref points at.
 #[derive(Debug)]
-pub struct KeptCommit {
+pub struct RefCommit {
     pub commit: ObjectId,
     /// The device that was waited for as a whole.
     pub synced: Option<u64>,
@@ -52,10 +52,10 @@ pub fn copy_into_repository(
     kept: KeptRef,
     tree: &ObjectId,
     parent: Option<&ObjectId>,
-) -> Result<KeptCommit> {
+) -> Result<RefCommit> {
     let commit = make_commit(repository, quarantine, tree, parent)?;
     let synced = bring_in(repository, quarantine, task, kept, &commit)?;
-    Ok(KeptCommit { commit, synced })
+    Ok(RefCommit { commit, synced })
 }
 
 /// Copies a commit from the quarantine into the repository, with all that it needs, and points the
