@@ -21,9 +21,23 @@ pub struct Cli {
     /// How results are shown.
     #[arg(long, value_enum, default_value = "text", global = true)]
     pub format: OutputFormat,
-    /// What to do.
+    /// What to do; without it, `status`.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// What `status` lists.
+#[derive(Debug, Default, Args)]
+pub struct StatusArgs {
+    /// List the tasks that have ended, too.
+    #[arg(long)]
+    pub all: bool,
+    /// Say how many bytes the worktree and the private files of each task take.
+    #[arg(long)]
+    pub size: bool,
+    /// Say of each task whether its last candidate conflicts with the live tree now.
+    #[arg(long)]
+    pub live: bool,
 }
 
 /// The limits that hold where neither contract nor policy says anything.
@@ -103,13 +117,9 @@ pub enum Command {
         #[arg(long, value_name = "PATH", required = true)]
         scope: Vec<String>,
     },
-    /// List the tasks and their states.
+    /// List the tasks that have not ended: state, age, whose turn it is, the next command.
     #[command(alias = "list", alias = "ls")]
-    Status {
-        /// Say how many bytes the worktree and the private files of each task take.
-        #[arg(long)]
-        size: bool,
-    },
+    Status(StatusArgs),
     /// Show what is known of a task: requirements, evidence, risks, budget, delivery.
     Report(ReportArgs),
     /// Show the patch of the last candidate.

@@ -5,8 +5,8 @@ mod check;
 mod views;
 
 use super::args::{
-    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ShipArgs, StartArgs, SubmitArgs,
-    VerifyArgs,
+    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ShipArgs, StartArgs, StatusArgs,
+    SubmitArgs, VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
@@ -32,7 +32,8 @@ const LARGEST_INPUT: u64 = 512 << 20;
 pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
     let run = Invocation { cli, surroundings };
     run.refuse_other_format()?;
-    match &cli.command {
+    let Some(command) = &cli.command else { return run.status(&StatusArgs::default()) };
+    match command {
         Command::Init(args) => run.init(args),
         Command::Demo(args) => run.demo(args),
         Command::Start(args) => run.start(args),
@@ -47,7 +48,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Undo { task, dry_run } => run.undo(task.as_deref(), write_wanted(*dry_run)),
         Command::Redo { task, dry_run } => run.redo(task.as_deref(), write_wanted(*dry_run)),
         Command::Amend { task, scope } => run.amend(task.as_deref(), scope),
-        Command::Status { size } => run.status(*size),
+        Command::Status(args) => run.status(args),
         Command::Report(args) => run.report(args),
         Command::Diff { task, stat } => run.diff(task.as_deref(), *stat),
         Command::Path { task } => run.path(task.as_deref()),
@@ -134,7 +135,7 @@ impl Invocation<'_> {
     /// Only a check can be shown in the forms of other programs.
     fn refuse_other_format(&self) -> Result<()> {
         let common = matches!(self.cli.format, OutputFormat::Text | OutputFormat::Json);
-        if common || matches!(self.cli.command, Command::Check(_)) {
+        if common || matches!(self.cli.command, Some(Command::Check(_))) {
             return Ok(());
         }
         Err(Failure::new(Code::ArgumentsInvalid, "only `check` can be shown in this format")

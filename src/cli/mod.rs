@@ -64,13 +64,7 @@ fn run_arguments(args: &[OsString], surroundings: &Surroundings) -> Result<u8> {
 fn bad_arguments(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let (said, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-    // Without any command clap only says what the program is.
-    let nothing = error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    let said = if nothing {
-        "no command was given".to_owned()
-    } else {
-        said.trim().trim_start_matches("error: ").replace('\n', " ")
-    };
+    let said = said.trim().trim_start_matches("error: ").replace('\n', " ");
     let usage = rest.lines().find(|line| line.starts_with("Usage:")).unwrap_or_default();
     let tip = rest.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
     let subject = error

@@ -14,3 +14,4 @@ pub mod report;
 pub mod risk;
 pub mod store_home;
 pub mod task;
+pub mod turn;

@@ -20,6 +20,13 @@ pub fn is_filled_file(path: &Path) -> Result<bool> {
     found(path, path.metadata()).map(|found| found.is_some_and(|found| found.is_file() && found.len() > 0))
 }
 
+/// True where a sync of the whole file system waits for each of its files. One that a program answers for may
+/// hear of files only.
+pub fn syncs_as_whole(file: impl std::os::fd::AsFd) -> bool {
+    const ANSWERED_BY_A_PROGRAM: rustix::fs::FsWord = 0x6573_5546;
+    rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type != ANSWERED_BY_A_PROGRAM)
+}
+
 /// True for an error that says that nothing is there.
 pub fn means_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)

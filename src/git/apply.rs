@@ -1,15 +1,16 @@
-//! Writes a delivery into the live tree: all of it or none of it, and never over bytes that were not looked
-//! at.
+//! Writes a delivery into the live tree: all of it or none of it, and never over bytes that were not
+//! looked at.
 //!
-//! The order is what makes it safe. The plan is in the ledger before the first byte; new objects are staged
-//! under names of ours and synced, the old bytes are stored, both are in the ledger before the first path
-//! changes; then every path changes by one atomic exchange or move that cannot overwrite, and what came out
-//! is looked at *after* it has lost its name: nobody can write to it unnoticed any more. An object that is
-//! not as expected goes back, and so does everything before it. At the end all that came out is looked at
-//! once more, and only then dropped.
+//! The order is what makes it safe. The plan is in the ledger before the first byte; new objects are
+//! staged under names of ours, the old bytes are stored, both are on the disk (by one sync of the file
+//! system) and in the ledger before the first path changes; then every path changes by one atomic
+//! exchange or move that cannot overwrite, and what came out is looked at *after* it has lost its
+//! name: nobody can write to it unnoticed any more. An object that is not as expected goes back, and
+//! so does everything before it. At the end all that came out is looked at once more, and only then
+//! dropped.
 //!
-//! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks at each
-//! path first. [`execute_plan`] accepts a [`ClearedPlan`] and nothing else.
+//! Nothing is assumed about what an operation that failed has done: taking back, like recovery, looks
+//! at each path first. [`execute_plan`] accepts a [`ClearedPlan`] and nothing else.
 
 mod attributes;
 mod back;
@@ -42,14 +43,15 @@ use std::rc::Rc;
 /// From this number of objects on, one sync of the file system is cheaper than one of each.
 const MANY: usize = 20;
 
-/// One entry for the ledger. Each has to be durable when [`Journal::record`] returns.
+/// One entry for the ledger. Each but the last has to be durable when [`Journal::record`] returns:
+/// without `Done`, recovery does again what is between it and `InPlace`, and finds it done.
 #[derive(Debug)]
 pub enum Record<'a> {
     Planned(&'a DeliveryPlan),
     /// All new objects are staged and safe, all old bytes stored; no path was changed yet.
     Staged(&'a Staged),
-    /// Every path is changed and was looked at again; from here on the old objects are dropped, and it only
-    /// goes forward.
+    /// Every path is changed and was looked at again; from here on the old objects are dropped, and it
+    /// only goes forward.
     InPlace,
     /// From here on it only goes back.
     TakingBack,
@@ -68,6 +70,9 @@ pub trait Journal {
 pub struct Keeper<'a> {
     pub put: &'a dyn Fn(&[u8]) -> Result<Sha256>,
     pub get: &'a dyn Fn(&Sha256) -> Result<Vec<u8>>,
+    /// Told that all of a device is on the disk now, so that what was put there needs no wait of its
+    /// own.
+    pub synced: &'a dyn Fn(u64),
 }
 
 impl std::fmt::Debug for Keeper<'_> {
@@ -197,8 +202,8 @@ impl<'a> DeliveryRun<'a> {
         }
     }
 
-    /// Drops all that came out of a delivery that is in place. There is no way back any more, and none is
-    /// needed.
+    /// Drops all that came out of a delivery that is in place. There is no way back any more, and none
+    /// is needed.
     fn drop_replaced(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         let receipt = self.drop_held(acts).and_then(|()| {
             let receipt = Receipt::new(self.plan, &self.staged, &self.notes, self.outcome);
@@ -207,7 +212,8 @@ impl<'a> DeliveryRun<'a> {
         receipt.map_err(only_the_end_is_missing)
     }
 
-    /// The same for one that was cut off while that was being done. The index was part of what is in place.
+    /// The same for one that was cut off while that was being done. The index was part of what is in
+    /// place.
     fn finish_again(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         self.in_place = true;
         if let Some(writer) = self.index {
@@ -228,7 +234,8 @@ impl<'a> DeliveryRun<'a> {
         Ok(())
     }
 
-    /// Puts everything back as it was; the failure that comes back says why, and what could not be restored.
+    /// Puts everything back as it was; the failure that comes back says why, and what could not be
+    /// restored.
     fn take_back(&mut self, stop: StepStop, journal: &mut dyn Journal) -> Failure {
         // If the ledger cannot take it, going back is still right; only a crash in the middle would be harder
         // to read.
@@ -301,8 +308,8 @@ impl<'a> DeliveryRun<'a> {
         (0..self.plan.steps.len()).map(|at| self.look_at_step(at)).collect()
     }
 
-    /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run at this
-    /// point.
+    /// The object that a conflict is about, as it lies there now; unconverted, since nothing may run
+    /// at this point.
     fn conflict_at(&self, at: usize, reason: Reason) -> Conflict {
         let change = &self.plan.steps[at].change;
         Conflict {

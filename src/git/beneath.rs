@@ -322,6 +322,11 @@ impl Folder {
         }
     }
 
+    /// True where a sync of its file system waits for each file of it.
+    pub fn syncs_as_whole(&self) -> bool {
+        crate::error::presence::syncs_as_whole(&self.file)
+    }
+
     /// Waits until everything of its file system is on disk.
     pub fn sync_file_system(&self) -> io::Result<()> {
         fault::reach_operation("syncfs")?;

@@ -5,6 +5,10 @@
 //! changed or run. Everything that is refused is found before anything is said, so that one answer names all
 //! of it. Bytes of the candidate go only into the quarantine.
 
+mod ignored;
+
+pub use ignored::never_captured;
+
 use super::beneath::{Folder, FolderCursor, Stamp, file_type, path_operation_failed, walk_folder};
 use super::command::Quarantine;
 use super::convert::{ConversionAttributes, Conversions, Drivers, write_blobs};
@@ -61,20 +65,12 @@ pub fn capture_worktree(request: &CaptureRequest) -> Result<Capture> {
         .map(|f| (f.path, TreeObject { mode: f.mode, id: f.id }))
         .collect();
     let file_mode = request.repository.configuration()?.bool_value("core.fileMode").unwrap_or(true);
-    let ignored = match request.added {
-        [] => ignored_paths(&index, request.worktree)?,
-        added => {
-            // An index of its own: in the candidate's they would stay although the worker has removed them.
-            let listing =
-                PrivateIndex::holding_tree(request.repository, request.quarantine, request.base_tree)?;
-            listing.update_entries(added)?;
-            self::ignored_paths(&listing, request.worktree)?
-        }
-    };
     let mut survey = CaptureSurvey {
         request,
         base,
-        ignored,
+        added: request.added.iter().map(|(path, _)| path.clone()).collect(),
+        index: &index,
+        ignored: None,
         file_mode,
         seen: BTreeSet::new(),
         links: Vec::new(),
@@ -115,28 +111,6 @@ fn finish_capture(
     }
 }
 
-/// What the worktree holds although no capture ever takes it: the ignored files, a directory for all that is
-/// in it.
-pub fn never_captured(
-    repository: &Repository,
-    quarantine: &Quarantine,
-    worktree: &Path,
-    base_tree: &ObjectId,
-) -> Result<Vec<RepoPath>> {
-    let index = PrivateIndex::holding_tree(repository, quarantine, base_tree)?;
-    let listed = ignored_paths(&index, worktree)?;
-    listed.iter().map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect()
-}
-
-/// What git ignores and the base does not track; a directory ends in a slash.
-fn ignored_paths(index: &PrivateIndex, worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
-    let listing = index
-        .git_on(worktree)
-        .args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"])
-        .run_for_stdout()?;
-    Ok(listing.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect())
-}
-
 /// A regular file whose bytes have to be looked at.
 struct Suspect {
     path: RepoPath,
@@ -147,7 +121,11 @@ struct Suspect {
 struct CaptureSurvey<'a> {
     request: &'a CaptureRequest<'a>,
     base: BTreeMap<RepoPath, TreeObject>,
-    ignored: BTreeSet<Vec<u8>>,
+    added: BTreeSet<RepoPath>,
+    /// Holds the base.
+    index: &'a PrivateIndex<'a>,
+    /// What git ignores; nobody asks it as long as everything is tracked.
+    ignored: Option<BTreeSet<Vec<u8>>>,
     file_mode: bool,
     seen: BTreeSet<RepoPath>,
     links: Vec<(RepoPath, Vec<u8>)>,
@@ -161,13 +139,36 @@ impl CaptureSurvey<'_> {
         walk_folder(&root, &mut |folder, path, stat| self.visit_entry(folder, path, stat))
     }
 
+    /// True for a file of the base or of the last candidate, and for a folder that holds one: git ignores
+    /// neither.
+    fn is_tracked(&self, bytes: &[u8], directory: bool) -> bool {
+        if !directory {
+            return RepoPath::new(bytes)
+                .is_ok_and(|path| self.base.contains_key(&path) || self.added.contains(&path));
+        }
+        let start = [bytes, b"/"].concat();
+        // No path beneath it comes before this one.
+        let Ok(first) = RepoPath::new([start.as_slice(), b"\x01"].concat()) else { return false };
+        let beneath = |path: Option<&RepoPath>| path.is_some_and(|path| path.as_bytes().starts_with(&start));
+        beneath(self.base.range(&first..).next().map(|(path, _)| path))
+            || beneath(self.added.range(&first..).next())
+    }
+
+    fn is_ignored(&mut self, bytes: &[u8], directory: bool) -> Result<bool> {
+        let ignored = match &mut self.ignored {
+            Some(ignored) => ignored,
+            unasked => unasked.insert(ignored::ignored_by_git(self.request, self.index)?),
+        };
+        let as_listed = if directory { [bytes, b"/"].concat() } else { bytes.to_vec() };
+        Ok(ignored.contains(&as_listed))
+    }
+
     fn visit_entry(&mut self, folder: &Folder, bytes: &[u8], stat: &Stat) -> Result<bool> {
         if bytes == b".git" {
             return Ok(false);
         }
         let directory = file_type(stat) == FileType::Directory;
-        let as_listed = if directory { [bytes, b"/"].concat() } else { bytes.to_vec() };
-        if self.ignored.contains(&as_listed) {
+        if !self.is_tracked(bytes, directory) && self.is_ignored(bytes, directory)? {
             return Ok(false);
         }
         let path = match RepoPath::new(bytes) {

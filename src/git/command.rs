@@ -13,6 +13,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 /// The standard error of a git that failed.
 pub const STDERR: DetailKey<String> = DetailKey::new("stderr");
@@ -62,7 +63,11 @@ const SETTINGS: &[&str] = &[
 
 /// The environment that git is started with.
 #[derive(Debug, Clone, Default)]
-pub struct Environment(Vec<(OsString, OsString)>);
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+    /// Where git is, once somebody has asked.
+    git: OnceLock<Option<PathBuf>>,
+}
 
 impl Environment {
     /// From the caller's variables: all but `GIT_*` that is not kept.
@@ -72,20 +77,31 @@ impl Environment {
             let config_pair = name.starts_with("GIT_CONFIG_KEY_") || name.starts_with("GIT_CONFIG_VALUE_");
             !name.starts_with("GIT_") || config_pair || KEPT.contains(&name.as_ref())
         });
-        Self(kept.collect())
+        Self { variables: kept.collect(), git: OnceLock::new() }
     }
 
     /// All variables with their values.
     pub fn iter(&self) -> impl Iterator<Item = &(OsString, OsString)> {
-        self.0.iter()
+        self.variables.iter()
+    }
+
+    /// The git on PATH, looked for once: a program with a whole path is started without a fork, and no folder
+    /// that a call runs in can put another one in its place.
+    fn git_program(&self) -> Option<&Path> {
+        let find = || {
+            let folders = self.get("PATH").map(std::env::split_paths).into_iter().flatten();
+            let files = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("git"));
+            let runs = |file: &PathBuf| {
+                file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+            };
+            files.into_iter().find(runs)
+        };
+        self.git.get_or_init(find).as_deref()
     }
 
     /// Tells one git program from another; empty where there is none on PATH.
     pub fn git_stamp(&self) -> String {
-        let paths = self.get("PATH").map(std::env::split_paths).into_iter().flatten();
-        let found = paths
-            .map(|folder| folder.join("git"))
-            .find_map(|file| Some((rustix::fs::stat(&file).ok()?, file)));
+        let found = self.git_program().and_then(|file| Some((rustix::fs::stat(file).ok()?, file)));
         found
             .map(|(stat, file)| format!("{} {} {:?}", file.display(), stat.st_dev, Stamp::of_stat(&stat)))
             .unwrap_or_default()
@@ -93,7 +109,7 @@ impl Environment {
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
+        self.variables.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_os_str())
     }
 }
 
@@ -177,8 +193,8 @@ impl Git {
     /// only).
     #[expect(clippy::disallowed_methods, reason = "the one place that starts git")]
     pub fn new(environment: &Environment, git_dir: Option<&Path>) -> Self {
-        let mut command = Command::new("git");
-        command.env_clear().envs(environment.0.iter().map(|(k, v)| (k, v)));
+        let mut command = Command::new(environment.git_program().unwrap_or(Path::new("git")));
+        command.env_clear().envs(environment.iter().map(|(k, v)| (k, v)));
         command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_PAGER", "cat");
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ADVICE", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
         for setting in SETTINGS {

@@ -1,8 +1,8 @@
-//! The two refs of a task: its base, where that is a capture of live work, and its last state, as commits in
-//! the repository's own objects, so that git's gc keeps them and fsck finds them whole.
+//! The two refs of a task: its base, where that is a capture of live work, and its last state, as
+//! commits in the repository's own objects, so that git's gc keeps them and fsck finds them whole.
 //!
-//! Few objects come in as files, many as one pack that is marked as kept until the ref points at it; so a gc
-//! that runs at the same moment takes nothing away.
+//! Few objects come in as files, many as one pack that is marked as kept until the ref points at it;
+//! so a gc that runs at the same moment takes nothing away.
 
 use super::command::Quarantine;
 use super::object_store::KeptTarget;
@@ -35,8 +35,16 @@ pub fn task_ref(task: &str, kept: KeptRef) -> String {
     format!("refs/tender/tasks/{}/{}", ref_component(task), kept.name())
 }
 
-/// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it; gives
-/// the commit. The same tree with the same parent gives the same commit.
+/// A commit that a task's ref points at.
+#[derive(Debug)]
+pub struct RefCommit {
+    pub commit: ObjectId,
+    /// The device that was waited for as a whole.
+    pub synced: Option<u64>,
+}
+
+/// Copies a tree from the quarantine into the repository and points the task's ref at a commit of it;
+/// gives the commit. The same tree with the same parent gives the same commit.
 pub fn copy_into_repository(
     repository: &Repository,
     quarantine: &Quarantine,
@@ -44,21 +52,24 @@ pub fn copy_into_repository(
     kept: KeptRef,
     tree: &ObjectId,
     parent: Option<&ObjectId>,
-) -> Result<ObjectId> {
+) -> Result<RefCommit> {
     let commit = make_commit(repository, quarantine, tree, parent)?;
-    bring_in(repository, quarantine, task, kept, &commit)?;
-    Ok(commit)
+    let synced = bring_in(repository, quarantine, task, kept, &commit)?;
+    Ok(RefCommit { commit, synced })
 }
 
-/// Copies a commit from the quarantine into the repository, with all that it needs, and points the task's ref
-/// at it.
+/// Copies a commit from the quarantine into the repository, with all that it needs, and points the
+/// task's ref at it. The objects are on the disk before that: one sync for all of them, and for
+/// whatever else was written to that device, which it gives.
 pub fn bring_in(
     repository: &Repository,
     quarantine: &Quarantine,
     task: &str,
     kept: KeptRef,
     commit: &ObjectId,
-) -> Result<()> {
+) -> Result<Option<u64>> {
+    let synced =
+        quarantine.sync_objects().map_err(|e| Failure::io_of_ours("sync", &quarantine.objects, &e))?;
     let reference = task_ref(task, kept);
     let objects = repository.objects_dir();
     let folder = quarantine.objects.parent().unwrap_or(&quarantine.objects);
@@ -70,7 +81,7 @@ pub fn bring_in(
     };
     let store = repository.object_store(quarantine);
     if store.as_ref().and_then(|store| store.keep_commit(&target, commit)).is_some() {
-        return Ok(());
+        return Ok(synced);
     }
     let git = || repository.git_call().with_quarantine(quarantine);
     let reach = ["rev-list", "--objects", "--no-object-names", commit.as_str(), "--not", "--all"];
@@ -87,7 +98,7 @@ pub fn bring_in(
     if let Some(file) = keep_file {
         std::fs::remove_file(&file).map_err(|e| Failure::io("remove", &file, &e))?;
     }
-    updated
+    updated.map(|()| synced)
 }
 
 /// Points a ref of its own at a commit that a worker made in the worktree, so that it outlives that.
@@ -219,7 +230,8 @@ mod tests {
             let tree = tree_with(&home, number);
             let commit =
                 copy_into_repository(&repository, &quarantine, "t", KeptRef::Last, &tree, Some(&head))
-                    .expect("keeps");
+                    .expect("keeps")
+                    .commit;
             assert_eq!(packs(&home), count, "{number} files");
             assert_eq!(home.run_git(["rev-parse", "refs/tender/tasks/t/last"]), commit.as_str());
             assert_eq!(home.run_git(["rev-parse", "refs/tender/tasks/t/last^{tree}"]), tree.as_str());

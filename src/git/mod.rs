@@ -23,6 +23,7 @@ pub mod answers;
 pub mod apply;
 pub mod attributes;
 pub mod beneath;
+mod boot;
 pub mod bound;
 pub mod branch;
 pub mod capture;

@@ -1,9 +1,12 @@
 //! Writes objects into a quarantine in process, and reads there what the repository has; in an ordinary
 //! repository only. Whoever gets no answer asks git.
 
+use super::boot::boot_id;
 use super::command::Quarantine;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
+use crate::error::presence::syncs_as_whole;
+use crate::error::{Failure, Result};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,8 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often objects are written anew that somebody's gc has swept away.
 const RETRIES: usize = 10;
 
-/// A git directory of our own, in a temporary folder of the task. What it writes is nobody's until it is
-/// moved into the quarantine, whole and on the disk: a crash leaves no half object under a name that counts.
+/// A git directory of our own, in a temporary folder of the task. What it writes is nobody's until it
+/// is moved into the quarantine, whole: a kill leaves no half object under a name that counts. What a
+/// power cut has torn there is dropped when the machine is up again
+/// ([`Quarantine::drop_torn_objects`]).
 pub(super) struct ObjectStore {
     store: git2::Repository,
     /// The quarantine's.
@@ -49,7 +54,9 @@ impl ObjectStore {
         Some(Self { store, objects: quarantine.objects.clone(), folder })
     }
 
-    /// Moves what was written into the quarantine, each object on the disk before it gets its name.
+    /// Moves what was written into the quarantine. It is whole for every reader; that it is on the
+    /// disk is waited for once, when a ref of the repository is about to need it
+    /// ([`Quarantine::sync_objects`]).
     pub(super) fn store_written(&self) -> Option<()> {
         for fan in std::fs::read_dir(self.folder.path().join("objects")).ok()? {
             let fan = fan.ok()?;
@@ -59,7 +66,6 @@ impl ObjectStore {
             let there = self.objects.join(fan.file_name());
             for object in std::fs::read_dir(fan.path()).ok()? {
                 let object = object.ok()?;
-                std::fs::File::open(object.path()).and_then(|file| file.sync_all()).ok()?;
                 std::fs::create_dir_all(&there).ok()?;
                 std::fs::rename(object.path(), there.join(object.file_name())).ok()?;
             }
@@ -117,10 +123,65 @@ impl ObjectStore {
     }
 }
 
+impl Quarantine {
+    /// Waits until its objects are on the disk. Gives the device, where that waited for all of it.
+    pub(super) fn sync_objects(&self) -> std::io::Result<Option<u64>> {
+        let folder = std::fs::File::open(&self.objects)?;
+        if syncs_as_whole(&folder) {
+            rustix::fs::syncfs(&folder)?;
+            return Ok(Some(folder.metadata()?.dev()));
+        }
+        for object in loose_objects(&self.objects)? {
+            std::fs::File::open(object)?.sync_all()?;
+        }
+        Ok(None)
+    }
+
+    /// Objects are not waited for one by one. So after a restart of the machine each is looked at
+    /// once, and one that a power cut has torn goes: whoever needs it writes it again.
+    pub fn drop_torn_objects(&self) -> Result<()> {
+        let Some(task) = self.objects.parent() else { return Ok(()) };
+        let (mark, boot) = (task.join("boot"), boot_id());
+        if boot.is_empty() || std::fs::read_to_string(&mark).is_ok_and(|known| known == boot) {
+            return Ok(());
+        }
+        let failed = |e: std::io::Error| Failure::io_of_ours("look through", &self.objects, &e);
+        for object in loose_objects(&self.objects).map_err(failed)? {
+            if !is_whole(&object) {
+                std::fs::remove_file(&object).map_err(failed)?;
+            }
+        }
+        let noted = std::fs::File::create(&mark).and_then(|mut file| file.write_all(boot.as_bytes()));
+        noted.map_err(|e| Failure::io_of_ours("write", &mark, &e))
+    }
+}
+
+fn loose_objects(objects: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for fan in std::fs::read_dir(objects)? {
+        let fan = fan?;
+        if fan.file_name().len() == 2 {
+            for object in std::fs::read_dir(fan.path())? {
+                found.push(object?.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// True for an object that can be unpacked and has as many bytes as its head says.
+fn is_whole(object: &Path) -> bool {
+    let Ok(packed) = std::fs::read(object) else { return false };
+    let Ok(bytes) = miniz_oxide::inflate::decompress_to_vec_zlib(&packed) else { return false };
+    let head = bytes.iter().position(|byte| *byte == 0).unwrap_or_default();
+    let size = std::str::from_utf8(&bytes[..head]).ok().and_then(|head| head.split(' ').nth(1)?.parse().ok());
+    size == bytes.len().checked_sub(head + 1)
+}
+
 impl ObjectStore {
-    /// Copies a commit and what its tree has beyond its parent's into the repository, each object durable,
-    /// and points a ref at it. `None` where git has to do it, also where a pack would be better than many
-    /// files.
+    /// Copies a commit and what its tree has beyond its parent's into the repository, each object
+    /// durable, and points a ref at it. `None` where git has to do it, also where a pack would be
+    /// better than many files.
     pub(super) fn keep_commit(&self, target: &KeptTarget<'_>, commit: &ObjectId) -> Option<()> {
         let commit = self.store.find_commit(to_oid(commit)?).ok()?;
         let before = match commit.parent_count() {
@@ -150,9 +211,9 @@ impl ObjectStore {
         None
     }
 
-    /// Points a ref of the task's, which nobody else changes, at a commit: under git's own lock, so that a gc
-    /// which packs refs comes before or after. The lock is a second name of a file of ours: one that a crash
-    /// left is ours exactly if it is that file.
+    /// Points a ref of the task's, which nobody else changes, at a commit: under git's own lock, so
+    /// that a gc which packs refs comes before or after. The lock is a second name of a file of ours:
+    /// one that a crash left is ours exactly if it is that file.
     pub(super) fn point_ref(&self, target: &KeptTarget<'_>, commit: &str) -> std::io::Result<()> {
         let reference = target.git_dir.join(target.reference);
         let (lock, ours) = (PathBuf::from(format!("{}.lock", reference.display())), target.lock);
@@ -198,7 +259,8 @@ impl ObjectStore {
         }
     }
 
-    /// What a tree has beyond another one, what is beneath before what is above; `None` where it is much.
+    /// What a tree has beyond another one, what is beneath before what is above; `None` where it is
+    /// much.
     fn list_new(&self, before: Option<git2::Oid>, now: git2::Oid, new: &mut Vec<git2::Oid>) -> Option<()> {
         if before == Some(now) {
             return Some(());

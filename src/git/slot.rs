@@ -14,6 +14,7 @@ mod laid;
 mod scratch;
 
 use super::beneath::{Folder, file_type, remove_content, walk_folder};
+use super::boot::boot_id;
 use super::command::{Environment, Git};
 use super::convert::{Conversions, Drivers};
 use super::index_file::write_index_of_files;
@@ -26,7 +27,7 @@ use crate::domain::value::digest::{ObjectFormat, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::{Failure, Result};
-use crate::store::layout::{create_private_dir, write_private};
+use crate::store::layout::{create_private_dir, replace_private_unsynced};
 use crate::store::lock::LockGuard;
 pub use above::{ConfigurationAbove, choose_slots_folder};
 use laid::LaidScratch;
@@ -285,14 +286,15 @@ impl Slot {
         self.write_state()?;
         let note = serde_json::to_vec(&self.laid)
             .map_err(|e| Failure::internal(format!("what was laid cannot be written: {e}")))?;
-        write_private(&self.laid_note, &note)?;
+        replace_private_unsynced(&self.laid_note, &note)?;
         std::fs::remove_file(&self.dirty).map_err(|e| Failure::io("remove the marker", &self.dirty, &e))
     }
 
     fn write_state(&self) -> Result<()> {
         let bytes = serde_json::to_vec(&self.state)
             .map_err(|e| Failure::internal(format!("a slot's state cannot be written: {e}")))?;
-        write_private(&self.state_file, &bytes)
+        // After a restart of the machine nothing of the slot is believed.
+        replace_private_unsynced(&self.state_file, &bytes)
     }
 
     /// Empties the slot. All its files are newer then than the kept scratch, which is so of no more use.
@@ -395,8 +397,8 @@ impl Slot {
                 "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n"
             }
         };
-        write_private(&self.git_dir.join("HEAD"), b"ref: refs/heads/slot\n")?;
-        write_private(&self.git_dir.join("config"), config.as_bytes())?;
+        replace_private_unsynced(&self.git_dir.join("HEAD"), b"ref: refs/heads/slot\n")?;
+        replace_private_unsynced(&self.git_dir.join("config"), config.as_bytes())?;
         let index = self.git_dir.join("index");
         // Whoever was killed while it wrote the index left the lock; the slot's own lock is ours.
         for left in [&index, &self.git_dir.join("index.lock")] {
@@ -429,13 +431,6 @@ impl Slot {
         }
         Ok(())
     }
-}
-
-/// Names the time since the machine's last start: what was not synced before it may be lost.
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -478,7 +473,7 @@ mod tests {
     }
 
     fn write_file(path: PathBuf, bytes: &[u8]) {
-        write_private(&path, bytes).expect("written");
+        replace_private_unsynced(&path, bytes).expect("written");
     }
 
     fn put_in_target(slot: &Slot, bytes: &[u8]) {

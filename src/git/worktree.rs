@@ -171,7 +171,7 @@ pub fn create_worktree<G>(
                 opening.tree,
                 other,
             )?;
-            other.cloned().unwrap_or(kept)
+            other.cloned().unwrap_or(kept.commit)
         }
     };
     let admin = {

@@ -168,7 +168,7 @@ fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Sai
     let told = format!("a person said of {} that it {verb}", open.action);
     action.succeed(&mut task.ledger, &Record::Done { text: told })?;
     if word == Word::Yes {
-        hooks::after_task(session, &id);
+        hooks::after_task(session, &task.ledger, &task.view);
     }
     Ok((if word == Word::Yes { "succeeded" } else { "safe_to_retry" }, Vec::new()))
 }

@@ -39,7 +39,7 @@ fn end(task: &mut TaskWrite<'_>) -> Result<()> {
     }
     task.require_active()?;
     task.act("cancel", &json!({}), |_| Ok((Record::Cancelled, ())))?;
-    hooks::after_task(task.session, &task.view.id);
+    hooks::after_task(task.session, &task.ledger, &task.view);
     Ok(())
 }
 

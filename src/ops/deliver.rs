@@ -15,6 +15,7 @@ use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
 pub use crate::task::effect::Write;
 use crate::task::effect::{DeliveryEffect, findings};
 use crate::task::held::TaskWrite;
@@ -138,7 +139,8 @@ pub fn deliver(
         Ok(proof) => proof,
         Err(failure) => return Err(action.deny(&mut task.ledger, failure)),
     };
-    action.dispatch(&mut task.ledger)?;
+    // Before the first effect there is a row that is waited for.
+    action.unawaited(&mut task.ledger, RunningAction::dispatch)?;
     let evidence = ProofOnLive::evidence(proof.as_ref(), &rows);
     let effect = DeliveryEffect::of_task(&task);
     let mut delivered = effect.carry_out(&mut task, action, &clearance, evidence, options.write)?;
@@ -147,7 +149,7 @@ pub fn deliver(
     }
     tell_what_is_seen(&mut task, &mut delivered, &rows, proof.as_ref());
     if delivered.state == TaskState::Completed {
-        hooks::after_task(session, &task.view.id);
+        hooks::after_task(session, &task.ledger, &task.view);
     }
     Ok(delivered)
 }

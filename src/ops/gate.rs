@@ -19,7 +19,7 @@ use crate::domain::ledger::inquiries::HintObject;
 use crate::domain::ledger::record::Record;
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
-use crate::domain::worker::call::{Arrived, Called};
+use crate::domain::worker::call::{Arrived, Called, Effect};
 use crate::domain::worker::inquiry::Hint;
 use crate::error::{Code, Failure, Result, clipped};
 use crate::store::Ledger;
@@ -203,7 +203,7 @@ impl<'s> Door<'s> {
     ) -> Result<Option<Spent>> {
         let worker = self.worker.clone();
         let TaskWrite { ledger, view, .. } = task;
-        let lacking = ledger.atomically(|ledger| {
+        let lacking = action.unawaited(ledger, |action, ledger| {
             let lacking = without_call(ledger, view)?;
             let charged = lacking.is_none();
             action.arrive(ledger, &Record::Call(Arrived { worker, charged }))?;
@@ -257,7 +257,8 @@ impl<'s> Door<'s> {
             Ok(call) => call,
             Err(failure) => return Err(action.deny(&mut task.ledger, for_a_worker(&task.view, failure))),
         };
-        action.dispatch(&mut task.ledger)?;
+        // What has an effect writes a row of its own before it.
+        action.unawaited(&mut task.ledger, RunningAction::dispatch)?;
         let (started, before) = (Instant::now(), task.view.charges.ended_cost());
         let ran = run_call(task, &mut action, call, (&self.worker, line));
         let cost = own_cost(task, started, before);
@@ -271,7 +272,12 @@ impl<'s> Door<'s> {
                     seen: outcome.seen,
                     effect: outcome.effect,
                 };
-                task.finish(action, &Record::Called(Box::new(called)))?;
+                let written = matches!(called.effect, Some(Effect::Patched { .. }));
+                let record = Record::Called(Box::new(called));
+                match written {
+                    true => task.finish_unawaited(action, &record)?,
+                    false => task.finish(action, &record)?,
+                }
                 Ok(outcome.value)
             }
             Err(CallFailure::WithoutEffect(failure)) => {

@@ -25,12 +25,12 @@ pub fn gc(session: &Session) -> Result<Collection> {
     let mut collection =
         Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new(), commits: Vec::new() };
     require_own_store(session)?;
-    let Some(ledger) = session.ledger()? else { return Ok(collection) };
-    for id in ledger.tasks()? {
-        let Some(view) = load(&ledger, &id)? else { continue };
-        if view.collected {
-            continue;
-        }
+    let Some(ids) = session.ledger()?.map(|ledger| ledger.tasks()).transpose()? else {
+        return Ok(collection);
+    };
+    for id in ids {
+        let view = session.ledger()?.map(|ledger| load(&ledger, &id)).transpose()?.flatten();
+        let Some(view) = view.filter(|view| !view.collected) else { continue };
         let kept = |reason: String| KeptTask { task_id: id.clone(), reason };
         if !view.has_ended() {
             collection.kept.push(kept("it has not ended".to_owned()));
@@ -44,8 +44,10 @@ pub fn gc(session: &Session) -> Result<Collection> {
             Err(failure) => collection.kept.push(kept(failure.message().to_owned())),
         }
     }
+    let ledger = Ledger::create(&session.layout)?;
     let unfinished = sweep_unfinished(session, &ledger)?;
     collection.removed.extend(unfinished);
+    ledger.shorten_log(0)?;
     Ok(collection)
 }
 

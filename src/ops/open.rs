@@ -52,20 +52,25 @@ pub(super) fn open_named(
     if let Some(view) = known {
         return again(session, &view, &seal);
     }
-    let mut ledger = Ledger::create(&session.layout)?;
+    drop(Ledger::create(&session.layout)?);
     note_home(session)?;
     let _lock = LockGuard::acquire(&session.layout.task_lock(&contract.task_id))?;
-    if let Some(view) = load(&ledger, &contract.task_id)? {
+    let known = load(&Ledger::create(&session.layout)?, &contract.task_id)?;
+    if let Some(view) = known {
         return again(session, &view, &seal);
     }
     recover::before_writing(session, &contract.task_id)?;
     let prepared = prepare(session, &contract, &seal)?;
-    session.blobs().put(document)?;
+    // From here on one connection does it: whoever asks for the ledger before gives it back.
+    let mut ledger = Ledger::create(&session.layout)?;
     let basis = json!({ "contract": seal, "policySha256": prepared.opened.effective.policy_sha256 });
     let params = json!({ "contract": seal.sha256 });
     let mut action = session.action(session.actor, &contract.task_id, "open", &params, basis);
     action.dispatch(&mut ledger)?;
     drop(naming);
+    if let Err(failure) = session.blobs().put(document) {
+        return Err(action.fail(&mut ledger, failure));
+    }
     let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
         Ok(prepared) => prepared,
         Err(failure) => {
@@ -84,6 +89,7 @@ pub(super) fn open_named(
         let failure = failure.also(take_back(session, &contract.task_id).err());
         return Err(action.fail(&mut ledger, failure));
     }
+    drop(ledger);
     worktree::mark_made(&session.quarantine(&contract.task_id))?;
     let (_, view) = session.view(Some(&contract.task_id))?;
     Ok(task_object(&contract.task_id, view.state_with(&[]), &opened, manual, notes))

@@ -1,5 +1,5 @@
-//! The report and the views beside it: read from the ledger and the blobs alone, so that a copy of them gives
-//! the same bytes.
+//! The report and the views beside it: read from the ledger and the blobs alone, so that a copy of
+//! them gives the same bytes.
 
 use super::Session;
 use crate::domain::ledger::brief::Brief;
@@ -7,8 +7,11 @@ use crate::domain::ledger::objects::{
     CandidateDiff, EvidenceWithLogs, Referenced, TaskList, TaskListRow, UnfinishedRow,
 };
 use crate::domain::ledger::report::Report;
+use crate::domain::ledger::turn::next_turn;
 use crate::domain::proof::evidence::Evidence;
 use crate::error::{Code, Failure, Result};
+use crate::store::Ledger;
+use crate::task::effect::tree::conflicts_with_live_tree;
 pub use crate::task::home::{describe_copy, describe_move};
 use crate::task::report::{brief_of_view, report_of_view};
 pub use crate::task::rollback::{find_lost_heads, refuse_rollback};
@@ -27,29 +30,77 @@ pub fn brief(session: &Session, named: Option<&str>) -> Result<Brief> {
     brief_of_view(session, &ledger, &view)
 }
 
-/// Lists the tasks, with their sizes where these are wanted. Writes nothing, and makes no store where there
-/// is none.
-pub fn status(session: &Session, with_size: bool) -> Result<TaskList> {
+/// What a list of the tasks has beyond those that have not ended, and what of each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StatusWishes {
+    pub all: bool,
+    /// Costs a look at every file of a task.
+    pub size: bool,
+    /// Costs a look at every path of a candidate.
+    pub live: bool,
+}
+
+/// Lists the tasks. Writes nothing, and makes no store where there is none. Only the rows of tasks
+/// that are listed are read.
+pub fn status(session: &Session, wishes: StatusWishes) -> Result<TaskList> {
     let (tasks, unfinished, rolled_back) = (Vec::new(), Vec::new(), find_lost_heads(session)?);
-    let mut status = TaskList { schema: "git-tender/status/v1", tasks, unfinished, rolled_back };
+    let mut status = TaskList { schema: "git-tender/status/v2", tasks, unfinished, rolled_back };
     let Some(ledger) = session.ledger()? else { return Ok(status) };
-    for id in ledger.tasks()? {
-        let Some(mut view) = load(&ledger, &id)? else { continue };
-        family::attach(&ledger, &mut view)?;
-        let rows = evidence::current_rows(&session.blobs(), &view, &evidence::counting_for(&ledger, &view)?)?;
-        let worktree = view.opened_terms()?.worktree.clone();
-        let place = std::path::Path::new(&worktree);
-        let bytes = with_size.then(|| folder_size(place) + folder_size(&session.layout.task(&id)));
-        let (state, has_worktree) = (view.state_with(&rows), place.exists());
-        status.tasks.push(TaskListRow { state, task_id: id, worktree, bytes, has_worktree });
+    status.unfinished = unfinished_rows(&ledger, None)?;
+    let mut ids = if wishes.all { ledger.tasks()? } else { ledger.open_tasks()? };
+    // What is at work on one that has ended, as an undo, keeps it in the list.
+    for id in status.unfinished.iter().filter_map(|row| row.task.as_ref()) {
+        if !ids.contains(id) {
+            ids.push(id.clone());
+        }
     }
-    status.unfinished = self::unfinished(session, None)?;
+    for id in ids {
+        status.tasks.extend(list_row(session, &ledger, &id, wishes)?);
+    }
     Ok(status)
+}
+
+fn list_row(
+    session: &Session,
+    ledger: &Ledger,
+    id: &str,
+    wishes: StatusWishes,
+) -> Result<Option<TaskListRow>> {
+    let Some(mut view) = load(ledger, id)? else { return Ok(None) };
+    family::attach(ledger, &mut view)?;
+    let rows = evidence::current_rows(&session.blobs(), &view, &evidence::counting_for(ledger, &view)?)?;
+    let opened = view.opened.as_ref().ok_or_else(|| Failure::internal("a task that nobody opened"))?;
+    let (created_at, terms) = (opened.at.clone(), &opened.value);
+    let place = std::path::Path::new(&terms.worktree);
+    let state = view.state_with(&rows);
+    let (turn, next) = next_turn(id, state, &rows).unzip();
+    Ok(Some(TaskListRow {
+        task_id: id.to_owned(),
+        state,
+        worktree: terms.worktree.clone(),
+        bytes: wishes.size.then(|| folder_size(place) + folder_size(&session.layout.task(id))),
+        goal: terms.contract.goal.clone(),
+        age: seconds_since(&created_at),
+        created_at,
+        turn,
+        next,
+        live_conflict: if wishes.live { conflicts_with_live_tree(session, &view) } else { None },
+        has_worktree: place.exists(),
+    }))
+}
+
+fn seconds_since(moment: &str) -> i64 {
+    let parse = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    let now = parse(&crate::store::ledger::now());
+    now.zip(parse(moment)).map_or(0, |(now, then)| now.as_second() - then.as_second())
 }
 
 /// Actions without an end, of one task or all: they run at this moment, or a crash cut them off.
 pub fn unfinished(session: &Session, task: Option<&str>) -> Result<Vec<UnfinishedRow>> {
-    let Some(ledger) = session.ledger()? else { return Ok(Vec::new()) };
+    session.ledger()?.map_or(Ok(Vec::new()), |ledger| unfinished_rows(&ledger, task))
+}
+
+fn unfinished_rows(ledger: &Ledger, task: Option<&str>) -> Result<Vec<UnfinishedRow>> {
     let mut all = ledger.unfinished()?;
     all.retain(|row| task.is_none() || row.task.as_deref() == task);
     Ok(all)

@@ -23,10 +23,10 @@ pub fn undo(session: &Session, named: Option<&str>, write: Write) -> Result<Deli
     if write == Write::DryRun {
         params["dryRun"] = json!(true);
     }
-    let action = task.begin("undo", &params)?;
+    let action = task.begin_unawaited("undo", &params)?;
     let undone = effect.undo(&mut task, action, &receipt, write)?;
     if write == Write::Yes {
-        hooks::after_task(session, &task.view.id);
+        hooks::after_task(session, &task.ledger, &task.view);
     }
     Ok(undone)
 }

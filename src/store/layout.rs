@@ -4,6 +4,7 @@
 //! Everything is private to the user (0700 and 0600). A command that only looks creates none of it.
 
 use super::spare::SpareConnection;
+use super::unsynced::UnsyncedBlobs;
 use crate::error::presence::{is_filled_file, means_absent};
 use crate::error::{Failure, Result};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -15,12 +16,15 @@ pub struct Layout {
     root: PathBuf,
     /// What is open of the ledger that lies there.
     pub(super) spare: SpareConnection,
+    /// Blobs that have to be on the disk before a row names them.
+    pub(super) unsynced: UnsyncedBlobs,
 }
 
 impl Layout {
     /// For a repository's common git directory.
     pub fn new(common_dir: &Path) -> Self {
-        Self { root: common_dir.join("tender"), spare: SpareConnection::default() }
+        let root = common_dir.join("tender");
+        Self { root, spare: SpareConnection::default(), unsynced: UnsyncedBlobs::default() }
     }
 
     /// What only a store that had a ledger can hold: blobs, tasks' files, or rows that are not yet in the
@@ -128,9 +132,8 @@ impl Layout {
 
     /// Makes the directories that every writer needs.
     pub fn create(&self) -> Result<()> {
-        for folder in
-            [self.root.clone(), self.blobs(), self.root.join("tasks"), self.root.join("locks"), self.slots()]
-        {
+        let [tasks, locks] = ["tasks", "locks"].map(|name| self.root.join(name));
+        for folder in [self.root.clone(), self.blobs(), tasks, locks, self.slots(), self.digests()] {
             create_private_dir(&folder)?;
         }
         Ok(())
@@ -172,14 +175,23 @@ pub fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Replaces a file that others may read, without waiting for the disk: whole for every reader, but a power
 /// cut may take it.
 pub fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with_mode(path, bytes, 0o644).map(drop)
+}
+
+/// The same for a file that only the user may read: one that whoever reads it checks, and can do without.
+pub fn replace_private_unsynced(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_with_mode(path, bytes, 0o600).map(drop)
+}
+
+fn replace_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<std::fs::File> {
     use std::io::Write;
-    let failed = |e: std::io::Error| Failure::io("write", path, &e);
+    let failed = |e: std::io::Error| Failure::io_of_ours("write", path, &e);
     let folder = path.parent().unwrap_or(path);
-    let mode = std::fs::Permissions::from_mode(0o644);
+    let mode = std::fs::Permissions::from_mode(mode);
     let mut file =
         tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
-    file.persist(path).map(drop).map_err(|e| Failure::io("put in place", path, &e.error))
+    file.persist(path).map_err(|e| Failure::io("put in place", path, &e.error))
 }
 
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {

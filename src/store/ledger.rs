@@ -1,60 +1,34 @@
 //! The ledger: append-only, hash-chained, in SQLite.
 //!
-//! A row is one step of one action. Its hash covers everything in it and the hash before it, so a changed,
-//! removed or inserted row shows. Rows are only ever appended, in one immediate transaction per call, each
-//! durable before the call returns (WAL with `synchronous=FULL`). The database is created under a lock: two
-//! first users must not race for the journal mode.
+//! A row is one step of one action. Its hash covers everything in it and the hash before it, so a
+//! changed, removed or inserted row shows. Rows are only ever appended, in one immediate transaction
+//! per call, each durable before the call returns. The database is created under a lock: two first
+//! users must not race for the journal mode.
+//!
+//! A commit is one wait for the disk. SQLite keeps the order of what is written (WAL with
+//! `synchronous=NORMAL`), and we wait for its log after each commit ourselves; so rows that precede no
+//! effect, and the last row of one that recovery would finish in the same way, can be left to be on
+//! the disk with the next row ([`Ledger::commit_unawaited`]). The log is kept when the last user
+//! leaves: to take it into the database at each end would cost two waits more, and to begin it anew
+//! another two. It is taken in by whoever opens the ledger to write and finds it long.
 
-use self::kin::KnownKin;
-use super::birth::{is_stillborn, make_database, require_room};
-use super::layout::Layout;
-use super::lock::LockGuard;
+use super::layout::{Layout, beside};
 use super::spare::SpareConnection;
-use super::unwritable;
+use super::unsynced::UnsyncedBlobs;
 use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::ledger::objects::UnfinishedRow;
 use crate::domain::value::digest::Sha256;
-use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use rustix::fs::Access;
 use serde_json::Value;
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 mod anchor;
 mod check;
-mod kin;
+mod kept_tasks;
+mod opening;
 mod recent;
-
-/// Version of the database's layout. A newer one is refused, an older one would be migrated.
-const VERSION: i64 = 1;
-
-const SCHEMA: &str = "
-CREATE TABLE ledger (
-  seq INTEGER PRIMARY KEY,
-  at TEXT NOT NULL,
-  task TEXT,
-  actor TEXT NOT NULL,
-  action TEXT NOT NULL,
-  tool TEXT NOT NULL,
-  state TEXT NOT NULL,
-  params_sha256 TEXT NOT NULL,
-  basis TEXT NOT NULL,
-  origin TEXT NOT NULL,
-  result TEXT NOT NULL,
-  prev TEXT NOT NULL,
-  hash TEXT NOT NULL UNIQUE,
-  key TEXT
-) STRICT;
-CREATE INDEX ledger_task ON ledger (task, seq);
-CREATE INDEX ledger_action ON ledger (action);
-CREATE INDEX ledger_key ON ledger (key) WHERE key IS NOT NULL;
-CREATE INDEX ledger_opens ON ledger (seq) WHERE tool = 'open';
-CREATE TABLE unfinished (action TEXT PRIMARY KEY, task TEXT, tool TEXT NOT NULL) STRICT;
-CREATE TRIGGER ledger_keeps BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER ledger_holds BEFORE DELETE ON ledger BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-";
 
 /// A row to be appended.
 #[derive(Debug, Clone)]
@@ -73,160 +47,69 @@ impl From<EntryBody> for Draft {
 #[derive(Debug)]
 pub struct Ledger {
     connection: Connection,
-    kin: RefCell<KnownKin>,
     path: PathBuf,
     /// Where the head is kept outside the store after each commit.
     anchor: Option<PathBuf>,
     /// Where the connection goes afterwards; `None` for one to a copy.
     spare: Option<SpareConnection>,
+    /// What has to be on the disk before a row is.
+    unsynced: UnsyncedBlobs,
     // Dropped after the connection that reads in it.
     _copy: Option<tempfile::TempDir>,
 }
 
 impl Ledger {
-    /// Opens the ledger for writing; makes it where it does not exist.
-    pub fn create(layout: &Layout) -> Result<Self> {
-        let path = layout.ledger();
-        if !is_present(&path)? {
-            layout.create()?;
-            let _creating = LockGuard::acquire(&layout.lock())?;
-            if !is_present(&path)? {
-                refuse_remains(layout)?;
-                make_ledger(&path)?;
-            }
-        }
-        if let Some(connection) = layout.spare.take_for(&path) {
-            return Ok(Self::again(connection, path, layout));
-        }
-        let open = || {
-            require_room(&path)?;
-            let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-                .map_err(|e| damaged(&path, &e))?;
-            Self::prepare((connection, None), path.clone())
-        };
-        let mut ledger = match open() {
-            Err(failure) if is_stillborn(layout, &failure)? => {
-                let _creating = LockGuard::acquire(&layout.lock())?;
-                match open() {
-                    Err(failure) if is_stillborn(layout, &failure)? => make_ledger(&path)?,
-                    _ => {}
-                }
-                open()?
-            }
-            opened => opened?,
-        };
-        ledger.spare = Some(layout.spare.clone());
-        Ok(ledger)
-    }
-
-    fn again(connection: Connection, path: PathBuf, layout: &Layout) -> Self {
-        Self {
-            connection,
-            kin: RefCell::default(),
-            path,
-            anchor: None,
-            spare: Some(layout.spare.clone()),
-            _copy: None,
-        }
-    }
-
-    /// Opens an existing ledger for reading; `None` where there is none and never was. Creates nothing in the
-    /// repository.
-    pub fn open(layout: &Layout) -> Result<Option<Self>> {
-        let path = layout.ledger();
-        if !is_present(&path)? {
-            return refuse_remains(layout).map(|()| None).or_else(|gone| match is_present(&path)? {
-                // Somebody has made it meanwhile.
-                true => Self::open(layout),
-                false => Err(gone),
-            });
-        }
-        if let Some(connection) = layout.spare.take_for(&path) {
-            return Ok(Some(Self::again(connection, path, layout)));
-        }
-        let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
-            .map_err(|e| damaged(&path, &e));
-        let opened = require_room(&path)
-            .and(opened)
-            .and_then(|connection| Self::prepare((connection, None), path.clone()));
-        match opened {
-            Err(failure) if failure.code() == Code::Io => {
-                let opened = unwritable::open(&path, |e| damaged(&path, e)).map_err(|_| failure)?;
-                Self::prepare(opened, path).map(Some)
-            }
-            Err(failure) if is_stillborn(layout, &failure)? => Ok(None),
-            opened => {
-                let mut ledger = opened?;
-                ledger.spare = Some(layout.spare.clone());
-                Ok(Some(ledger))
-            }
-        }
-    }
-
-    fn prepare((connection, copy): unwritable::Opened, path: PathBuf) -> Result<Self> {
-        let run = || -> rusqlite::Result<i64> {
-            connection.busy_timeout(super::lock::PATIENCE)?;
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.pragma_query_value(None, "user_version", |row| row.get(0))
-        };
-        match run() {
-            Ok(VERSION) => {
-                Ok(Self { connection, kin: RefCell::default(), path, anchor: None, spare: None, _copy: copy })
-            }
-            Ok(other) if other < VERSION => Err(Failure::new(
-                Code::StoreCorrupt,
-                format!("{} is not a ledger any more: it has no layout version", path.display()),
-            )
-            .subject(path.display().to_string())
-            .expected(VERSION, other)
-            .remedy(GONE, ["git", "tender", "doctor"])),
-            Ok(other) => Err(Failure::new(
-                Code::NotSupported,
-                format!(
-                    "{} has layout version {other}; this git-tender knows version {VERSION}",
-                    path.display()
-                ),
-            )
-            .expected(VERSION, other)),
-            Err(e) => Err(damaged(&path, &e)),
-        }
-    }
-
-    /// Appends rows in one transaction, or as a part of the one that is under way. Each is durable when this,
-    /// or that, returns.
+    /// Appends rows in one transaction, or as a part of the one that is under way. Each is durable
+    /// when this, or that, returns.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Vec<Entry>> {
+        if self.connection.is_autocommit() {
+            return self.atomically(|ledger| ledger.append(drafts));
+        }
+        append_to(&self.connection, drafts).map_err(|e| damaged(&self.path, &e))
+    }
+
+    /// The same as [`Ledger::atomically`] for rows that every process sees at once, and that are on
+    /// the disk when the next row is. The head outside is left as it is: it may not be ahead of what a
+    /// power cut leaves.
+    pub fn commit_unawaited<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| damaged(&path, &e);
-        if !self.connection.is_autocommit() {
-            return append_to(&self.connection, drafts).map_err(fail);
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
+        let done = work(self).and_then(|value| self.unsynced.sync_all().map(|()| value));
+        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.connection.execute_batch(end).map_err(fail);
+        if ended.is_err() && !self.connection.is_autocommit() {
+            // What comes next must not become a part of this.
+            drop(self.connection.execute_batch("ROLLBACK"));
         }
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-        let entries = append_to(&transaction, drafts).map_err(fail)?;
-        transaction.commit().map_err(fail)?;
-        self.keep_head_outside();
-        Ok(entries)
+        done.and_then(|value| ended.map(|()| value))
     }
 
     /// Looks and appends in one transaction: what `work` has read still holds when its rows are written.
     /// Nothing is written where it fails.
     pub fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let path = self.path.clone();
-        let fail = |e: rusqlite::Error| damaged(&path, &e);
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
-        let done = work(self);
-        if done.is_err() {
-            // What was read of rows that are never written.
-            self.kin.take();
+        let done = self.commit_unawaited(work)?;
+        let log = beside(&self.path, "-wal");
+        std::fs::File::open(&log)
+            .and_then(|file| file.sync_data())
+            .map_err(|e| Failure::io_of_ours("sync", &log, &e))?;
+        self.keep_head_outside();
+        Ok(done)
+    }
+
+    /// Lets another part of the same command have the connection; [`Ledger::take_up`] comes before the
+    /// next use.
+    pub fn set_aside(&mut self) {
+        if let (Some(spare), Ok(nothing)) = (&self.spare, Connection::open_in_memory()) {
+            spare.give_back(std::mem::replace(&mut self.connection, nothing), &self.path);
         }
-        let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.connection.execute_batch(end).map_err(fail);
-        let done = done.and_then(|value| ended.map(|()| value));
-        if done.is_ok() {
-            self.keep_head_outside();
-        }
-        done
+    }
+
+    pub fn take_up(&mut self, layout: &Layout) -> Result<()> {
+        let mut again = Self::create(layout)?;
+        std::mem::swap(&mut again.connection, &mut self.connection);
+        again.spare = None;
+        Ok(())
     }
 
     fn read_pairs(&self, sql: &str) -> Result<Vec<(String, String)>> {
@@ -236,8 +119,8 @@ impl Ledger {
         rows.collect::<rusqlite::Result<_>>().map_err(fail)
     }
 
-    /// True where the record of a delivery or of its reversal names this object; what it says of HEAD is no
-    /// part of what it delivered.
+    /// True where the record of a delivery or of its reversal names this object; what it says of HEAD
+    /// is no part of what it delivered.
     pub fn delivered_names(&self, id: &str) -> Result<bool> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         self.connection
@@ -363,29 +246,8 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        let Some(spare) = self.spare.take() else { return };
-        if let Ok(nothing) = Connection::open_in_memory() {
-            spare.give_back(std::mem::replace(&mut self.connection, nothing), &self.path);
-        }
+        self.set_aside();
     }
-}
-
-const GONE: &str = "Nothing was repaired. Put the ledger back from a copy, if there is one.";
-
-/// Where there is no ledger, but something that came after one, the ledger was lost.
-fn refuse_remains(layout: &Layout) -> Result<()> {
-    let Some(remains) = layout.remains()? else { return Ok(()) };
-    let path = layout.ledger().display().to_string();
-    Err(Failure::new(
-        Code::StoreCorrupt,
-        format!("the ledger {path} is missing, although {} holds something", remains.display()),
-    )
-    .subject(path)
-    .remedy(GONE, ["git", "tender", "doctor"]))
-}
-
-fn make_ledger(path: &Path) -> Result<()> {
-    make_database(path, VERSION, SCHEMA, |e| damaged(path, e))
 }
 
 fn zeros() -> String {
@@ -420,6 +282,7 @@ fn append_to(connection: &Connection, drafts: &[Draft]) -> rusqlite::Result<Vec<
         prev = entry.hash.to_string();
         entries.push(entry);
     }
+    kept_tasks::take_entries(connection, &entries)?;
     Ok(entries)
 }
 
@@ -495,8 +358,10 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use super::opening::LONG_LOG;
     use super::*;
     use crate::domain::ledger::action::{ActionState, Actor};
+    use crate::store::unwritable;
     use serde_json::json;
 
     fn draft(task: &str, n: u64) -> Draft {
@@ -532,6 +397,46 @@ mod tests {
         assert_eq!(ledger.check_chain().expect("whole"), 3);
         let again = Ledger::open(&layout).expect("opens").expect("there");
         assert_eq!(again.check_chain().expect("whole"), 3);
+    }
+
+    /// The log stays when the last user leaves; a long one goes into the database with the next writer.
+    #[test]
+    fn a_log_is_kept_until_it_is_long() {
+        let (_dir, layout, mut ledger) = ledger();
+        let length = || std::fs::metadata(beside(&layout.ledger(), "-wal")).map_or(0, |log| log.len());
+        let close = |ledger: Ledger| {
+            drop(ledger);
+            drop(layout.spare.take_for(&layout.ledger()));
+        };
+        let text = "x".repeat(1 << 16);
+        let long = |n| {
+            let mut draft = draft("a", n);
+            draft.body.result = json!({ "text": text });
+            draft
+        };
+        ledger.append(&[draft("a", 1)]).expect("appends");
+        close(ledger);
+        assert!(length() > 0);
+        let mut again = Ledger::create(&layout).expect("opens");
+        again.append(&(2..50).map(long).collect::<Vec<_>>()).expect("appends");
+        close(again);
+        assert!(length() > LONG_LOG);
+        let last = Ledger::create(&layout).expect("opens");
+        assert_eq!((length(), last.check_chain().expect("whole")), (0, 49));
+    }
+
+    /// Such rows are seen by everyone at once, and the head outside waits for a row that is safe.
+    #[test]
+    fn a_row_that_was_not_waited_for_leaves_the_head_outside_behind() {
+        let (dir, layout, mut ledger) = ledger();
+        let anchor = dir.path().join("head");
+        ledger.keep_head_at(Some(anchor.clone()));
+        ledger.commit_unawaited(|ledger| ledger.append(&[draft("a", 1)])).expect("appends");
+        assert!(!anchor.exists());
+        let other = Ledger::open(&layout).expect("opens").expect("there");
+        assert_eq!(other.entries(Some("a")).expect("reads").len(), 1);
+        ledger.append(&[draft("a", 2)]).expect("appends");
+        assert!(anchor.exists());
     }
 
     #[test]
@@ -650,9 +555,14 @@ mod tests {
         ledger.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("moves the rows");
         drop(ledger);
         drop(layout.spare.take_for(&path));
+        let names = || {
+            let all = std::fs::read_dir(layout.ledger().parent().expect("a folder")).expect("lists");
+            let mut all: Vec<_> = all.flatten().map(|entry| entry.file_name()).collect();
+            all.sort();
+            all
+        };
+        let before = names();
         assert_eq!(look(), 1);
-        let names = std::fs::read_dir(layout.ledger().parent().expect("a folder")).expect("lists");
-        let beside = names.flatten().filter(|name| name.file_name().to_string_lossy().contains("ledger.db-"));
-        assert_eq!(beside.count(), 0);
+        assert_eq!(names(), before);
     }
 }

@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ledger;
 pub mod lock;
 mod spare;
+mod unsynced;
 mod unwritable;
 
 pub use blobs::Blobs;

@@ -104,7 +104,8 @@ impl RunningAction {
         self.append(ledger, before, &drafts)
     }
 
-    /// A state counts only once the ledger has it: where that fails, the action is still in the one before.
+    /// A state counts only once the ledger has it: where that fails, the action is still in the one
+    /// before.
     fn append(
         &mut self,
         ledger: &mut Ledger,
@@ -124,7 +125,8 @@ impl RunningAction {
         self.write(ledger, [(ActionState::Planned, value)]).map(|_| ())
     }
 
-    /// Planned (unless it is that already), authorized, dispatched: in one transaction, before any effect.
+    /// Planned (unless it is that already), authorized, dispatched: in one transaction, before any
+    /// effect.
     pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
         self.dispatch_as(ledger, Value::Null)
     }
@@ -138,6 +140,21 @@ impl RunningAction {
         let planned = self.state.is_none().then_some((ActionState::Planned, Value::Null));
         let rows = [(ActionState::Authorized, Value::Null), (ActionState::Dispatched, result)];
         self.write(ledger, planned.into_iter().chain(rows)).map(|_| ())
+    }
+
+    /// Writes rows that need no wait for the disk: those before a row that precedes the effect, or
+    /// after the one from which recovery goes on in the same way.
+    pub fn unawaited<T>(
+        &mut self,
+        ledger: &mut Ledger,
+        write: impl FnOnce(&mut Self, &mut Ledger) -> Result<T>,
+    ) -> Result<T> {
+        let before = self.state;
+        let written = ledger.commit_unawaited(|ledger| write(self, ledger));
+        if written.is_err() {
+            self.state = before;
+        }
+        written
     }
 
     /// A record of progress: the action stays in its state.
@@ -225,8 +242,8 @@ impl RunningAction {
         }
     }
 
-    /// A failure quotes what was given to whoever failed, and what programs said: secrets of that are not
-    /// kept.
+    /// A failure quotes what was given to whoever failed, and what programs said: secrets of that are
+    /// not kept.
     fn fit_to_keep(&self, failure: Failure) -> Failure {
         let Ok(told) = serde_json::to_value(&failure) else { return failure };
         let kept = self.fit(&told);

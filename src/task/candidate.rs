@@ -91,13 +91,10 @@ pub fn keep_last(
     quarantine: &Quarantine,
     tree: &ObjectId,
 ) -> Result<()> {
-    keep::copy_into_repository(
-        &session.repository,
-        quarantine,
-        task,
-        KeptRef::Last,
-        tree,
-        Some(&opened.base.commit),
-    )
-    .map(|_| ())
+    let (repository, commit) = (&session.repository, Some(&opened.base.commit));
+    let kept = keep::copy_into_repository(repository, quarantine, task, KeptRef::Last, tree, commit)?;
+    if let Some(device) = kept.synced {
+        session.blobs().note_synced(device);
+    }
+    Ok(())
 }

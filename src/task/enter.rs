@@ -6,7 +6,7 @@ use super::held::TaskWrite;
 use super::home::require_home;
 use super::rollback::refuse_rollback;
 use super::session::Stop;
-use super::view::{load, open_tasks};
+use super::view::load;
 use super::{Session, recover};
 use crate::domain::ledger::task::TaskView;
 use crate::error::{Code, Failure, Result};
@@ -29,7 +29,7 @@ impl Session {
         }
         let ledger = self.ledger()?;
         let open = match &ledger {
-            Some(ledger) => open_tasks(ledger)?,
+            Some(ledger) => ledger.open_tasks()?,
             None => Vec::new(),
         };
         match open.as_slice() {
@@ -160,7 +160,11 @@ impl Session {
     /// Somebody may have removed the task's private folder: what it held is in the repository, kept by the
     /// task's refs, or is made anew.
     fn restore_folder(&self, view: &TaskView) -> Result<()> {
-        if view.collected { Ok(()) } else { create_private_dir(&self.layout.task_objects(&view.id)) }
+        if view.collected {
+            return Ok(());
+        }
+        create_private_dir(&self.layout.task_objects(&view.id))?;
+        self.quarantine(&view.id).drop_torn_objects()
     }
 }
 

@@ -99,9 +99,32 @@ impl<'s> TaskWrite<'s> {
         Ok(action)
     }
 
+    /// The same for an action whose first effect has a row of its own before it, or that has none.
+    pub fn begin_unawaited(&mut self, tool: &str, params: &impl Serialize) -> Result<RunningAction> {
+        let mut action = self.action(tool, params);
+        action.unawaited(&mut self.ledger, RunningAction::dispatch)?;
+        Ok(action)
+    }
+
+    /// Writes an action that only looked, with what it saw: all of its rows at once.
+    pub fn note_look(&mut self, tool: &str, params: &impl Serialize, record: &Record) -> Result<()> {
+        let mut action = self.action(tool, params);
+        self.ledger.atomically(|ledger| {
+            action.dispatch(ledger)?;
+            action.succeed(ledger, record)
+        })?;
+        catch_up(&self.ledger, &mut self.view)
+    }
+
     /// Writes an action's result and takes it into the view.
     pub fn finish(&mut self, mut action: RunningAction, record: &Record) -> Result<()> {
         action.succeed(&mut self.ledger, record)?;
+        catch_up(&self.ledger, &mut self.view)
+    }
+
+    /// The same where recovery would come to this end by itself, so that nobody waits for the disk.
+    pub fn finish_unawaited(&mut self, mut action: RunningAction, record: &Record) -> Result<()> {
+        action.unawaited(&mut self.ledger, |action, ledger| action.succeed(ledger, record))?;
         catch_up(&self.ledger, &mut self.view)
     }
 

@@ -17,12 +17,13 @@ use crate::git::{tree, worktree};
 use crate::process::{
     self, FinishedRun, Invocation, PrivateHome, ProgramEnd, base_environment, find_program,
 };
+use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::task::action::milliseconds;
 use crate::task::family;
 use crate::task::held::TaskWrite;
 use crate::task::session::{Session, secrets};
-use crate::task::view::load;
+use crate::task::view::catch_up;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -94,27 +95,29 @@ pub fn after_action(task: &TaskWrite<'_>, event: &Event<'_>, ended: &Ended) {
     tell(task.session, opened, Moment::AfterAction, &told);
 }
 
-/// After a task was completed, cancelled or undone.
-pub fn after_task(session: &Session, task: &str) {
-    let Some((view, counts)) = counts(session, task) else { return };
-    if let Ok(opened) = view.opened_terms() {
+/// After a task was completed, cancelled or undone. `known` is what was known of it before.
+pub fn after_task(session: &Session, ledger: &Ledger, known: &TaskView) {
+    let hears = |hook: &Hook| hook.event == Moment::AfterTask;
+    let Ok(opened) = known.opened_terms() else { return };
+    if !opened.hooks.iter().any(hears) {
+        return;
+    }
+    if let Some(counts) = task_counts(ledger, known) {
         tell(session, opened, Moment::AfterTask, &counts);
     }
 }
 
-fn counts(session: &Session, task: &str) -> Option<(TaskView, Value)> {
-    let ledger = session.ledger().ok()??;
-    let mut view = load(&ledger, task).ok()??;
-    let hears = |hook: &Hook| hook.event == Moment::AfterTask;
-    view.opened.as_ref().filter(|opened| opened.value.hooks.iter().any(hears))?;
-    family::attach(&ledger, &mut view).ok()?;
+fn task_counts(ledger: &Ledger, known: &TaskView) -> Option<Value> {
+    let (task, mut view) = (&known.id, known.clone());
+    catch_up(ledger, &mut view).ok()?;
+    family::attach(ledger, &mut view).ok()?;
     let paths = view.delivered.as_ref().map_or(0, |delivered| delivered.value.receipt.paths.len());
     let told = json!({
         "schema": SCHEMA, "event": "after_task", "taskId": task, "state": view.state_with(&[]),
         "candidates": view.candidates.len(), "runs": view.evidence.len(), "findings": view.findings.len(), "paths": paths,
         "budget": view.standing.as_ref().map(crate::domain::ledger::charges::Standing::shares_object),
     });
-    Some((view, told))
+    Some(told)
 }
 
 /// Lets all observers of a moment hear.

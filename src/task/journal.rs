@@ -82,15 +82,20 @@ impl LedgerJournal<'_> {
         self.action.note(self.ledger, record)
     }
 
+    /// Nobody waits until it is on the disk: recovery would come to the same end.
     fn write_end(&mut self, receipt: &Receipt) -> Result<()> {
-        match &self.end {
-            WriteEnd::Note(text) => self.write_note(&Record::Done { text: (*text).to_owned() }),
+        let record = match &self.end {
+            WriteEnd::Note(text) => Record::Done { text: (*text).to_owned() },
             WriteEnd::Delivery { planned, .. } => {
                 let never_planned = || Failure::internal("a delivery ended that was never planned");
-                let planned = planned.as_ref().ok_or_else(never_planned)?;
-                self.action.succeed(self.ledger, &planned.end_record(receipt.clone())).map(|_| ())
+                planned.as_ref().ok_or_else(never_planned)?.end_record(receipt.clone())
             }
-        }
+        };
+        let ends = matches!(self.end, WriteEnd::Delivery { .. });
+        self.action.unawaited(self.ledger, |action, ledger| match ends {
+            true => action.succeed(ledger, &record).map(|_| ()),
+            false => action.note(ledger, &record),
+        })
     }
 
     /// Ends the action after a failed write: without effect where everything was taken back, unknown

@@ -28,7 +28,7 @@ pub fn observe(task: &mut TaskWrite<'_>) -> Result<Observation> {
     let known = task.view.observation.as_ref().map(|known| known.value.clone());
     let fresh = take_observation(task, Judged { opened: task.view.opened_terms()?, candidate: &candidate })?;
     if known.as_ref() != Some(&fresh) {
-        task.act("observe", &params, |_| Ok((Record::Observed(Box::new(fresh.clone())), ())))?;
+        task.note_look("observe", &params, &Record::Observed(Box::new(fresh.clone())))?;
     }
     Ok(fresh)
 }

@@ -49,7 +49,7 @@ pub fn look_after_delivery(
     seen.told.extend(find_uncaptured_work(task));
     if seen.proven || !seen.risks().is_empty() {
         let record = Record::SeenOnLive(seen.clone());
-        task.act("live-inputs", &json!({}), |_| Ok((record, ()))).ok();
+        task.note_look("live-inputs", &json!({}), &record).ok();
     }
     seen
 }

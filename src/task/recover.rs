@@ -15,6 +15,7 @@ use crate::store::lock::LockGuard;
 use crate::task::action::RunningAction;
 use crate::task::effect::CutOff;
 use crate::task::effect::cut_off::{Ground, UnfinishedEffect};
+use crate::task::view::load;
 use crate::task::{Session, hooks};
 
 /// Before a command changes a task, whose lock it holds. Refused while it is not known what became of an
@@ -102,7 +103,11 @@ pub fn reconcile(session: &Session, action: &str) -> Result<Option<(Reconciled, 
     // A delivery, or its reversal, that was brought to its end here ends its task as any other.
     let completed = is_delivery && cut.found.outcome == RecoveryOutcome::Completed;
     if let Some(task) = cut.found.task.as_ref().filter(|_| completed) {
-        hooks::after_task(session, task);
+        let ledger = session.ledger().ok().flatten();
+        let view = ledger.as_ref().and_then(|ledger| load(ledger, task).ok().flatten());
+        if let (Some(ledger), Some(view)) = (ledger, view) {
+            hooks::after_task(session, &ledger, &view);
+        }
     }
     Ok(Some((cut.found, unknown)))
 }

@@ -3,6 +3,7 @@
 
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::record::Opened;
+use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::pattern_from_typed;
 use crate::error::presence::is_folder;
@@ -11,7 +12,7 @@ use crate::git::apply::Keeper;
 use crate::git::materialise::HeldFiles;
 use crate::git::{Quarantine, Repository};
 use crate::process::{Secrets, secret_values};
-use crate::store::layout::write_private;
+use crate::store::layout::replace_private_unsynced;
 use crate::store::{Blobs, Layout, Ledger};
 use crate::task::action::{ActionOrigin, RunningAction};
 use serde::Serialize;
@@ -145,7 +146,8 @@ impl Session {
     /// Lends the store of blobs to whoever writes user files.
     pub fn with_keeper<T>(&self, work: impl FnOnce(Keeper<'_>) -> T) -> T {
         let blobs = self.blobs();
-        work(Keeper { put: &|bytes| blobs.put(bytes), get: &|digest| blobs.get(digest) })
+        let (put, get) = (|bytes: &[u8]| blobs.put(bytes), |digest: &Sha256| blobs.get(digest));
+        work(Keeper { put: &put, get: &get, synced: &|device| blobs.note_synced(device) })
     }
 
     /// What we wrote into a task's worktree, as far as it is noted. Without the note every file is read.
@@ -153,11 +155,11 @@ impl Session {
         serde_json::from_slice(&std::fs::read(self.layout.task_held(task)).ok()?).ok()
     }
 
-    /// Notes what we wrote into a task's worktree.
+    /// Notes what we wrote into a task's worktree. Losing it costs reading, so nobody waits for the disk.
     pub fn keep_held(&self, task: &str, held: &HeldFiles) -> Result<()> {
         let held = serde_json::to_vec(held)
             .map_err(|e| Failure::internal(format!("the stat cache cannot be written: {e}")))?;
-        write_private(&self.layout.task_held(task), &held)
+        replace_private_unsynced(&self.layout.task_held(task), &held)
     }
 }
 

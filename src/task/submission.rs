@@ -22,10 +22,14 @@ use std::path::Path;
 pub fn capture_candidate(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     tripwire::look_at_surroundings(task)?;
     task.act_if("submit", &params(patch), budget::still_fits, |task| {
-        let candidate = capture_and_keep(task, patch)?;
-        let judged = Judged { opened: task.view.opened_terms()?, candidate: &candidate };
+        let candidate = capture_and_bind(task, patch)?;
+        let opened = task.view.opened_terms()?;
+        let judged = Judged { opened, candidate: &candidate };
         let observation = observation::take_observation(task, judged)?;
         task.require_wanted()?;
+        // Last, since it waits for the disk, and then for all that was written until here.
+        let quarantine = task.session.quarantine(&task.view.id);
+        keep_last(task.session, &task.view.id, opened, &quarantine, &candidate.tree)?;
         let record =
             Record::Captured { candidate: Box::new(candidate.clone()), observation: Box::new(observation) };
         Ok((record, candidate))
@@ -67,7 +71,7 @@ pub fn is_last_patch(session: &Session, view: &TaskView, patch: &[u8]) -> Result
     Ok(false)
 }
 
-fn capture_and_keep(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
+fn capture_and_bind(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
     let session = task.session;
     let opened = task.view.opened_terms()?.clone();
     let quarantine = session.quarantine(&task.view.id);
@@ -77,9 +81,7 @@ fn capture_and_keep(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Ca
     }
     let captured = capture(task, &opened, patch, most)?;
     require_resolved(task, &quarantine, &captured)?;
-    let candidate = bind(task, &opened, captured)?;
-    keep_last(session, &task.view.id, &opened, &quarantine, &candidate.tree)?;
-    Ok(candidate)
+    bind(task, &opened, captured)
 }
 
 /// A rebase has set versions aside that no markers could show: as long as the folder is there, nobody has

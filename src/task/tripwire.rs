@@ -36,7 +36,7 @@ pub fn look_at_surroundings(task: &mut TaskWrite<'_>) -> Result<()> {
         }
     };
     let params = json!({ "before": known, "sight": sight });
-    task.act("tripwire", &params, |_| Ok((Record::Tripped(Tripped { sight, changes: found }), ())))
+    task.note_look("tripwire", &params, &Record::Tripped(Tripped { sight, changes: found }))
 }
 
 fn compare(task: &TaskWrite<'_>, opened: &Opened, known: &Sha256) -> Result<(Sight, Vec<String>)> {

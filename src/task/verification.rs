@@ -2,6 +2,7 @@
 //! these bytes.
 
 use crate::domain::change::patch::Candidate;
+use crate::domain::contract::budget::Cost;
 use crate::domain::contract::policy::BaseRuns;
 use crate::domain::contract::{Kind, SandboxWish};
 use crate::domain::delivery::Clearance;
@@ -16,12 +17,13 @@ use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::{Sha256, canonical_json};
 use crate::error::{Code, Failure, Result};
+use crate::task::action::RunningAction;
 use crate::task::held::TaskWrite;
 use crate::task::meter::Bound;
 use crate::task::observation::{Judged, take_observation, with_subject};
 use crate::task::session::Progress;
 use crate::task::{budget, evidence, meter, runs, tripwire};
-use crate::verifier;
+use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
 
 /// What to verify and how.
@@ -71,7 +73,7 @@ pub fn produce_evidence(
     let observation = take_observation(task, judged)?;
     require_known_ids(&observation, options.only)?;
     let params = json!({ "candidate": candidate.candidate, "only": options.only });
-    task.act("verify", &params, |_| Ok((record::Record::Observed(Box::new(observation.clone())), ())))?;
+    task.note_look("verify", &params, &record::Record::Observed(Box::new(observation.clone())))?;
     complete(task, &candidate, &observation, options, progress)
 }
 
@@ -288,12 +290,13 @@ fn run_job(
         nonce: crate::task::action::random_hex(16),
         clearing: flaky == FlakyRows::Clear,
     };
-    let Some(meter) = meter::begin(task, &mut action, bound)? else { return Ok(None) };
-    let watch = |printed| meter.watch(printed);
-    let ran = with_subject(task, judged, (&watch, meter.most()), |subject, verifiers, host| {
+    // While it runs, its meter has the ledger.
+    task.ledger.set_aside();
+    let ran = run_metered(task, judged, (&mut action, bound), |subject, verifiers, host| {
         verifier::run(subject, verifiers, host, observation, job, &ticket)
     });
-    let cost = meter.cost();
+    task.ledger.take_up(&task.session.layout)?;
+    let Some((cost, ran)) = ran? else { return Ok(None) };
     let made = match ran {
         Ok(made) => made,
         Err(failure) => return Err(action.fail_charged(&mut task.ledger, cost, failure)),
@@ -308,6 +311,19 @@ fn run_job(
         .succeed_with(&mut task.ledger, std::iter::once(record::Record::Charged { cost }).chain(records))?;
     task.refresh()?;
     Ok(Some(digests))
+}
+
+/// Does some work of a run while what it takes is measured; `None` where the budget leaves nothing for it.
+fn run_metered<T>(
+    task: &TaskWrite<'_>,
+    judged: Judged<'_>,
+    (action, bound): (&mut RunningAction, Bound),
+    work: impl FnOnce(&VerificationSubject<'_>, &Verifiers, &Host<'_>) -> Result<T>,
+) -> Result<Option<(Cost, Result<T>)>> {
+    let Some(meter) = meter::begin(task, action, bound)? else { return Ok(None) };
+    let watch = |printed| meter.watch(printed);
+    let ran = with_subject(task, judged, (&watch, meter.most()), work);
+    Ok(Some((meter.cost(), ran)))
 }
 
 /// Why a row is as it is, in a sentence.

@@ -18,14 +18,3 @@ pub fn catch_up(ledger: &Ledger, view: &mut TaskView) -> Result<()> {
     }
     Ok(())
 }
-
-/// The tasks that have not ended.
-pub fn open_tasks(ledger: &Ledger) -> Result<Vec<String>> {
-    let mut open = Vec::new();
-    for id in ledger.tasks()? {
-        if load(ledger, &id)?.is_some_and(|view| !view.has_ended()) {
-            open.push(id);
-        }
-    }
-    Ok(open)
-}

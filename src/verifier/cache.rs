@@ -5,7 +5,7 @@
 use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::error::{Failure, Result};
 use crate::git::Objects;
-use crate::store::layout::{create_private_dir, write_private};
+use crate::store::layout::{create_private_dir, replace_private_unsynced};
 use crate::store::lock::LockGuard;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
@@ -166,7 +166,7 @@ impl FileDigests {
     pub(super) fn save(&self) {
         let Some(folder) = self.file.parent().filter(|_| self.changed) else { return };
         let bytes = serde_json::to_vec(&self.known).unwrap_or_default();
-        drop(create_private_dir(folder).and_then(|()| write_private(&self.file, &bytes)));
+        drop(create_private_dir(folder).and_then(|()| replace_private_unsynced(&self.file, &bytes)));
     }
 }
 

@@ -56,7 +56,7 @@ fn with_dash_c_from_anywhere() {
     // `-C` wins over GIT_DIR, GIT_DIR over the current folder.
     let other = lab.repo("other");
     let git_dir = path_text(&other.join(".git")).to_owned();
-    let answer = elsewhere.json_in("", &[("GIT_DIR", &git_dir)], None, &["-C", &top, "status"]).ok();
+    let answer = elsewhere.json_in("", &[("GIT_DIR", &git_dir)], None, &["-C", &top, "status", "--all"]).ok();
     assert_eq!(answer.json["tasks"].as_array().map(Vec::len), Some(1));
     let theirs = repo.json_in("", &[("GIT_DIR", &git_dir)], None, &["status"]).ok();
     assert_eq!(theirs.json["tasks"].as_array().map(Vec::len), Some(0), "GIT_DIR wins over the folder");

@@ -166,7 +166,7 @@ fn cancelling_a_parent_cancels_its_open_parts() {
     repo.open(&Contract::new("other"));
     let cancelled = repo.json(&["cancel", "top"]).ok().json;
     assert_eq!(cancelled["parts"], json!(["p1", "p2"]));
-    let status = repo.json(&["status"]).ok().json;
+    let status = repo.json(&["status", "--all"]).ok().json;
     let states: Vec<String> = status["tasks"]
         .as_array()
         .expect("tasks")

@@ -85,7 +85,7 @@ fn a_copy_writes_nowhere_until_a_person_lets_it_go_on() {
     assert_eq!(repo.text("docs/b.md"), "delivered\n");
     // The other one's worktrees stay its own: here there are none.
     copy.json(&["gc"]).ok();
-    let status = copy.json(&["status"]).ok();
+    let status = copy.json(&["status", "--all"]).ok();
     let worktree = status.json["tasks"][0]["worktree"].as_str().expect("text").to_owned();
     assert!(Path::new(&worktree).starts_with(lab.path("copy.tender")), "{worktree}");
     assert!(lab.path("app.tender/t1/docs/a.md").exists());
@@ -140,7 +140,7 @@ fn a_repository_that_was_moved_with_its_worktrees_goes_on() {
     repo.json(&["submit", "t1"]).ok();
     repo.json(&["deliver", "t1"]).ok();
     assert_eq!((repo.text("docs/a.md"), repo.text("docs/b.md")), (lines(5, "five"), "more\n".to_owned()));
-    let report = repo.json(&["status"]).ok();
+    let report = repo.json(&["status", "--all"]).ok();
     assert_eq!(report.json["tasks"][0]["worktree"], lab.path("new/app.tender/t1").to_str().expect("UTF-8"));
     repo.json(&["gc"]).ok();
     assert!(!lab.path("new/app.tender/t1").exists());

@@ -32,6 +32,7 @@ mod check_hook;
 mod commands;
 mod content;
 mod contract;
+mod counted;
 mod deliver;
 mod deliver_guard;
 mod environment;

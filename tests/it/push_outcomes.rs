@@ -149,7 +149,7 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     let rows = states(&repo).len();
     let report = repo.json(&["report", "t1"]).ok();
     assert!(report.has_risk("not known whether"), "{:#}", report.json["risks"]);
-    let status = repo.json(&["status"]).ok();
+    let status = repo.json(&["status", "--all"]).ok();
     assert_eq!(status.json["tasks"][0]["state"], "outcome_unknown");
     assert_eq!(status.json["unfinished"][0]["tool"], "deliver");
     assert_eq!(states(&repo).len(), rows, "a view writes nothing");
@@ -181,7 +181,7 @@ fn while_nobody_can_be_asked_it_is_unknown_and_nothing_is_sent_again() {
     completed(repo.json(&["deliver", "t1"]), "already");
     assert_eq!((http.pushes(), bare.pushes().len()), (1, 1), "it had arrived, and was not sent again");
     assert_eq!(state(&repo), "completed");
-    assert!(repo.json(&["status"]).ok().json.get("unfinished").is_none());
+    assert!(repo.json(&["status", "--all"]).ok().json.get("unfinished").is_none());
     // What recovery found out is what the next delivery there starts from.
     completed(repo.json(&["deliver", "t2"]), "applied");
     assert_eq!(
@@ -336,7 +336,7 @@ fn killed_in_the_middle(repo: &Repo<'_>, bare: &Bare<'_>) {
     child.kill().expect("kills");
     child.wait().expect("waits");
     assert_eq!(bare.at("topic"), None, "it was not let through yet");
-    assert_eq!(repo.json(&["status"]).ok().json["unfinished"][0]["tool"], "deliver");
+    assert_eq!(repo.json(&["status", "--all"]).ok().json["unfinished"][0]["tool"], "deliver");
 }
 
 #[test]

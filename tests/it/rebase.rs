@@ -361,22 +361,17 @@ fn lines_are_merged_in_every_repository_and_as_git_stores_them() {
 }
 
 #[test]
-fn a_worktree_with_commits_of_its_own_is_not_collected() {
+fn a_worktree_that_became_a_repository_of_its_own_is_not_collected() {
     let lab = Lab::new();
     let repo = lab.repo("app");
-    for (id, own) in [("t1", false), ("t2", true)] {
-        let task = repo.changing(id, &[("docs/a.md", Some(&lines_with(2, id)))]);
-        let inside = Repo::at(&lab, task.worktree.clone());
-        if own {
-            std::fs::remove_file(task.worktree.join(".git")).expect("removed");
-            lab.repo_at(task.worktree.clone(), &[]);
-        }
-        inside.commit("only here");
-        repo.json(&["cancel", id]).ok();
-        let kept = repo.json(&["gc"]).ok();
-        assert!(kept.json["kept"].to_string().contains("of its own"), "{:#}", kept.json);
-        assert!(task.exists("docs/a.md"));
-    }
+    let task = repo.changing("t1", &[("docs/a.md", Some(&lines_with(2, "two")))]);
+    std::fs::remove_file(task.worktree.join(".git")).expect("removed");
+    let inside = lab.repo_at(task.worktree.clone(), &[]);
+    inside.commit("only here");
+    repo.json(&["cancel", "t1"]).ok();
+    let kept = repo.json(&["gc"]).ok();
+    assert!(kept.json["kept"].to_string().contains("of its own"), "{:#}", kept.json);
+    assert!(task.exists("docs/a.md"));
 }
 
 #[test]

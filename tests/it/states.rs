@@ -6,7 +6,7 @@ use crate::support::{Contract, Lab, Repo, Verifier};
 #[track_caller]
 fn state(repo: &Repo<'_>, task: &str) -> String {
     let report = repo.json(&["report", task]).ok().json["state"].as_str().expect("a state").to_owned();
-    let status = repo.json(&["status"]).ok();
+    let status = repo.json(&["status", "--all"]).ok();
     let tasks = status.json["tasks"].as_array().expect("list").clone();
     let listed = tasks.iter().find(|entry| entry["taskId"] == task).expect("listed");
     assert_eq!(listed["state"], report.as_str(), "status and report agree");

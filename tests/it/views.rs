@@ -11,8 +11,8 @@ fn in_a_fresh_repository_a_view_makes_nothing() {
     let lab = Lab::new();
     let repo = lab.repo("app");
     let before = tree(&repo.join(".git"));
-    let status = repo.json(&["status"]).ok();
-    assert_eq!(status.json, json!({"schema": "git-tender/status/v1", "tasks": []}));
+    let status = repo.json(&["status", "--all"]).ok();
+    assert_eq!(status.json, json!({"schema": "git-tender/status/v2", "tasks": []}));
     repo.tender(&["log"]).ok();
     for args in [&["report", "t1"][..], &["diff", "t1"], &["show", "sha256:00"], &["log", "t1"]] {
         let answer = repo.tender(args);
@@ -75,19 +75,32 @@ fn views_exit_0_whatever_they_show_and_change_no_byte() {
 fn status_has_the_drawn_shape_and_the_states() {
     let lab = Lab::new();
     let repo = busy(&lab);
-    let status = repo.json(&["status"]).ok();
+    let status = repo.json(&["status", "--all"]).ok();
     shape::check(
         &status.json,
-        &json!({"schema": "git-tender/status/v1",
-                "tasks": [{"taskId": "$text", "state": "$word", "worktree": "$str?", "bytes": null}]}),
+        &json!({"schema": "git-tender/status/v2",
+                "tasks": [{"taskId": "$text", "state": "$word", "worktree": "$str?", "bytes": null,
+                           "goal": "$text", "createdAt": "$time", "turn": "$any", "next": "$any", "liveConflict": null}]}),
     );
     let state = |id: &str| {
         let tasks = status.json["tasks"].as_array().expect("list");
         tasks.iter().find(|task| task["taskId"] == id).expect("listed")["state"].clone()
     };
     assert_eq!([state("t1"), state("t2"), state("t3")], ["verification_failed", "completed", "open"]);
+    let turns = |id: &str| {
+        let tasks = status.json["tasks"].as_array().expect("list");
+        let task = tasks.iter().find(|task| task["taskId"] == id).expect("listed");
+        (task["turn"].clone(), task["next"].clone())
+    };
+    assert_eq!(turns("t1"), (json!("worker"), json!(["git", "tender", "report", "t1"])));
+    assert_eq!(turns("t2"), (Value::Null, Value::Null));
     let text = repo.tender(&["status"]).ok().text();
-    assert!(text.contains("t1") && text.contains("t3"), "{text}");
+    assert!(text.contains("t1") && text.contains("t3") && !text.contains("t2"), "{text}");
+    assert!(
+        text.contains("a change for a test, a moment ago; the worker's turn: git tender ship t3"),
+        "{text}"
+    );
+    assert!(repo.tender(&["status", "--all"]).ok().text().contains("t2"));
 }
 
 #[test]
@@ -200,4 +213,23 @@ fn a_ledger_that_is_gone_is_no_empty_one() {
         }
         assert_eq!(ledger.exists(), !lost);
     }
+}
+
+#[test]
+fn whether_a_candidate_fits_the_live_tree_is_told_where_it_is_asked_for() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    repo.changing("fits", &[("docs/b.md", Some("task's\n"))]);
+    repo.changing("conflicts", &[("docs/a.md", Some("task's\n"))]);
+    repo.open(&Contract::new("nothing"));
+    repo.write("docs/a.md", "mine\n");
+    let before = repo.snapshot();
+    let status = repo.json(&["status", "--live"]).ok().json;
+    let told: Vec<_> = (0..3).map(|at| status["tasks"][at]["liveConflict"].clone()).collect();
+    assert_eq!(told, [json!(false), json!(true), Value::Null]);
+    let text = repo.tender(&["status", "--live"]).ok().text();
+    assert!(
+        text.contains("it fits the live tree now") && text.contains("it conflicts with the live tree now")
+    );
+    before.same(&repo.snapshot());
 }

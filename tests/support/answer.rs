@@ -126,7 +126,8 @@ impl Answer {
         assert!(self.json.get("error").is_none(), "{}\n{:#}", self.shown, self.json);
         let schema = self.json["schema"].as_str().unwrap_or_default();
         assert!(
-            schema.starts_with("git-tender/") && schema.ends_with("/v1"),
+            schema.starts_with("git-tender/")
+                && (schema.ends_with("/v1") || schema == "git-tender/status/v2"),
             "{}: no schema in {:#}",
             self.shown,
             self.json

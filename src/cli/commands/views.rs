@@ -1,16 +1,18 @@
 //! The views: commands that change nothing.
 
 use super::Invocation;
-use crate::cli::args::ReportArgs;
+use crate::cli::args::{ReportArgs, StatusArgs};
 use crate::cli::output::{self, OutputFormat, show};
 use crate::error::Result;
+use crate::ops::report::StatusWishes;
 use crate::{ops, render};
 
 impl Invocation<'_> {
     /// What needs recovery stands in the list itself.
-    pub(super) fn status(&self, with_size: bool) -> Result<u8> {
+    pub(super) fn status(&self, args: &StatusArgs) -> Result<u8> {
         let session = self.session()?;
-        let object = ops::report::status(&session, with_size)?;
+        let StatusArgs { all, size, live } = *args;
+        let object = ops::report::status(&session, StatusWishes { all, size, live })?;
         self.show(&object, || render::status_text(&object))?;
         self.tell_copy(&session).map(|()| 0)
     }

@@ -5,6 +5,7 @@ use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::record::{Relocation, Seal};
 use crate::domain::ledger::task::TaskState;
+use crate::domain::ledger::turn::WhoseTurn;
 use crate::domain::proof::evidence::Evidence;
 use crate::domain::value::bytes::{decode_base64, encode_base64};
 use crate::domain::value::digest::ObjectId;
@@ -272,7 +273,8 @@ impl Reconciled {
 #[derive(Debug, Serialize)]
 pub struct TaskList {
     pub schema: &'static str,
-    /// One a task, in the order in which they were opened.
+    /// One a task, in the order in which they were opened; those that have ended only where they were asked
+    /// for.
     pub tasks: Vec<TaskListRow>,
     /// Actions that a crash left without an end; the next command that writes, or `recover`, takes care of
     /// them.
@@ -293,6 +295,19 @@ pub struct TaskListRow {
     /// Size of its worktree and private files, in bytes; `None` where it was not asked for: it costs a look
     /// at every file.
     pub bytes: Option<u64>,
+    pub goal: String,
+    /// When it was opened, RFC 3339 in UTC.
+    pub created_at: String,
+    /// Whose turn it is; `None` where it has ended.
+    pub turn: Option<WhoseTurn>,
+    /// The command that goes on with it.
+    pub next: Option<Vec<String>>,
+    /// Whether its last candidate conflicts with the live tree at this moment; `None` where it was not asked
+    /// for, or cannot be said.
+    pub live_conflict: Option<bool>,
+    /// How long ago it was opened, in seconds.
+    #[serde(skip)]
+    pub age: i64,
     /// False where its worktree was removed.
     #[serde(skip)]
     pub has_worktree: bool,

@@ -1,7 +1,7 @@
-//! Before the first path changes: the plan with its temporary names, the new objects on disk, the old bytes
-//! stored.
+//! Before the first path changes: the plan with its temporary names, the new objects on disk, the old
+//! bytes stored.
 
-use super::{Delivery, Keeper, MANY, attributes, operation_failed, require_folder};
+use super::{Delivery, Keeper, attributes, operation_failed, require_folder};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
-use std::rc::Rc;
 
 /// Stored preimages are put together up to this size.
 const CHUNK: usize = 64 << 20;
@@ -145,8 +144,8 @@ fn raw_of(body: &Body) -> Raw {
     }
 }
 
-/// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes what was
-/// staged until then.
+/// Writes all new objects, stores all old bytes, and waits until both are safe. With a failure comes
+/// what was staged until then.
 pub(super) fn stage_objects(
     plan: &DeliveryPlan,
     materials: &Materials,
@@ -157,6 +156,7 @@ pub(super) fn stage_objects(
         Staged { objects: none, kept: plan.steps.iter().map(|_| None).collect(), notes: Vec::new() };
     match write_all(plan, materials, &mut staged)
         .and_then(|()| keep_old_bytes(plan, materials, keeper, &mut staged))
+        .and_then(|()| sync_staged(plan, materials, keeper))
     {
         Ok(()) => Ok(staged),
         Err(e) => Err((staged, e)),
@@ -164,27 +164,41 @@ pub(super) fn stage_objects(
 }
 
 fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) -> Result<()> {
-    let writing: Vec<usize> = (0..plan.steps.len()).filter(|at| plan.steps[*at].after.is_some()).collect();
-    let each = writing.len() < MANY;
-    let mut rooms: Vec<Rc<Folder>> = Vec::new();
-    for at in writing {
+    for at in (0..plan.steps.len()).filter(|at| plan.steps[*at].after.is_some()) {
         let step = &plan.steps[at];
         let Some(spot) = &step.temporary else { continue };
         let body = body_of(step, materials)?;
         let room = require_folder(&materials.top, spot.folder.as_ref())?;
-        let (inode, notes) = write_one(&room, spot.name.as_bytes(), step, body, each)?;
+        let (inode, notes) = write_one(&room, spot.name.as_bytes(), step, body)?;
         staged.objects[at] = Some(inode);
         if !notes.is_empty() {
             staged.notes.resize(plan.steps.len(), Vec::new());
             staged.notes[at] = notes;
         }
-        if !rooms.iter().any(|r| if each { r.inode == room.inode } else { r.inode.dev == room.inode.dev }) {
-            rooms.push(room);
-        }
     }
-    for room in rooms {
-        let synced = if each { room.sync() } else { room.sync_file_system() };
-        synced.map_err(|e| Failure::io("sync", &plan.top, &e))?;
+    Ok(())
+}
+
+/// Waits until what was staged and what was stored is on the disk: once for a file system, where that
+/// waits for all of it. The names need no wait of their own: an exchange that survives a power cut
+/// took place in the same folder, after them.
+fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>) -> Result<()> {
+    let fail = |e: std::io::Error| Failure::io("sync", &plan.top, &e);
+    let mut devices = Vec::new();
+    for step in &plan.steps {
+        let Some(spot) = &step.temporary else { continue };
+        let room = require_folder(&materials.top, spot.folder.as_ref())?;
+        let device = room.inode.dev;
+        if devices.contains(&device) {
+            continue;
+        }
+        if room.syncs_as_whole() {
+            room.sync_file_system().map_err(fail)?;
+            (keeper.synced)(device);
+            devices.push(device);
+        } else if let Some(Raw::File { .. }) = step.after {
+            room.open_file(spot.name.as_bytes()).and_then(|file| file.sync_all()).map_err(fail)?;
+        }
     }
     Ok(())
 }
@@ -196,13 +210,7 @@ fn body_of<'a>(step: &PlannedStep, materials: &'a Materials) -> Result<&'a Body>
     body.ok_or_else(|| Failure::internal(format!("there are no bytes for {}", step.change.path)))
 }
 
-fn write_one(
-    room: &Folder,
-    name: &[u8],
-    step: &PlannedStep,
-    body: &Body,
-    sync: bool,
-) -> Result<(Inode, Vec<Note>)> {
+fn write_one(room: &Folder, name: &[u8], step: &PlannedStep, body: &Body) -> Result<(Inode, Vec<Note>)> {
     let mut notes = Vec::new();
     let path = &step.change.path;
     let fail = |e: std::io::Error| operation_failed("stage the new version of", path, &e);
@@ -219,9 +227,6 @@ fn write_one(
             if let BodyPermissions::Exactly(bits) = permissions {
                 notes = like_the_old(room, step, &file, attributes.as_ref(), *bits).map_err(fail)?;
             }
-            if sync {
-                file.sync_all().map_err(fail)?;
-            }
         }
     }
     let entry = room.look_up(name).map_err(fail)?;
@@ -229,8 +234,8 @@ fn write_one(
     Ok((inode, notes))
 }
 
-/// Owner, attributes and ACL of the file that will be replaced, or of the one that an undo brings back; then
-/// exactly the wanted bits.
+/// Owner, attributes and ACL of the file that will be replaced, or of the one that an undo brings
+/// back; then exactly the wanted bits.
 fn like_the_old(
     room: &Folder,
     step: &PlannedStep,
@@ -251,8 +256,8 @@ fn like_the_old(
     Ok(notes)
 }
 
-/// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now, the
-/// commit step finds out.
+/// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now,
+/// the commit step finds out.
 fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
     let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
     let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;

@@ -157,8 +157,7 @@ impl<'a> DeliveryRun<'a> {
                 _ => {}
             }
         }
-        self.remove_emptied()?;
-        self.sync_folders().map_err(|e| Failure::io("sync", &self.plan.top, &e))
+        self.remove_emptied()
     }
 
     /// Directories that deletions left empty, upwards; as git does.

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 impl Ledger {
     /// Checks the whole chain: every hash, every link, no gap; and what is kept beside it: that each index
-    /// leads to the rows, and that the actions that count as unfinished are those without an end. Returns the
+    /// leads to the rows, that the actions that count as unfinished are those without an end, and that
+    /// what is kept of the tasks is what the rows say. Returns the
     /// number of rows.
     pub fn check_chain(&self) -> Result<u64> {
         // One state of the database for all that is compared; others go on appending meanwhile.
@@ -27,6 +28,7 @@ impl Ledger {
         }
         self.check_indexes()?;
         self.check_keys(&entries)?;
+        self.check_kept_tasks()?;
         let mut open: BTreeMap<&str, i64> = BTreeMap::new();
         for entry in &entries {
             if entry.state.is_final() {

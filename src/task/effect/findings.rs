@@ -63,7 +63,7 @@ pub fn carry_out(
     let head = head.ok().flatten();
     let delivered = Delivered { receipt: receipt.clone(), head, evidence, said_by_person: false };
     task.finish(action, &Record::Delivered(Box::new(delivered)))?;
-    hooks::after_task(task.session, &id);
+    hooks::after_task(task.session, &task.ledger, &task.view);
     Ok(DeliveryObject::new(&id, TaskState::Completed, mode, &receipt))
 }
 

@@ -339,7 +339,8 @@ fn publish(
     action.note(&mut task.ledger, &Record::Publishing(Box::new(publishing.clone())))?;
     let new = publishing.publication.new.as_ref().filter(|_| !publishing.undoes);
     let brought = new.map_or(Ok(()), |new| {
-        keep::bring_in(&session.repository, &session.quarantine(&id), &id, keep::KeptRef::Last, new)
+        let quarantine = session.quarantine(&id);
+        keep::bring_in(&session.repository, &quarantine, &id, keep::KeptRef::Last, new).map(drop)
     });
     let moved = match brought {
         Err(failure) => Moved::Refused(failure),

@@ -13,7 +13,7 @@ use crate::domain::delivery::{
 use crate::domain::ledger::objects::RecoveryOutcome;
 use crate::domain::ledger::record::{IndexDifference, Opened, Planned, Record};
 use crate::domain::ledger::report::DeliveryObject;
-use crate::domain::ledger::task::TaskState;
+use crate::domain::ledger::task::{TaskState, TaskView};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::presence::is_folder;
@@ -103,6 +103,22 @@ struct Compared<'a> {
 pub fn plan(task: &TaskWrite<'_>) -> Result<Vec<(RepoPath, Outcome)>> {
     let (opened, candidate) = (task.view.opened_terms()?, &task.view.last_candidate()?.value);
     TreeWrite::delivering(task.session, opened, candidate).preview(&task.view.id)
+}
+
+/// Whether the last candidate conflicts with the live tree at this moment; `None` where nothing would be
+/// written there, or where it cannot be looked at.
+pub fn conflicts_with_live_tree(session: &Session, view: &TaskView) -> Option<bool> {
+    let (opened, candidate) = (view.opened_terms().ok()?, &view.last_candidate().ok()?.value);
+    if view.publishes() || view.has_ended() {
+        return None;
+    }
+    let home = session.live_repository(opened).ok()?;
+    let quarantine = session.quarantine(&view.id);
+    let delivery = TreeWrite::delivering(session, opened, candidate);
+    match delivery.compare(&home, &quarantine) {
+        Ok(_) => Some(false),
+        Err(failure) => (failure.code() == Code::DeliveryConflict).then_some(true),
+    }
 }
 
 /// Delivers a cleared candidate into the live tree. All conflicts are in the failure. `action` is dispatched.
