@@ -286,14 +286,19 @@ fn with_file_mode_off_a_bit_that_was_not_set_is_not_said_to_be() {
 /// A driver that fails says so; a git that is gone says nothing, and nobody knows what the file holds.
 #[test]
 fn a_conversion_that_broke_off_is_no_conflict() {
-    let world = World::new(&[("a", "one\n"), (".gitattributes", "a filter=own\n")]);
-    let changes = world.edit_candidate(|w| w.write_file("a", "two\n"));
-    world.write_file("a", "ONE\n");
-    world.run_git(&["config", "filter.own.clean", "false"]);
-    assert_eq!(only_conflict_reason(&world, &changes), Reason::Edited);
-    world.run_git(&["config", "filter.own.clean", "kill -9 $PPID"]);
-    let before = world.live_tree();
-    let refused = world.deliver_changes(&changes).expect_err("git is killed");
-    assert_eq!((refused.code(), refused.subject_text()), (Code::Io, Some("a")), "{refused:?}");
-    assert_eq!(world.live_tree(), before);
+    for edits in [true, false] {
+        let world = World::new(&[("a", "one\n"), (".gitattributes", "a filter=own\n")]);
+        let changes = world.edit_candidate(|w| match edits {
+            true => w.write_file("a", "two\n"),
+            false => w.remove_path("a"),
+        });
+        world.write_file("a", "ONE\n");
+        world.run_git(&["config", "filter.own.clean", "false"]);
+        assert_eq!(only_conflict_reason(&world, &changes), Reason::Edited);
+        world.run_git(&["config", "filter.own.clean", "kill -9 $PPID"]);
+        let before = world.live_tree();
+        let refused = world.deliver_changes(&changes).expect_err("git is killed");
+        assert_eq!((refused.code(), refused.subject_text()), (Code::Io, Some("a")), "{refused:?}");
+        assert_eq!(world.live_tree(), before);
+    }
 }
