@@ -359,6 +359,13 @@ fn rename_entry(
     rustix::fs::renameat_with(&a.file, name, &b.file, other, flags)
 }
 
+/// True where the answer is about what the mount can do, and not about its state: a full disk has room later.
+pub fn cannot_be_done(why: &io::Error) -> bool {
+    const NEVER: [Errno; 6] =
+        [Errno::PERM, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::MLINK, Errno::XDEV];
+    why.kind() == io::ErrorKind::Unsupported || Errno::from_io_error(why).is_some_and(|e| NEVER.contains(&e))
+}
+
 /// The type of a file.
 pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)

@@ -6,7 +6,7 @@
 //! as that one: then, and only then, recovery removes it. The new index is made from a copy in a private
 //! folder, written to the lock file, synced, and takes the index's name in one step.
 
-use super::beneath::fault;
+use super::beneath::{cannot_be_done, fault};
 use super::command::Git;
 use super::live::read_index_states;
 use super::private_index::index_info;
@@ -106,7 +106,10 @@ impl<'a> IndexWriter<'a> {
         let (ours, second) =
             (self.own_lock_file(), self.plan.git_dir.join(format!("{}.trial", self.plan.lock)));
         let same = std::fs::hard_link(&ours, &second)
-            .map_err(|e| refuse_mount(&self.plan.git_dir, &e.to_string()))
+            .map_err(|e| match cannot_be_done(&e) {
+                true => refuse_mount(&self.plan.git_dir, &e.to_string()),
+                false => Failure::io("try a second name for", &ours, &e),
+            })
             .and_then(|()| Ok(inode_of(&second)? == inode_of(&ours)?));
         remove_if_there(&second)?;
         match same {

@@ -7,10 +7,10 @@
 
 use super::back::accept_absence;
 use super::names::{trial_name, unready_name};
-use super::require_folder;
+use super::{operation_failed, require_folder};
 use crate::domain::delivery::receipt::{DeliveryPlan, Inode, Spot, Staged};
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Folder, TreeTop};
+use crate::git::beneath::{Folder, TreeTop, cannot_be_done};
 use std::io;
 
 /// Refuses a mount on which there would be no way back. Everything is staged, and stays as it is.
@@ -24,9 +24,10 @@ pub(super) fn try_mounts(top: &TreeTop, plan: &DeliveryPlan, staged: &Staged) ->
         }
         tried.push(room.inode.dev);
         let object = staged.objects.get(at).copied().flatten();
-        if let Err(why) = try_names(&room, spot, object) {
-            return Err(refuse_mount(plan, step.change.path.to_string(), &why));
-        }
+        try_names(&room, spot, object).map_err(|why| match cannot_be_done(&why) {
+            true => refuse_mount(plan, step.change.path.to_string(), &why),
+            false => operation_failed("try the file system of", &step.change.path, &why),
+        })?;
     }
     Ok(())
 }
@@ -41,7 +42,8 @@ fn try_names(room: &Folder, spot: &Spot, staged: Option<Inode>) -> io::Result<()
         return if now == Some(inode.ino) {
             Ok(())
         } else {
-            Err(io::Error::other("a file that gets another name gets another inode number too"))
+            let why = "a file that gets another name gets another inode number too";
+            Err(io::Error::new(io::ErrorKind::Unsupported, why))
         };
     }
     let unready = unready_name(name);
