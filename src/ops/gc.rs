@@ -73,12 +73,14 @@ fn collect(session: &Session, id: &str) -> Result<Option<KeptCommit>> {
     let mut task = session.write(Some(id))?;
     let worktree = task.view.opened_terms()?.worktree.clone();
     let path = Path::new(&worktree);
+    let base = task.view.opened_terms()?.base.commit.clone();
+    let mut head = None;
+    // One that is gone was removed by somebody, or by a `gc` that was cut off, which had kept its commit before.
     if is_present(path)? {
         nobody_works_there(path)?;
         nothing_is_lost(&task, path)?;
+        head = worktree::worktree_head(&session.repository, path)?.filter(|head| *head != base);
     }
-    let base = task.view.opened_terms()?.base.commit.clone();
-    let head = worktree::worktree_head(&session.repository, path)?.filter(|head| *head != base);
     task.act("gc", &json!({ "worktree": worktree }), |task| {
         let kept = match head {
             None => None,
