@@ -7,6 +7,8 @@
 //! that of a task's, as an action of no task: a pass counts wherever the same key is asked for. A run has no
 //! effect that would have to be recovered, so its rows are written together once it has ended.
 
+mod asked;
+
 use super::Session;
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
 use crate::domain::contract::clause::Origin;
@@ -19,9 +21,8 @@ use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::judge::{self, Job};
 use crate::domain::proof::records::On;
 use crate::domain::proof::run::Run;
-use crate::domain::proof::verdict::{Row, Strength, Verdict};
+use crate::domain::proof::verdict::Row;
 use crate::domain::value::digest::{ObjectId, Sha256, canonical_json};
-use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::live_base::capture_live;
 use crate::git::staged_tree::StagedIndex;
@@ -31,14 +32,12 @@ use crate::task::action::{ActionOrigin, RunningAction, random_hex};
 use crate::task::enter::require_own_store;
 use crate::task::home::note_home;
 use crate::task::observation::{JudgeRules, lend_subject};
-use crate::task::terms::{Terms, read_terms};
+use crate::task::terms::Terms;
 use crate::task::verification::{FlakyRows, Sandbox};
 use crate::task::{evidence, runs};
-use crate::verifier::inputs::inputs_of;
-use crate::verifier::load::FOLDER;
-use crate::verifier::manifest::VerifierKind;
-use crate::verifier::{self, Verifiers};
-use serde_json::{Value, json};
+use crate::verifier;
+use asked::ask_for_concerned;
+use serde_json::json;
 use std::path::PathBuf;
 
 /// What is looked at.
@@ -221,116 +220,6 @@ fn candidate_of(trees: &TreePair, changes: Vec<Change>) -> Result<Candidate> {
         artifact_bytes: 0,
         changes,
     })
-}
-
-/// What has to be shown, and by which rules.
-struct AskedCheck {
-    contract: Contract,
-    contract_sha256: Sha256,
-    terms: Terms,
-    /// True where any row is asked for that runs may show.
-    has_any: bool,
-    /// Rows that no run can show.
-    settled: Vec<Row>,
-    notes: Vec<String>,
-}
-
-/// Every verifier of the base and the private layer that runs a command, and what the policy requires.
-/// Manifests that are only in the tree that is looked at, or only in the live tree, are told and do not
-/// count.
-fn ask_for_concerned(
-    session: &Session,
-    trees: &TreePair,
-    changes: &[Change],
-    target: &CheckTarget,
-) -> Result<AskedCheck> {
-    let bare = json!({
-        "taskId": "check", "goal": "check", "writeScope": ["**"], "allowedTools": [], "sandbox": "optional",
-    });
-    let terms = read_terms(session, &Contract::parse_document(bare.to_string().as_bytes())?, &trees.base)?;
-    let mut asked = AskedRows::default();
-    for (id, verifier) in terms.verifiers.all() {
-        match verifier {
-            Err(failure) => asked.settled.push(broken_row(id, failure, changes)),
-            Ok(verifier) if verifier.manifest.kind == VerifierKind::Command => {
-                let inputs = inputs_of(verifier).filter(|_| *target != CheckTarget::All);
-                let mut requirement = json!({ "id": id, "text": id, "verifier": id });
-                if let Some(inputs) = inputs {
-                    requirement["paths"] = json!(inputs.patterns());
-                }
-                asked.requirements.push(requirement);
-            }
-            Ok(_) => {}
-        }
-    }
-    for id in ids_without_weight(&terms.verifiers, changes) {
-        asked.requirements.push(json!({ "id": id, "text": id, "verifier": id, "required": false }));
-    }
-    let floor = terms.effective.floor_for(changes.iter().map(|change| &change.path));
-    if changes.is_empty() && *target != CheckTarget::All {
-        asked.requirements.clear();
-    } else if asked.requirements.is_empty() && asked.settled.is_empty() && floor.is_empty() {
-        let text = "no verifier is committed here, and none is in the private layer; \
-                    `git tender init --private` writes those that fit";
-        asked.notes.push(text.to_owned());
-    }
-    let has_any = !floor.is_empty() || !asked.requirements.is_empty();
-    let mut document = bare;
-    document["requirements"] = Value::Array(asked.requirements);
-    let document = document.to_string();
-    Ok(AskedCheck {
-        has_any,
-        contract: Contract::parse_document(document.as_bytes())?,
-        contract_sha256: Contract::seal_document(document.as_bytes()),
-        terms,
-        settled: asked.settled,
-        notes: asked.notes,
-    })
-}
-
-#[derive(Default)]
-struct AskedRows {
-    requirements: Vec<Value>,
-    settled: Vec<Row>,
-    notes: Vec<String>,
-}
-
-/// Ids whose manifest the change adds, or that lies in the live tree alone.
-fn ids_without_weight(verifiers: &Verifiers, changes: &[Change]) -> Vec<String> {
-    let mut ids: Vec<String> = verifiers.only_live().map(str::to_owned).collect();
-    for path in changes.iter().filter(|change| change.new.is_some()).map(|change| &change.path) {
-        let text = path.to_string();
-        let id =
-            text.strip_prefix(&format!("{FOLDER}/")).and_then(|rest| rest.strip_suffix("/verifier.toml"));
-        let Some(id) = id.filter(|id| !id.contains('/') && *id != PROTECTED) else { continue };
-        let counts = verifiers.get(id).map_or(true, |known| known.is_some());
-        if !counts && !ids.iter().any(|known| known == id) {
-            ids.push(id.to_owned());
-        }
-    }
-    ids
-}
-
-/// A manifest that cannot be used: it blocks, unless the change is at work on it.
-fn broken_row(id: &str, failure: &Failure, changes: &[Change]) -> Row {
-    let own = RepoPath::new(format!("{FOLDER}/{id}/verifier.toml"));
-    let is_mended = own.is_ok_and(|own| changes.iter().any(|change| change.path == own));
-    Row {
-        id: id.to_owned(),
-        verifier: id.to_owned(),
-        title: None,
-        required: !is_mended,
-        verdict: Verdict::Error,
-        reason: Some(format!("its manifest cannot be used: {}", failure.message())),
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: is_mended,
-        evidence: None,
-        checks: None,
-        cases: None,
-        outside_key: Vec::new(),
-        dead_inputs: Vec::new(),
-    }
 }
 
 /// A check at work.

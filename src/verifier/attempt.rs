@@ -271,6 +271,7 @@ impl<'a> Runner<'a> {
             answered,
             min_checks,
             blame,
+            mends: self.verifier.manifest.uses_hooks,
         }))
     }
 

@@ -14,6 +14,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::verifier::formats::ResultFormat;
+use crate::verifier::hook_config;
 use std::time::Duration;
 
 /// How long a verifier may run unless its manifest says otherwise.
@@ -122,6 +123,8 @@ pub struct Manifest {
     pub base_runs: BaseRuns,
     /// False where the names of its cases are not stable, so that nothing is compared.
     pub compares_cases: bool,
+    /// It runs the hooks of another tool's configuration: what it changes is what it finds fault with.
+    pub uses_hooks: bool,
 }
 
 impl Manifest {
@@ -139,7 +142,23 @@ impl Manifest {
     /// `config.invalid`, or `not_supported` where only a later version can do what it asks for; its subject
     /// is the key.
     pub fn parse(file: &str, id: &str, bytes: &[u8]) -> Result<Self> {
-        read::manifest(id, bytes).map_err(|failure| read::named(file, &failure))
+        let read = read::manifest(id, bytes).map_err(|failure| read::named(file, &failure))?;
+        Ok(if read.uses_hooks && read.command.is_empty() { read.with_all_hooks() } else { read })
+    }
+
+    /// Which tool runs the hooks, and with what, is in no key: a pass counts for its candidate alone.
+    fn with_all_hooks(self) -> Self {
+        let config = Scope::new(vec![hook_config::CONFIG.to_owned()]).unwrap_or_default();
+        let stores = hook_config::STORES.map(str::to_owned);
+        Self {
+            command: hook_config::RUN_ALL.map(str::to_owned).to_vec(),
+            closure: self.closure.union(&config),
+            env: [self.env, vec!["SKIP".to_owned()]].concat(),
+            read: [self.read, stores.to_vec()].concat(),
+            stores: [self.stores, stores.to_vec()].concat(),
+            reuse: Reuse::Never,
+            ..self
+        }
     }
 }
 
@@ -247,9 +266,19 @@ cases = true
     }
 
     #[test]
+    fn the_hooks_of_another_tool_need_no_command() {
+        let hooks = parse("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"").expect("a manifest");
+        assert!(hooks.uses_hooks && hooks.command.iter().any(|word| word == "--all-files"));
+        assert_eq!(hooks.closure.patterns(), [".pre-commit-config.yaml"]);
+        assert_eq!((hooks.reuse, hooks.env), (Reuse::Never, vec!["SKIP".to_owned()]));
+        let own = parse("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"\ncommand = [\"x\"]");
+        assert_eq!(own.expect("a manifest").command, ["x"]);
+        assert_eq!(with("uses = \"husky\"").expect_err("unknown").subject_text(), Some("uses"));
+    }
+
+    #[test]
     fn what_comes_later_is_not_supported() {
         for (text, subject) in [
-            ("uses = \"pre-commit\"", "uses"),
             ("network = true", "network"),
             ("setup = { command = [\"x\"], inputs = [\"a\"], network = true }", "setup.network"),
         ] {

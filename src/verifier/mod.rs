@@ -16,6 +16,7 @@ mod cache;
 mod command_line;
 mod foreign;
 pub mod formats;
+pub mod hook_config;
 pub mod inputs;
 mod judge;
 pub mod load;

@@ -91,6 +91,8 @@ pub(super) struct AttemptFacts<'a> {
     pub answered: Option<&'a Result<Said, String>>,
     /// How many cases must have run; `None` where nothing counts.
     pub min_checks: Option<u64>,
+    /// What it changes is what it finds fault with.
+    pub mends: bool,
     /// Whose failure it is, where it ended badly before any case was counted.
     pub blame: Option<&'a Blame>,
 }
@@ -135,6 +137,7 @@ fn meaningless(facts: &AttemptFacts<'_>) -> Option<Said> {
         n => format!(", and {} more", n - 1),
     };
     match what {
+        _ if facts.mends => failed(format!("it would change {path}{more}")),
         Alteration::Added => error(format!("wrote outside scratch: {path}{more}")),
         Alteration::Changed => error(format!("changed its inputs: {path}{more}")),
         Alteration::Removed => error(format!("changed its inputs: removed {path}{more}")),
@@ -252,6 +255,7 @@ mod tests {
             answered: None,
             min_checks: Some(1),
             blame: None,
+            mends: false,
         };
         change(&mut facts);
         let (verdict, reason) = conclude(&facts);
@@ -330,7 +334,7 @@ mod tests {
                 Some(verdict) => Ok((*verdict, None)),
                 None => Err("bad".to_owned()),
             };
-            let facts = AttemptFacts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min), blame: None };
+            let facts = AttemptFacts { end: &end, timeout: Duration::from_secs(1), stopped: None, survivors, altered: &altered, counted: &result, answered: Some(&answered), min_checks: Some(min), blame: None, mends: false };
             let all = code == 0 && failed == 0 && survivors == 0 && altered.is_empty() && !broken && passed >= min && answer == 0;
             prop_assert_eq!(conclude(&facts).0 == Verdict::Passed, all);
         }

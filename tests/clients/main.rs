@@ -2,6 +2,8 @@
 //! Python SDK, and two coding agents, codex and claude, whose model is a stand-in on loopback that says what
 //! a script tells it to. A script that misbehaves gets nowhere, and the report says so.
 //!
+//! Managers of git's hooks that no one here wrote call `git-tender check`, and are called by it.
+//!
 //! `tests/clients/install` puts them in place. Where they are not, a test says that it skipped; in CI it
 //! fails.
 
@@ -17,6 +19,7 @@ mod support;
 mod clients;
 mod deaths;
 mod hostile;
+mod local;
 mod stand_in;
 mod tasks;
 mod world;

@@ -80,6 +80,7 @@ struct ManifestDraft {
     attempts: Option<u64>,
     base_runs: Option<BaseRuns>,
     compares_cases: Option<bool>,
+    uses_hooks: bool,
     present: Vec<String>,
 }
 
@@ -120,7 +121,7 @@ fn basic_field(problems: &mut Problems, draft: &mut ManifestDraft, key: &str, fi
         "tools" => draft.tools = tools(problems, field, node),
         "env" => draft.env = names(problems, field, node),
         "outputs" => draft.outputs = outputs(problems, field, node),
-        "uses" => problems.report_later(field, "a manifest of another tool"),
+        "uses" => draft.uses_hooks = problems.read_choice(field, node, &[("pre-commit", true)]).is_some(),
         _ => {}
     }
 }
@@ -470,6 +471,7 @@ fn fill(draft: ManifestDraft) -> Manifest {
         attempts: draft.attempts.unwrap_or(1),
         base_runs: draft.base_runs.unwrap_or_default(),
         compares_cases: draft.compares_cases.unwrap_or(true),
+        uses_hooks: draft.uses_hooks,
     }
 }
 
