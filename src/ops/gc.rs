@@ -75,7 +75,8 @@ fn collect(session: &Session, id: &str) -> Result<Option<KeptCommit>> {
     let path = Path::new(&worktree);
     let base = task.view.opened_terms()?.base.commit.clone();
     let mut head = None;
-    // One that is gone was removed by somebody, or by a `gc` that was cut off, which had kept its commit before.
+    // One that is gone was removed by somebody, or by a `gc` that was cut off, which had kept its commit
+    // before.
     if is_present(path)? {
         nobody_works_there(path)?;
         nothing_is_lost(&task, path)?;
