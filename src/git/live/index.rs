@@ -88,7 +88,8 @@ impl Index {
         let is_deleted = |name: &[u8]| deleted.iter().any(|d| d.as_bytes() == name);
         let mut same = self.folded.get(&fold_name(path.as_bytes()))?.iter();
         let other = same.find(|n| *n != path.as_bytes() && !is_deleted(n))?;
-        RepoPath::new(other.to_vec()).ok()
+        // A name that no path of ours can have is shown as the one that is wanted.
+        Some(RepoPath::new(other.to_vec()).unwrap_or_else(|_| path.clone()))
     }
 }
 
