@@ -73,11 +73,9 @@ fn after_a_failure(stage: &Stage<'_>, command: &str, answer: Answer, shown: &str
         assert_eq!(whole(), Some(true), "{shown}: succeeded with a part of it");
         End::Done
     } else {
-        // A look that fails may be told as a conflict, before anything is written: a known limit.
-        let error = answer.fails_one_of(&["io", "outcome.unknown", "delivery.conflict"]);
+        let error = answer.fails_one_of(&["io", "outcome.unknown"]);
         match whole() {
             Some(false) => End::Refused,
-            _ if error["code"] == "delivery.conflict" => panic!("{shown}: a conflict, and something written"),
             _ => {
                 let remedy = error["remedy"]["command"].to_string();
                 assert!(remedy.contains("recover"), "{shown}: a part of it, and no word of it: {error:#}");

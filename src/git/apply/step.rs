@@ -35,19 +35,15 @@ impl<'a> DeliveryRun<'a> {
             Step::Already => return Ok(()),
         };
         done.map_err(|stop| stop.at_step(at))?;
-        let seen = match &step.before {
+        let stop = match &step.before {
             Some(before) => self.look_at_held(at, &names.room, before)?,
             None => None,
         };
-        let reason = match seen {
-            Some(reason) => Some(reason),
-            None => self.moved_away(&names),
-        };
-        match reason {
+        match stop.or_else(|| self.moved_away(&names)) {
             None => Ok(()),
-            Some(reason) => {
+            Some(stop) => {
                 self.swap_back(at, &names)?;
-                Err(StepStop::Conflict(at, reason))
+                Err(stop.at_step(at))
             }
         }
     }
@@ -98,27 +94,29 @@ impl<'a> DeliveryRun<'a> {
         folder.take_away(&aside, folder, names.temporary)
     }
 
-    /// Looks at what came out. `None`: as expected.
-    fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Reason>> {
+    /// Looks at what came out. `None`: as expected. What cannot be looked at is a failure, and goes back like a
+    /// conflict: the way back does not need to read it.
+    fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Halt>> {
         match look_at_object(room, self.temporary_spot(at)?.name.as_bytes(), before, WriterWait::Little) {
             Ok(ObjectLook::Same) => Ok(None),
             Ok(ObjectLook::SameUnasked) => {
                 self.note_outcome(at, Note::LeaseNotChecked);
                 Ok(None)
             }
-            Ok(ObjectLook::Other(reason)) => Ok(Some(reason)),
-            // What cannot be looked at is not as expected; the way back does not need to read it.
-            Err(_) => Ok(Some(Reason::Edited)),
+            Ok(ObjectLook::Other(reason)) => Ok(Some(Halt::Conflict(reason))),
+            Err(e) => {
+                let path = &self.planned_step(at).change.path;
+                Ok(Some(operation_failed("look at what was replaced at", path, &e).into()))
+            }
         }
     }
 
     /// A directory that the user moved meanwhile took our change with it; seen by resolving the path anew.
-    fn moved_away(&self, names: &StepNames<'_>) -> Option<Reason> {
+    fn moved_away(&self, names: &StepNames<'_>) -> Option<Halt> {
         match self.top.resolve_folder(names.path.parent().as_ref()) {
             Ok(now) if now.inode == names.folder.inode => None,
-            Ok(_) | Err(Barred::Missing | Barred::Error(_)) => Some(Reason::Missing),
-            Err(Barred::Link(_)) => Some(Reason::ParentIsLink),
-            Err(Barred::NotFolder(_)) => Some(Reason::ParentIsFile),
+            Ok(_) => Some(Halt::Conflict(Reason::Missing)),
+            Err(barred) => Some(barred_by(barred, names.path)),
         }
     }
 
@@ -129,7 +127,7 @@ impl<'a> DeliveryRun<'a> {
         let room = self.temporary_room(at)?;
         match self.look_at_held(at, &room, before)? {
             None => Ok(()),
-            Some(reason) => Err(StepStop::Conflict(at, reason)),
+            Some(stop) => Err(stop.at_step(at)),
         }
     }
 
