@@ -49,16 +49,21 @@ pub fn show_failure(format: OutputFormat, failure: &Failure) -> u8 {
     failure.exit_code()
 }
 
-/// Writes bytes to standard output. A closed pipe ends the output silently.
+/// Writes bytes to standard output. A closed pipe ends the output silently. Whoever prints has done the work
+/// before, so that a lost answer says that only the answer is lost.
 pub fn write_out(bytes: &[u8]) -> Result<()> {
     let mut out = anstream::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(crate::error::Code::Io, format!("cannot write to standard output: {e}")))
-        }
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            crate::error::Code::Io,
+            format!("cannot write to standard output: {e}"),
+        )
+        .remedy("The command ran to its end, only its answer is lost: see what it did.", ANSWER_LOST)),
         _ => Ok(()),
     }
 }
+
+const ANSWER_LOST: [&str; 5] = ["git", "tender", "log", "-n", "1"];
 
 /// Writes text to standard error; nobody can be told if that fails.
 pub fn write_err(text: &str) {

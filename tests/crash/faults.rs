@@ -76,6 +76,12 @@ fn after_a_failure(stage: &Stage<'_>, command: &str, answer: Answer, shown: &str
         let error = answer.fails_one_of(&["io", "outcome.unknown"]);
         match whole() {
             Some(false) => End::Refused,
+            // The number of writes before the answer is not the same in each run, so that the call may be the
+            // one that prints. Then all is done, and the ledger says so.
+            Some(true) if error["message"].as_str().is_some_and(|said| said.contains("standard output")) => {
+                assert_eq!(repo.json(&["recover"]).ok().json["actions"], serde_json::json!([]), "{shown}");
+                End::Done
+            }
             _ => {
                 let remedy = error["remedy"]["command"].to_string();
                 assert!(remedy.contains("recover"), "{shown}: a part of it, and no word of it: {error:#}");

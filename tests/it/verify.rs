@@ -569,7 +569,8 @@ fn manifests_that_do_not_fit_are_refused_by_file_and_field() {
         ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\nmin_checks = 1\n", "config.invalid", "min_checks"),
         ("not toml at all", "config.invalid", "verifier.toml"),
         ("protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\nnetwork = true\n", "not_supported", "network"),
-        ("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"\n", "not_supported", "uses"),
+        // Its configuration is the judge's, and here there is none.
+        ("protocol = 1\nid = \"unit\"\nuses = \"pre-commit\"\n", "config.invalid", ".pre-commit-config.yaml"),
         (
             "protocol = 1\nid = \"unit\"\ncommand = [\"true\"]\noutputs = [{ path = \"{out}/r\", format = \"subunit\", required = true }]\n",
             "config.invalid",

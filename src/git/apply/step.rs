@@ -94,8 +94,8 @@ impl<'a> DeliveryRun<'a> {
         folder.take_away(&aside, folder, names.temporary)
     }
 
-    /// Looks at what came out. `None`: as expected. What cannot be looked at is a failure, and goes back like a
-    /// conflict: the way back does not need to read it.
+    /// Looks at what came out. `None`: as expected. What cannot be looked at is a failure, and goes back like
+    /// a conflict: the way back does not need to read it.
     fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Halt>> {
         match look_at_object(room, self.temporary_spot(at)?.name.as_bytes(), before, WriterWait::Little) {
             Ok(ObjectLook::Same) => Ok(None),
