@@ -54,11 +54,10 @@ pub fn show_failure(format: OutputFormat, failure: &Failure) -> u8 {
 pub fn write_out(bytes: &[u8]) -> Result<()> {
     let mut out = anstream::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
-            crate::error::Code::Io,
-            format!("cannot write to standard output: {e}"),
-        )
-        .remedy("The command ran to its end, only its answer is lost: see what it did.", ANSWER_LOST)),
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(crate::error::Code::Io, format!("cannot write to standard output: {e}"))
+                .remedy("The command ran to its end, only its answer is lost: see what it did.", ANSWER_LOST))
+        }
         _ => Ok(()),
     }
 }

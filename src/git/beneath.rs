@@ -14,7 +14,7 @@ pub mod fault;
 mod resolve;
 mod walk;
 
-pub use resolve::{Barred, FolderCursor, TreeTop};
+pub use resolve::{Barred, FolderCursor, TreeTop, or_absent};
 pub use walk::{DeepVisit, remove_content, walk_at_any_depth, walk_folder, walk_what_can_be_seen};
 
 use crate::domain::delivery::receipt::Inode;
@@ -113,6 +113,15 @@ impl Folder {
     /// The directory of that name in this one; a link in its place is an error.
     pub fn open_subfolder(&self, name: &[u8]) -> io::Result<Self> {
         Ok(self.open_child(name)?)
+    }
+
+    /// The same; `None` where something else is there, or nobody lets us in.
+    pub fn enter_if_folder(&self, name: &[u8]) -> io::Result<Option<Self>> {
+        match self.open_child(name) {
+            Ok(inner) => Ok(Some(inner)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// The directory that this one lies in; an error where it lies elsewhere by now.

@@ -2,7 +2,7 @@
 //! once.
 
 use crate::mixed::{Stage, alike, change, repository};
-use crate::strace::{What, calls, can_trace, disturbed};
+use crate::strace::{What, calls, can_trace, disturbed, looks};
 use crate::support::lab::{TENDER, run};
 use crate::support::repo::path_text;
 use crate::support::snapshot::tree;
@@ -27,6 +27,30 @@ fn a_delivery_whose_calls_fail_is_whole_or_absent_and_says_so() {
 fn an_undo_whose_calls_fail_is_whole_or_absent_and_says_so() {
     let lab = Lab::within(&crate::independent::memory());
     failing(&Stage::undo(&lab), "undo");
+}
+
+/// Nothing is decided by what could not be looked at: neither that it is absent, nor that it is the user's.
+#[test]
+fn a_look_that_fails_is_a_failure_and_no_conflict() {
+    if !can_trace() {
+        return;
+    }
+    for command in ["deliver", "undo"] {
+        let lab = Lab::within(&crate::independent::memory());
+        let stage = if command == "undo" { Stage::undo(&lab) } else { Stage::delivery(&lab) };
+        let looks = looks(&stage.repo, &[command, "t1"]);
+        assert!(looks.len() > 10, "{looks:#?}");
+        for look in looks.iter().step_by(if more() > 0 { 1 } else { 4 }) {
+            stage.again();
+            let (out, _) =
+                disturbed(&stage.repo, &[command, "t1", "--format", "json"], look, What::Fail("EMFILE"));
+            after_a_failure(&stage, command, Answer::of(out), &format!("EMFILE at {}", look.line));
+        }
+        crate::support::say(&format!(
+            "faults {command}: {} looks, a part of them failed, losses: 0",
+            looks.len()
+        ));
+    }
 }
 
 fn failing(stage: &Stage<'_>, command: &str) {

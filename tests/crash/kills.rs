@@ -2,7 +2,7 @@
 //! next command, whichever that is.
 
 use crate::mixed::{EDITS, Edit, Stage, alike, fingerprint};
-use crate::strace::{Call, What, calls, calls_with, can_trace, disturbed, disturbed_by};
+use crate::strace::{Call, What, calls, calls_with, can_trace, disturbed, killed_after_failure};
 use crate::support::snapshot::{Entry, Tree, tree};
 use crate::support::{Lab, Repo, setting};
 use crate::{independent, more};
@@ -301,18 +301,18 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     // The last directory cannot be made. (strace takes one fault for each system call: renames are needed for
     // the kills.)
     let late = usual.iter().rfind(|call| call.name.0 == "mkdirat").expect("directories are made");
-    let failing = late.inject(What::Fail("EIO"));
+    let failing = What::Fail("EIO");
     stage.again();
-    let all = calls_with(repo, &args, 12, &failing, 10);
+    let all = calls_with(repo, &args, 12, &late.inject(failing), 10);
     let first_back = all.iter().find(|call| call.name.0 == "renameat2" && call.number > late.number);
     let first_back = first_back.expect("something is put back").number;
     let mut kills = 0;
     for call in all.iter().filter(|call| call.number >= first_back && !call.is_sync()) {
         stage.again();
-        let kill = call.inject(What::Kill);
-        let (_, killed) = disturbed_by(repo, &args, &[failing.clone(), kill].concat());
-        kills += usize::from(killed);
+        let killed = killed_after_failure(repo, &args, (late, failing), call);
         repo.json(&["recover"]).ok();
+        let Some(killed) = killed else { continue };
+        kills += usize::from(killed);
         let now = tree(&repo.path);
         assert!(alike(&stage.before, &now), "killed while taking back, before {}: {now:#?}", call.line);
         repo.json(&["deliver", "t1"]).ok();

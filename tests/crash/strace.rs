@@ -42,6 +42,17 @@ impl Call {
         ["-e".to_owned(), format!("inject={name}:{how}:when={nth}")]
     }
 
+    /// True where a run's log says that this call is the one that was made to fail. How many calls of a name
+    /// come before it is not the same in each run.
+    pub fn has_failed(&self, log: &str) -> bool {
+        let argument = |line: &str| line.split('"').nth(1).map(str::to_owned);
+        log.lines().any(|line| {
+            line.starts_with(&self.name.0)
+                && line.ends_with("(INJECTED)")
+                && argument(line) == argument(&self.line)
+        })
+    }
+
     /// True for calls that only a loss of power would make a difference to: to be killed before one of them
     /// is to be killed before the next.
     pub fn is_sync(&self) -> bool {
@@ -103,6 +114,26 @@ fn traced_with(repo: &Repo<'_>, args: &[&str], options: &[String], input: Option
 #[track_caller]
 pub fn calls(repo: &Repo<'_>, args: &[&str], pages: usize) -> Vec<Call> {
     calls_with(repo, args, pages, &[], 0)
+}
+
+/// The looks into the tree: every `openat` below its top that creates nothing, also those that find nothing.
+#[track_caller]
+pub fn looks(repo: &Repo<'_>, args: &[&str]) -> Vec<Call> {
+    let (out, log) = traced(repo, args, &["-y", "-s", "200"].map(str::to_owned));
+    out.ok();
+    let top = format!("<{}", repo.path.display());
+    let opened = log.lines().filter(|line| line.starts_with("openat(")).enumerate();
+    let all = opened.map(|(at, line)| Call {
+        number: at + 1,
+        name: ("openat".to_owned(), at + 1),
+        line: line.to_owned(),
+    });
+    let below_top = |call: &Call| {
+        let folder = call.line.split("openat(").nth(1).and_then(|rest| rest.split(", ").next());
+        let is_trees = folder.is_some_and(|folder| folder.contains(&top) && !folder.contains("/.git"));
+        is_trees && !call.line.contains("O_CREAT") && !call.line.contains("\".git")
+    };
+    all.filter(below_top).collect()
 }
 
 /// The same where some calls are disturbed, so that it ends with another exit code.
@@ -170,13 +201,21 @@ pub fn disturbed(repo: &Repo<'_>, args: &[&str], call: &Call, what: What) -> (Ou
     if !can_trace() {
         return killed_after(repo, args, Duration::from_millis(8 * call.number as u64));
     }
-    disturbed_by(repo, args, &call.inject(what))
+    let (out, log) = traced(repo, args, &call.inject(what));
+    (out, log.contains("killed by SIGKILL"))
 }
 
-/// The same by options of strace's.
-pub fn disturbed_by(repo: &Repo<'_>, args: &[&str], options: &[String]) -> (Out, bool) {
-    let (out, log) = traced(repo, args, options);
-    (out, log.contains("killed by SIGKILL"))
+/// Runs with a call that fails and a later one at which it is killed: whether it was. `None` where another
+/// call failed than the one that is meant.
+pub fn killed_after_failure(
+    repo: &Repo<'_>,
+    args: &[&str],
+    failing: (&Call, What),
+    kill: &Call,
+) -> Option<bool> {
+    let (call, how) = failing;
+    let (_, log) = traced(repo, args, &[call.inject(how), kill.inject(What::Kill)].concat());
+    call.has_failed(&log).then(|| log.contains("killed by SIGKILL"))
 }
 
 /// Runs and gets SIGKILL after a while.

@@ -13,7 +13,7 @@ use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::beneath::{Folder, HeldObject};
+use crate::git::beneath::{Folder, HeldObject, or_absent};
 use std::io::{self, ErrorKind};
 
 /// How often a path is tried again while somebody else keeps changing it.
@@ -202,16 +202,22 @@ impl DeliveryRun<'_> {
     /// else lies in their place: then there is no place for it any more.
     fn stand_above(&self, at: usize) -> Result<bool> {
         let path = &self.planned_step(at).change.path;
-        if self.top.open_folder(path.parent().as_ref()).is_ok() {
+        let is_there = || {
+            let found = or_absent(self.top.open_folder(path.parent().as_ref()));
+            found
+                .map(|found| found.is_some())
+                .map_err(|e| operation_failed("enter the directory of", path, &e))
+        };
+        if is_there()? {
             return Ok(true);
         }
         for above in path.ancestors() {
-            let Ok(parent) = self.top.resolve_folder(above.parent().as_ref()) else { return Ok(false) };
-            parent
-                .make_folder(above.file_name())
-                .map_err(|e| operation_failed("make the directory", &above, &e))?;
+            let fail = |e: io::Error| operation_failed("make the directory", &above, &e);
+            let parent = or_absent(self.top.resolve_folder(above.parent().as_ref())).map_err(fail)?;
+            let Some(parent) = parent else { return Ok(false) };
+            parent.make_folder(above.file_name()).map_err(fail)?;
         }
-        Ok(self.top.open_folder(path.parent().as_ref()).is_ok())
+        is_there()
     }
 
     fn put_back(&mut self, at: usize) -> Result<()> {
@@ -262,15 +268,10 @@ impl DeliveryRun<'_> {
     pub(super) fn drop_staged(&mut self, at: usize) -> Result<()> {
         let step = self.planned_step(at);
         let (Some(spot), Some(after)) = (&step.temporary, &step.after) else { return Ok(()) };
-        let room = match self.top.open_folder(spot.folder.as_ref()) {
-            Ok(room) => room,
-            Err(_) => {
-                self.note_outcome(at, Note::NotFound(self.shown_temporary(at)));
-                return Ok(());
-            }
-        };
-        let fail = |e: io::Error| {
-            operation_failed("remove the staged version of", &self.planned_step(at).change.path, &e)
+        let fail = |e: io::Error| operation_failed("remove the staged version of", &step.change.path, &e);
+        let Some(room) = or_absent(self.top.open_folder(spot.folder.as_ref())).map_err(fail)? else {
+            self.note_outcome(at, Note::NotFound(self.shown_temporary(at)));
+            return Ok(());
         };
         let Some(entry) = room.look_up(spot.name.as_bytes()).map_err(fail)? else { return Ok(()) };
         // Before the inode numbers were recorded nothing had been exchanged yet: then the name alone says
@@ -309,9 +310,9 @@ impl DeliveryRun<'_> {
     /// Directories that were made for the delivery, if nothing came into them meanwhile.
     pub(super) fn remove_folders(&self) -> Result<()> {
         for made in self.plan.folders.iter().rev() {
-            if let Ok(parent) = self.top.resolve_folder(made.parent().as_ref()) {
-                let removed = parent.remove_empty_folder(made.file_name());
-                removed.map_err(|e| operation_failed("remove the directory", made, &e))?;
+            let fail = |e: io::Error| operation_failed("remove the directory", made, &e);
+            if let Some(parent) = or_absent(self.top.resolve_folder(made.parent().as_ref())).map_err(fail)? {
+                parent.remove_empty_folder(made.file_name()).map_err(fail)?;
             }
         }
         Ok(())

@@ -89,8 +89,8 @@ impl DeliveryRun<'_> {
 /// Removes the directories in one, as far as they are empty but for directories.
 fn remove_folders_in(folder: &Folder) -> io::Result<()> {
     let visit = &mut |folder: &Folder, name: &[u8], _: &[u8]| {
-        let enter = folder.open_subfolder(name).is_ok();
-        Ok(if enter { DeepVisit::Enter } else { DeepVisit::Pass })
+        let enter = folder.enter_if_folder(name)?;
+        Ok(if enter.is_some() { DeepVisit::Enter } else { DeepVisit::Pass })
     };
     walk_at_any_depth(folder, visit, &mut |above, name| above.remove_empty_folder(name).map(drop)).map(drop)
 }

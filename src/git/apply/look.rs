@@ -7,7 +7,7 @@ use crate::domain::delivery::recovery::{Live, Sight, Temporary};
 use crate::domain::delivery::{Reason, Step};
 use crate::domain::value::digest::{Mode, ObjectFormat, Sha256, TreeObject};
 use crate::error::Result;
-use crate::git::beneath::{DeepVisit, Folder, FolderEntry, TreeTop, fault, walk_at_any_depth};
+use crate::git::beneath::{DeepVisit, Folder, FolderEntry, TreeTop, fault, or_absent, walk_at_any_depth};
 use crate::git::lease::{self, LeaseAnswer};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -80,6 +80,11 @@ fn look_at_readable(
 /// A link where a file is opened, a file where a directory is, no link where a target is read.
 fn changed_its_type(e: &io::Error) -> bool {
     matches!(Errno::from_io_error(e), Some(Errno::LOOP | Errno::NOTDIR | Errno::INVAL | Errno::NXIO))
+}
+
+/// It is gone, or is something else by now.
+pub(super) fn made_way(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::NotFound || changed_its_type(e)
 }
 
 /// What cannot be read any more, though it could be when the plan was made. (`WOULDBLOCK`: another program
@@ -218,8 +223,8 @@ pub(super) fn without_permissions(after: &Raw) -> Raw {
 }
 
 impl DeliveryRun<'_> {
-    /// What is seen of a step now. A directory that cannot be entered holds nothing of ours that could be
-    /// reached.
+    /// What is seen of a step now. Where a directory was, something else may be: then nothing of ours is
+    /// there. One that could not be looked at is a failure.
     pub(super) fn look_at_step(&mut self, at: usize) -> Result<Sight> {
         let step = self.planned_step(at);
         if step.step == Step::Already {
@@ -233,14 +238,14 @@ impl DeliveryRun<'_> {
         let step = self.planned_step(at);
         let path = &step.change.path;
         let nothing_is = |state: &Option<Raw>| state.is_none();
-        let Ok(folder) = self.top.open_folder(path.parent().as_ref()) else {
+        let failed = |e: io::Error| super::operation_failed("look at", path, &e);
+        let Some(folder) = or_absent(self.top.open_folder(path.parent().as_ref())).map_err(failed)? else {
             return Ok(match step.step {
                 Step::Create => Live::Before,
                 Step::Delete => Live::After,
                 _ => Live::Foreign,
             });
         };
-        let failed = |e: io::Error| super::operation_failed("look at", path, &e);
         let entry = folder.look_up(path.file_name()).map_err(failed)?;
         let Some(entry) = entry else {
             return Ok(match () {
@@ -289,9 +294,11 @@ impl DeliveryRun<'_> {
 
     fn sight_of_temporary(&self, at: usize) -> Result<Temporary> {
         let spot = self.temporary_spot(at)?;
-        let Ok(folder) = self.top.open_folder(spot.folder.as_ref()) else { return Ok(Temporary::Absent) };
         let failed =
             |e: io::Error| super::operation_failed("look at", &self.planned_step(at).change.path, &e);
+        let Some(folder) = or_absent(self.top.open_folder(spot.folder.as_ref())).map_err(failed)? else {
+            return Ok(Temporary::Absent);
+        };
         let Some(entry) = folder.look_up(spot.name.as_bytes()).map_err(failed)? else {
             return Ok(Temporary::Absent);
         };

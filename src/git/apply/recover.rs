@@ -2,13 +2,16 @@
 //! nothing.
 
 use super::index::{self, IndexProgress};
-use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide_recovery};
+use super::{
+    Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide_recovery,
+    operation_failed,
+};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::Environment;
-use crate::git::beneath::TreeTop;
+use crate::git::beneath::{TreeTop, or_absent};
 
 /// What the ledger holds of an unfinished delivery.
 #[derive(Debug, Clone)]
@@ -85,8 +88,12 @@ pub fn recover_delivery(
     let sights = run.look_at_steps()?;
     for (at, sight) in sights.iter().enumerate() {
         let step = run.planned_step(at);
-        let reachable =
-            step.temporary.as_ref().is_none_or(|spot| top.open_folder(spot.folder.as_ref()).is_ok());
+        let reachable = match &step.temporary {
+            Some(spot) => or_absent(top.open_folder(spot.folder.as_ref()))
+                .map_err(|e| operation_failed("look at", &step.change.path, &e))?
+                .is_some(),
+            None => true,
+        };
         let was_dropped = progress == Progress::InPlace;
         if step.step != Step::Already && sight.temporary == Temporary::Absent && !reachable && !was_dropped {
             let name = run.shown_temporary(at);

@@ -1,6 +1,7 @@
 //! Before the first path changes: the plan with its temporary names, the new objects on disk, the old
 //! bytes stored.
 
+use super::look::{is_barred, made_way};
 use super::{Delivery, Keeper, attributes, operation_failed, require_folder};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
@@ -9,13 +10,13 @@ use crate::domain::delivery::{ClearedPlan, IndexStep, Item, LiveKind, Step};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::beneath::{Barred, Folder, TreeTop};
+use crate::git::beneath::{Folder, TreeTop, or_absent};
 use crate::git::index_write::lock_name;
 use crate::git::live::{Body, BodyPermissions, Materials};
 use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Stored preimages are put together up to this size.
 const CHUNK: usize = 64 << 20;
@@ -53,7 +54,7 @@ pub(super) fn lay_out(
             }),
         };
         if item.step == Step::Create {
-            folders.extend(missing_above(&materials.top, &item.change.path));
+            folders.extend(missing_above(&materials.top, &item.change.path)?);
         }
         let mut notes = match &item.kind {
             LiveKind::File(file) if file.links > 1 && item.step == Step::Replace => {
@@ -105,8 +106,14 @@ fn waiting_room(
         // A new directory inherits group and ACL from the nearest one that exists, so a file staged there
         // gets the same.
         Step::Create => {
-            let there = |above: &RepoPath| top.open_folder(Some(above)).is_ok();
-            Ok(path.ancestors().into_iter().take_while(there).last())
+            let mut last = None;
+            for above in path.ancestors() {
+                if !is_there(top, &above)? {
+                    break;
+                }
+                last = Some(above);
+            }
+            Ok(last)
         }
         // A directory that makes room for a file cannot keep what was in it.
         Step::Delete => match path.ancestors().into_iter().find(|above| filled.contains(above)) {
@@ -117,9 +124,19 @@ fn waiting_room(
     }
 }
 
-fn missing_above(top: &TreeTop, path: &RepoPath) -> Vec<RepoPath> {
-    let absent = |above: &RepoPath| !matches!(top.open_folder(Some(above)), Ok(_) | Err(Barred::Error(_)));
-    path.ancestors().into_iter().filter(absent).collect()
+fn missing_above(top: &TreeTop, path: &RepoPath) -> Result<Vec<RepoPath>> {
+    let mut missing = Vec::new();
+    for above in path.ancestors() {
+        if !is_there(top, &above)? {
+            missing.push(above);
+        }
+    }
+    Ok(missing)
+}
+
+fn is_there(top: &TreeTop, folder: &RepoPath) -> Result<bool> {
+    let found = or_absent(top.open_folder(Some(folder)));
+    found.map(|found| found.is_some()).map_err(|e| operation_failed("enter the directory", folder, &e))
 }
 
 fn state_before(item: &Item) -> Option<Raw> {
@@ -258,11 +275,17 @@ fn like_the_old(
 
 /// What belongs to a file that goes away for good, beside its bytes. If it is gone or changed by now,
 /// the commit step finds out.
-fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
+fn attributes_of(top: &TreeTop, step: &PlannedStep) -> io::Result<Option<Attributes>> {
     let stays = matches!((&step.before, &step.after), (Some(Raw::File { .. }), Some(Raw::File { .. })));
-    let gone = matches!(step.before, Some(Raw::File { .. })) && !stays;
-    let folder = gone.then(|| top.open_folder(step.change.path.parent().as_ref()).ok()).flatten()?;
-    attributes::read_attributes(&folder.open_file(step.change.path.file_name()).ok()?).ok()
+    if stays || !matches!(step.before, Some(Raw::File { .. })) {
+        return Ok(None);
+    }
+    let path = &step.change.path;
+    let Some(folder) = or_absent(top.open_folder(path.parent().as_ref()))? else { return Ok(None) };
+    match folder.open_file(path.file_name()) {
+        Err(e) if made_way(&e) || is_barred(&e) => Ok(None),
+        file => attributes::read_attributes(&file?).map(Some),
+    }
 }
 
 /// Stores the old bytes, many small ones in one blob.
@@ -292,7 +315,8 @@ fn keep_old_bytes(
         if !chunk.is_empty() && chunk.len() + live.bytes.len() > CHUNK {
             flush(&mut chunk, &mut parts)?;
         }
-        let attributes = attributes_of(&materials.top, step);
+        let attributes = attributes_of(&materials.top, step)
+            .map_err(|e| operation_failed("read the attributes of", &step.change.path, &e))?;
         parts.push((at, chunk.len() as u64, live.bytes.len() as u64, attributes));
         chunk.extend_from_slice(&live.bytes);
     }

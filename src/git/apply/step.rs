@@ -13,7 +13,7 @@ use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
-use crate::git::beneath::{Barred, Folder};
+use crate::git::beneath::{Barred, Folder, or_absent};
 use std::io::{self, ErrorKind};
 
 impl<'a> DeliveryRun<'a> {
@@ -162,9 +162,10 @@ impl<'a> DeliveryRun<'a> {
     fn remove_emptied(&self) -> Result<()> {
         for step in self.plan.steps.iter().filter(|s| s.step == Step::Delete) {
             for above in step.change.path.ancestors().iter().rev() {
-                let Ok(parent) = self.top.resolve_folder(above.parent().as_ref()) else { break };
-                let removed = parent.remove_empty_folder(above.file_name());
-                if !removed.map_err(|e| operation_failed("remove the empty directory", above, &e))? {
+                let fail = |e: io::Error| operation_failed("remove the empty directory", above, &e);
+                let parent = or_absent(self.top.resolve_folder(above.parent().as_ref())).map_err(fail)?;
+                let Some(parent) = parent else { break };
+                if !parent.remove_empty_folder(above.file_name()).map_err(fail)? {
                     break;
                 }
             }
@@ -185,7 +186,7 @@ impl<'a> DeliveryRun<'a> {
             .collect();
         let each = parents.len() < MANY;
         for parent in parents {
-            let Ok(folder) = self.top.open_folder(parent.as_ref()) else { continue };
+            let Some(folder) = or_absent(self.top.open_folder(parent.as_ref()))? else { continue };
             let known = |i: &Inode| if each { *i == folder.inode } else { i.dev == folder.inode.dev };
             if !done.iter().any(known) {
                 if each {

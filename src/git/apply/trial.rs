@@ -10,7 +10,7 @@ use super::names::{trial_name, unready_name};
 use super::{operation_failed, require_folder};
 use crate::domain::delivery::receipt::{DeliveryPlan, Inode, Spot, Staged};
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Folder, TreeTop, cannot_be_done};
+use crate::git::beneath::{Folder, TreeTop, cannot_be_done, or_absent};
 use std::io;
 
 /// Refuses a mount on which there would be no way back. Everything is staged, and stays as it is.
@@ -57,7 +57,8 @@ fn try_names(room: &Folder, spot: &Spot, staged: Option<Inode>) -> io::Result<()
 pub(super) fn clear_trials(top: &TreeTop, plan: &DeliveryPlan) -> Result<()> {
     for step in &plan.steps {
         let Some(spot) = &step.temporary else { continue };
-        let Ok(room) = top.open_folder(spot.folder.as_ref()) else { continue };
+        let found = or_absent(top.open_folder(spot.folder.as_ref()));
+        let Some(room) = found.map_err(|e| Failure::io("tidy up in", &plan.top, &e))? else { continue };
         for name in [unready_name(spot.name.as_bytes()), trial_name(spot.name.as_bytes())] {
             room.unlink(&name)
                 .or_else(accept_absence)

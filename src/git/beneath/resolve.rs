@@ -33,6 +33,16 @@ pub enum Barred {
     Error(io::Error),
 }
 
+/// A directory that may be absent. One that could not be looked at is a failure: nothing is decided by what
+/// was not seen.
+pub fn or_absent<T>(found: std::result::Result<T, Barred>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Barred::Error(e)) => Err(e),
+        Err(Barred::Missing | Barred::Link(_) | Barred::NotFolder(_)) => Ok(None),
+    }
+}
+
 impl From<Folder> for TreeTop {
     fn from(root: Folder) -> Self {
         Self { root: Rc::new(root), open: RefCell::default() }

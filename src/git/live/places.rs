@@ -7,7 +7,7 @@ use crate::domain::delivery::ParentProblem;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
-use crate::git::beneath::{Barred, DeepVisit, Folder, FolderEntry, TreeTop, walk_at_any_depth};
+use crate::git::beneath::{Barred, DeepVisit, Folder, FolderEntry, TreeTop, or_absent, walk_at_any_depth};
 use rustix::fs::FileType;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -125,7 +125,7 @@ impl<'a> LivePlaces<'a> {
             };
             Ok(match folder.look_up(name)?.map(|e| e.kind) {
                 None => DeepVisit::Pass,
-                Some(FileType::Directory) if folder.open_subfolder(name).is_ok() => DeepVisit::Enter,
+                Some(FileType::Directory) if folder.enter_if_folder(name)?.is_some() => DeepVisit::Enter,
                 Some(FileType::Directory) => DeepVisit::Stop,
                 Some(_) if self.deleted.contains(&inner) => DeepVisit::Pass,
                 Some(_) => DeepVisit::Stop,
@@ -140,11 +140,10 @@ impl<'a> LivePlaces<'a> {
         if let Some(known) = self.nested.get(path) {
             return Ok(*known);
         }
-        let nested = match self.top.open_folder(Some(path)) {
-            Ok(folder) => {
-                folder.look_up(b".git").map_err(|e| live_operation_failed("look into", path, &e))?.is_some()
-            }
-            Err(_) => false,
+        let fail = |e: std::io::Error| live_operation_failed("look into", path, &e);
+        let nested = match or_absent(self.top.open_folder(Some(path))).map_err(fail)? {
+            Some(folder) => folder.look_up(b".git").map_err(fail)?.is_some(),
+            None => false,
         };
         self.nested.insert(path.clone(), nested);
         Ok(nested)
@@ -156,10 +155,9 @@ impl<'a> LivePlaces<'a> {
         let mut made: Vec<RepoPath> = path.ancestors();
         made.push(path.clone());
         for at in made {
-            let folder = match self.top.open_folder(at.parent().as_ref()) {
-                Ok(folder) => folder,
-                Err(_) => return Ok(None),
-            };
+            let folder = or_absent(self.top.open_folder(at.parent().as_ref()))
+                .map_err(|e| live_operation_failed("look into", path, &e))?;
+            let Some(folder) = folder else { return Ok(None) };
             let names = self.folded_names(at.parent(), &folder, path)?;
             let same = names.get(&fold_name(at.file_name())).map(Vec::as_slice).unwrap_or_default();
             if same.iter().any(|name| name == at.file_name()) {
@@ -183,9 +181,9 @@ impl<'a> LivePlaces<'a> {
         if self.deleted.contains(&path) {
             return Ok(true);
         }
-        match folder.open_subfolder(name) {
-            Ok(inner) => Ok(!self.has_strangers(&inner, &path)?),
-            Err(_) => Ok(false),
+        match folder.enter_if_folder(name).map_err(|e| live_operation_failed("look into", &path, &e))? {
+            Some(inner) => Ok(!self.has_strangers(&inner, &path)?),
+            None => Ok(false),
         }
     }
 
