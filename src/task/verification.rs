@@ -170,15 +170,8 @@ pub fn verification_object(
     requirements: Vec<Row>,
     runs: Vec<Run>,
 ) -> VerificationObject {
-    VerificationObject {
-        schema: "git-tender/verification/v1".to_owned(),
-        task_id: Some(task.to_owned()),
-        candidate: Some(candidate),
-        requirements,
-        runs,
-        explanations: None,
-        checked: None,
-    }
+    let object = VerificationObject::of_rows(requirements, runs);
+    VerificationObject { task_id: Some(task.to_owned()), candidate: Some(candidate), ..object }
 }
 
 /// What keeps a delivery from being cleared by these rows: every required one that has not passed.

@@ -1,6 +1,5 @@
 use super::*;
 use crate::domain::delivery::receipt::{Outcome, PathReceipt};
-use crate::domain::proof::verdict::Strength;
 
 fn repo_path(text: &str) -> RepoPath {
     RepoPath::new(text).expect("a path")
@@ -219,22 +218,7 @@ fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
 }
 
 fn requirement_row(id: &str, required: bool, verdict: Verdict) -> Row {
-    Row {
-        id: id.into(),
-        verifier: id.into(),
-        title: None,
-        required,
-        verdict,
-        reason: None,
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: false,
-        cases: None,
-        outside_key: Vec::new(),
-        dead_inputs: Vec::new(),
-        evidence: None,
-        checks: None,
-    }
+    Row { required, ..Row::without_run(id, id, verdict, None) }
 }
 
 #[test]
