@@ -112,10 +112,7 @@ pub fn conflicts_with_live_tree(session: &Session, view: &TaskView) -> Option<bo
     if view.publishes() || view.has_ended() {
         return None;
     }
-    let home = session.live_repository(opened).ok()?;
-    let quarantine = session.quarantine(&view.id);
-    let delivery = TreeWrite::delivering(session, opened, candidate);
-    match delivery.compare(&home, &quarantine) {
+    match TreeWrite::delivering(session, opened, candidate).preview(&view.id) {
         Ok(_) => Some(false),
         Err(failure) => (failure.code() == Code::DeliveryConflict).then_some(true),
     }
