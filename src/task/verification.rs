@@ -27,7 +27,7 @@ use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
 
 /// What to verify and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Only these verifiers; all where it is empty.
     pub only: &'a [String],
@@ -37,24 +37,27 @@ pub struct Options<'a> {
 }
 
 /// Whether to say why each requirement's evidence is fresh or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Explain {
     Yes,
+    #[default]
     No,
 }
 
 /// What to do about a row that failed and passed on the same bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlakyRows {
     /// Run it once more, as anything that has not passed.
+    #[default]
     RunOnce,
     /// Run it until it passed often enough in a row to be cleared, or fails.
     Clear,
 }
 
 /// Which confinement the caller wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sandbox {
+    #[default]
     AsContracted,
     /// None, where the contract lets that through.
     Without,

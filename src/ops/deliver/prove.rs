@@ -91,12 +91,7 @@ fn run_missing(
     progress: Progress<'_>,
     asked: impl Fn(&Source) -> bool,
 ) -> Result<()> {
-    let options = verification::Options {
-        only: &[],
-        explain: verification::Explain::No,
-        flaky: verification::FlakyRows::RunOnce,
-        sandbox: verification::Sandbox::AsContracted,
-    };
+    let options = verification::Options::default();
     let rows = &ground.observation.rows;
     let asked =
         |job: &crate::domain::proof::judge::Job, _: &[_]| job.rows.iter().all(|at| asked(&rows[*at].source));
