@@ -21,7 +21,7 @@ use crate::git::limits::{CandidateLimits, find_violations};
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
-use crate::task::candidate::SET_ASIDE;
+use crate::task::candidate::{SET_ASIDE, candidate_object};
 use crate::task::effect::advance;
 use crate::task::effect::tree::{IndexAtBase, index_rule};
 use crate::task::held::TaskWrite;
@@ -50,10 +50,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let action = task.begin("rebase", &params)?;
     advance::carry_out(&mut task, action, planned.rebased.clone(), ready)?;
     match planned.rebased.captured {
-        Some((candidate, _)) => {
-            let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
-            Ok(CandidateObject::new(&task.view.id, &candidate, path))
-        }
+        Some((candidate, _)) => Ok(candidate_object(session, &task.view.id, &candidate)),
         None => Err(unresolved(&task.view.id, &candidate, &planned)),
     }
 }
