@@ -23,7 +23,7 @@ use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
 use crate::task::candidate::{SET_ASIDE, candidate_object};
 use crate::task::effect::advance;
-use crate::task::effect::tree::{IndexAtBase, index_rule};
+use crate::task::effect::tree::{index_rule, read_index_at_base};
 use crate::task::held::TaskWrite;
 use crate::task::observation::Judged;
 use crate::task::terms::read_terms;
@@ -132,9 +132,8 @@ fn live_entries(
         settings: crate::git::live::Settings::read_settings(home)?,
     };
     let survey = crate::git::live::survey_paths(&terms)?;
-    let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
-    let conflicts =
-        plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
+    let index = read_index_at_base(&task.session.blobs(), opened, candidate, &candidate.changes)?;
+    let conflicts = plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &index).err();
     refuse_what_no_merge_solves(&task.view.id, conflicts.unwrap_or_default())?;
     let objects = home.object_reader(Some(&quarantine))?;
     let mut wanted = HashSet::new();

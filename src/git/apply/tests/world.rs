@@ -6,7 +6,6 @@ use crate::domain::delivery::{
     Clearance, Conflict, IndexRule, IndexState, Reason, plan_delivery, refuse_delivery,
 };
 use crate::domain::value::digest::{ObjectId, Sha256};
-use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute_plan, recover};
@@ -221,7 +220,7 @@ impl World {
     ) -> Result<Ready> {
         let seen = survey_paths(terms)?;
         let objects = self.repository.object_reader(None)?;
-        let at_base = |path: &RepoPath| match tree::find_entry(&objects, &self.base, path).expect("reads") {
+        let state = |path| match tree::find_entry(&objects, &self.base, path).expect("reads") {
             Some(object) => IndexState::Entry { mode: object.mode, git_blob: object.id },
             None => IndexState::Absent,
         };
@@ -240,6 +239,7 @@ impl World {
             id: "d1",
             top: self.repository.top().expect("top"),
             outcome: ready.outcome,
+        let at_base: Vec<IndexState> = terms.changes.iter().map(|change| state(&change.path)).collect();
             repository: &self.repository,
         };
         let mut journal = self.journal.borrow_mut();
