@@ -66,19 +66,14 @@ pub trait Journal {
 }
 
 /// Content-addressed storage for the user's bytes.
-#[derive(Clone, Copy)]
-pub struct Keeper<'a> {
-    pub put: &'a dyn Fn(&[u8]) -> Result<Sha256>,
-    pub get: &'a dyn Fn(&Sha256) -> Result<Vec<u8>>,
+pub trait Keeper {
+    fn put(&self, bytes: &[u8]) -> Result<Sha256>;
+
+    fn get(&self, digest: &Sha256) -> Result<Vec<u8>>;
+
     /// Told that all of a device is on the disk now, so that what was put there needs no wait of its
     /// own.
-    pub synced: &'a dyn Fn(u64),
-}
-
-impl std::fmt::Debug for Keeper<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keeper")
-    }
+    fn note_synced(&self, device: u64);
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +100,7 @@ pub fn execute_plan(
     materials: Materials,
     delivery: Delivery<'_>,
     journal: &mut dyn Journal,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> Result<Receipt> {
     let plan = stage::lay_out(cleared, &materials, delivery)?;
     let index = index::index_writer(delivery.repository.environment(), &plan)?;
@@ -150,7 +145,7 @@ struct DeliveryRun<'a> {
     top: &'a TreeTop,
     plan: &'a DeliveryPlan,
     staged: Staged,
-    keeper: Keeper<'a>,
+    keeper: &'a dyn Keeper,
     outcome: Outcome,
     notes: Vec<Vec<Note>>,
     index: Option<&'a IndexWriter<'a>>,
@@ -168,7 +163,7 @@ impl<'a> DeliveryRun<'a> {
         top: &'a TreeTop,
         plan: &'a DeliveryPlan,
         staged: Staged,
-        keeper: Keeper<'a>,
+        keeper: &'a dyn Keeper,
         outcome: Outcome,
         index: Option<&'a IndexWriter<'a>>,
     ) -> Self {

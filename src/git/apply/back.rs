@@ -235,7 +235,7 @@ impl DeliveryRun<'_> {
         let lost = || Failure::internal(format!("the old bytes of {} were not stored", names.path));
         let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
         let bytes =
-            crate::git::live::slice_preimage(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
+            crate::git::live::slice_preimage(&self.keeper.get(&kept.blob)?, &kept).ok_or_else(lost)?;
         match &self.planned_step(at).before {
             Some(Raw::Link { .. }) => names.room.create_link(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {

@@ -80,7 +80,7 @@ impl DeliveryRun<'_> {
         if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
             return Ok(());
         }
-        (self.keeper.put)(bytes)?;
+        self.keeper.put(bytes)?;
         self.note_outcome(at, Note::EarlierEditStored(digest));
         Ok(())
     }

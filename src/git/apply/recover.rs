@@ -60,7 +60,7 @@ pub fn recover_delivery(
     environment: &Environment,
     unfinished: &UnfinishedDelivery,
     journal: &mut dyn Journal,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> Result<Recovered> {
     let plan = &unfinished.plan;
     let progress = match &unfinished.reached {

@@ -149,7 +149,7 @@ fn raw_of(body: &Body) -> Raw {
 pub(super) fn stage_objects(
     plan: &DeliveryPlan,
     materials: &Materials,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> std::result::Result<Staged, (Staged, Failure)> {
     let none = plan.steps.iter().map(|_| None).collect();
     let mut staged =
@@ -182,7 +182,7 @@ fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) ->
 /// Waits until what was staged and what was stored is on the disk: once for a file system, where that
 /// waits for all of it. The names need no wait of their own: an exchange that survives a power cut
 /// took place in the same folder, after them.
-fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>) -> Result<()> {
+fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: &dyn Keeper) -> Result<()> {
     let fail = |e: std::io::Error| Failure::io("sync", &plan.top, &e);
     let mut devices = Vec::new();
     for step in &plan.steps {
@@ -194,7 +194,7 @@ fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>) -
         }
         if room.syncs_as_whole() {
             room.sync_file_system().map_err(fail)?;
-            (keeper.synced)(device);
+            keeper.note_synced(device);
             devices.push(device);
         } else if let Some(Raw::File { .. }) = step.after {
             room.open_file(spot.name.as_bytes()).and_then(|file| file.sync_all()).map_err(fail)?;
@@ -269,7 +269,7 @@ fn attributes_of(top: &TreeTop, step: &PlannedStep) -> Option<Attributes> {
 fn keep_old_bytes(
     plan: &DeliveryPlan,
     materials: &Materials,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
     staged: &mut Staged,
 ) -> Result<()> {
     let mut chunk: Vec<u8> = Vec::new();
@@ -279,7 +279,7 @@ fn keep_old_bytes(
             if parts.is_empty() {
                 return Ok(());
             }
-            let blob = (keeper.put)(chunk)?;
+            let blob = keeper.put(chunk)?;
             for (at, offset, length, attributes) in parts.drain(..) {
                 staged.kept[at] = Some(Kept { blob, offset, length, attributes });
             }

@@ -234,7 +234,7 @@ impl<'a> TreeWrite<'a> {
         let materials = live::prepare_materials(&terms, survey, &plan)?;
         let delivery = Delivery { id, top: terms.top, outcome: self.outcome, repository: home };
         let cleared = plan.clear_with(clearance)?;
-        self.session.with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper))
+        apply::execute_plan(cleared, materials, delivery, journal, &self.session.blobs())
     }
 
     /// A conflict gets the command that solves it.
@@ -310,7 +310,7 @@ pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedTree) -> Result<Option
     let end = WriteEnd::Delivery { facts: DeliveryFacts::default(), planned: Some(planned) };
     let mut journal = LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
     let environment = cut.session.repository.environment();
-    match cut.session.with_keeper(|keeper| recover_delivery(environment, &write, &mut journal, keeper))? {
+    match recover_delivery(environment, &write, &mut journal, &cut.session.blobs())? {
         Recovered::Completed { receipt, later } => {
             cut.found.outcome = RecoveryOutcome::Completed;
             cut.found.kept = later;
