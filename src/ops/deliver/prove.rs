@@ -3,7 +3,8 @@
 //! The verifiers run while others may write to the live tree: they take as long as they take. So it is laid
 //! out anew under the delivery lock, and the evidence has to be for exactly that.
 
-use super::{LiveProof, Options, require_shown};
+use super::clearance::require_shown;
+use super::{LiveProof, Options};
 use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::entry::Recorded;
