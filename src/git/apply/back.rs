@@ -7,7 +7,7 @@
 use super::dispose::Stored;
 use super::look::{WriterWait, look_at_object, read_content, without_permissions};
 use super::names::{StepNames, aside_name, trial_name, unready_name};
-use super::{DeliveryRun, operation_failed};
+use super::run::{DeliveryRun, operation_failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;

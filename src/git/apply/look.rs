@@ -1,6 +1,6 @@
 //! Looking at an object: is it what it should be, and is nobody writing into it?
 
-use super::DeliveryRun;
+use super::run::{DeliveryRun, operation_failed};
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::{PlannedStep, Raw};
 use crate::domain::delivery::recovery::{Live, Sight, Temporary};
@@ -240,7 +240,7 @@ impl DeliveryRun<'_> {
                 _ => Live::Foreign,
             });
         };
-        let failed = |e: io::Error| super::operation_failed("look at", path, &e);
+        let failed = |e: io::Error| operation_failed("look at", path, &e);
         let entry = folder.look_up(path.file_name()).map_err(failed)?;
         let Some(entry) = entry else {
             return Ok(match () {
@@ -290,8 +290,7 @@ impl DeliveryRun<'_> {
     fn sight_of_temporary(&self, at: usize) -> Result<Temporary> {
         let spot = self.temporary_spot(at)?;
         let Ok(folder) = self.top.open_folder(spot.folder.as_ref()) else { return Ok(Temporary::Absent) };
-        let failed =
-            |e: io::Error| super::operation_failed("look at", &self.planned_step(at).change.path, &e);
+        let failed = |e: io::Error| operation_failed("look at", &self.planned_step(at).change.path, &e);
         let Some(entry) = folder.look_up(spot.name.as_bytes()).map_err(failed)? else {
             return Ok(Temporary::Absent);
         };

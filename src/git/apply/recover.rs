@@ -1,10 +1,11 @@
 //! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes
 //! nothing.
 
-use super::index::{self, IndexProgress};
-use super::{Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide_recovery};
+use super::run::{DeliveryRun, IndexProgress};
+use super::{Journal, Keeper, Record, index};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
+use crate::domain::delivery::recovery::{Act, Direction, Progress, Temporary, decide_recovery};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::Environment;

@@ -1,7 +1,8 @@
 //! Before the first path changes: the plan with its temporary names, the new objects on disk, the old
 //! bytes stored.
 
-use super::{Delivery, Keeper, attributes, operation_failed, require_folder};
+use super::run::{operation_failed, require_folder};
+use super::{Delivery, Keeper, attributes};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
