@@ -3,19 +3,21 @@
 
 mod clearance;
 mod merge;
+mod options;
 mod prove;
 
 pub use merge::merge;
+pub use options::{LiveProof, Options, Place, Turn};
 
 use self::clearance::{clear_delivery, tell_both};
 use self::prove::ProofOnLive;
 use super::Session;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
-use crate::domain::ledger::task::{TaskState, TaskView};
+use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
 use crate::domain::proof::verdict::Row;
-use crate::error::{Code, Failure, Result};
+use crate::error::Result;
 use crate::task::action::RunningAction;
 use crate::task::effect::DeliveryEffect;
 pub use crate::task::effect::Write;
@@ -24,51 +26,6 @@ use crate::task::on_live::look_after_delivery;
 use crate::task::session::Progress;
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    pub write: Write,
-    pub place: Place,
-    pub proof: LiveProof,
-    pub turn: Turn,
-}
-
-/// Whether it is delivered for the first time, or again after it was undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Turn {
-    #[default]
-    First,
-    Again,
-}
-
-impl Turn {
-    /// Refuses a task that is past it, or not at it yet.
-    fn require_turn(self, view: &TaskView) -> Result<()> {
-        match self {
-            Self::First => view.require_active(),
-            Self::Again => require_undone(view),
-        }
-    }
-}
-
-/// Whether the change is shown on the live tree before it is written there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LiveProof {
-    /// Where the policy wants it.
-    #[default]
-    ByPolicy,
-    Asked,
-}
-
-/// Which branch may be checked out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Place {
-    /// The one of when the task was opened.
-    #[default]
-    AsOpened,
-    /// Whichever there is now; a person confirms it.
-    Here,
-}
 
 /// Delivers once more what was delivered and then undone, by the same rules.
 pub fn redo(
@@ -79,22 +36,6 @@ pub fn redo(
 ) -> Result<DeliveryObject> {
     let id = session.delivered_task_id(named)?;
     deliver(session, Some(&id), &Options { turn: Turn::Again, ..*options }, progress)
-}
-
-/// Only what was delivered and then undone can be delivered once more, as long as its files are kept.
-fn require_undone(view: &TaskView) -> Result<()> {
-    if view.undone.is_some() && !view.collected {
-        return Ok(());
-    }
-    let (why, next) = match (view.undone.is_some(), &view.cancelled) {
-        (true, _) => ("its kept files were removed by gc", "report"),
-        (false, Some(_)) => ("it was cancelled", "report"),
-        (false, None) => ("it was not undone", "deliver"),
-    };
-    Err(Failure::new(Code::StateInvalid, format!("the task {} cannot be delivered again: {why}", view.id))
-        .subject(view.id.clone())
-        .expected("undone", why)
-        .remedy("`redo` repeats what `undo` took back.", ["git", "tender", next, &view.id]))
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.

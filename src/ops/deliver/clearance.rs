@@ -1,7 +1,7 @@
 //! What has to hold before the live tree is even looked at: the rows pass, nothing waits for an answer, and
 //! the branch is the one that the task was opened on.
 
-use super::Place;
+use super::options::Place;
 use crate::domain::delivery::Clearance;
 use crate::domain::proof::verdict::{REQUIREMENTS, Row};
 use crate::error::{Code, Failure, Result};

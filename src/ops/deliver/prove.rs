@@ -4,7 +4,7 @@
 //! out anew under the delivery lock, and the evidence has to be for exactly that.
 
 use super::clearance::require_shown;
-use super::{LiveProof, Options};
+use super::options::{LiveProof, Options};
 use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::entry::Recorded;
