@@ -241,8 +241,8 @@ fn refusal_of_row(row: &Row) -> Option<Failure> {
     Some(Failure::new(code, format!("the required requirement {} {word}{reason}", row.id)).subject(&row.id))
 }
 
-/// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said of each of them when
-/// the base was fixed, and nothing of what was not in it. Every conflict is in the answer, not only the first.
+/// Compares. `facts` are in the order of `changes`; so is `index_at_base`, what the index said when the base
+/// was fixed: where the list ends, of nothing. Every conflict is in the answer, not only the first.
 pub fn plan_delivery(
     changes: &[Change],
     facts: &[LiveFact],

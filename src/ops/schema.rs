@@ -93,8 +93,9 @@ mod tests {
         assert_eq!(names_at(&verifier, "/properties"), sorted(&MANIFEST_FIELDS));
     }
 
-    /// Keys that say nothing of what is done. The first is for editors; the next name the form, or the folder,
-    /// and are refused where they name another; the last two are ceilings of what no contract can ask for.
+    /// Keys that say nothing of what is done. The first is for editors; the next name the form, or the
+    /// folder, and are refused where they name another; the last two are ceilings of what no contract can
+    /// ask for.
     const SAYS_NOTHING: [&str; 6] = ["$schema", "schema", "protocol", "id", "network", "env"];
 
     /// A value of each key that is not the one without it.

@@ -30,8 +30,8 @@ use crate::task::journal::{DeliveryFacts, LedgerJournal, WriteEnd};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the index said of each of these paths when the base was fixed: what `open` recorded, or the base's own
-/// state where that did not differ.
+/// What the index said of each of these paths when the base was fixed: what `open` recorded, or the base's
+/// own state where that did not differ.
 pub fn read_index_at_base(
     blobs: &Blobs,
     opened: &Opened,
