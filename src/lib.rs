@@ -30,6 +30,20 @@
 //! work at once; `tests/independent/` reads the ledger without our code. `fixtures/scenarios/` holds cases as
 //! files; `tests/architecture.rs` keeps the rules of this page.
 //!
+//! # Where one looks first
+//!
+//! | for | in |
+//! |---|---|
+//! | when a live file is in conflict | `domain/delivery.rs`: `plan_delivery`, a path at a time |
+//! | which exit code a failure has | `error.rs`: the table of codes, and the number of each category |
+//! | how a secret is hidden | `process/redact.rs`; of rows of the ledger where `task/action.rs` writes them |
+//! | what a key of a contract means | `domain/contract/parse.rs`: an arm a key |
+//! | what a key of the configuration means | `domain/contract/policy/read.rs`, `domain/contract/hook.rs` |
+//! | what a key of a manifest means | `verifier/manifest/read.rs` |
+//! | what delivery modes differ in | `domain/contract/mode.rs`: a row a mode; each acts in `task/effect/` |
+//! | which result formats there are | `verifier/formats/mod.rs`: a row a format, beside its reader |
+//! | what a command does | `cli/commands.rs`: an arm a command, which leads to one file of `ops/` |
+//!
 //! # Words
 //!
 //! One meaning each, in names, comments and what is shown.

@@ -241,19 +241,19 @@ fn refusal_of_row(row: &Row) -> Option<Failure> {
     Some(Failure::new(code, format!("the required requirement {} {word}{reason}", row.id)).subject(&row.id))
 }
 
-/// Compares. `facts` are in the order of `changes`; `index_at_base` is what the index said when the base was
-/// fixed. Every conflict is in the answer, not only the first.
+/// Compares. `facts` are in the order of `changes`; so is `index_at_base`, what the index said when the base
+/// was fixed: where the list ends, of nothing. Every conflict is in the answer, not only the first.
 pub fn plan_delivery(
     changes: &[Change],
     facts: &[LiveFact],
     rule: IndexRule,
-    index_at_base: &dyn Fn(&RepoPath) -> IndexState,
+    index_at_base: &[IndexState],
 ) -> std::result::Result<Plan, Vec<Conflict>> {
     let patch = Patch::new(changes);
     let (mut items, mut index, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
-    for (change, fact) in changes.iter().zip(facts) {
-        let at_base = (rule == IndexRule::Stays).then(|| index_at_base(&change.path));
-        match patch.judge_change(change, fact, at_base.as_ref()) {
+    for (at, (change, fact)) in changes.iter().zip(facts).enumerate() {
+        let at_base = index_at_base.get(at).unwrap_or(&IndexState::Absent);
+        match patch.judge_change(change, fact, (rule == IndexRule::Stays).then_some(at_base)) {
             Ok(step) => {
                 items.push(Item { change: change.clone(), step, kind: fact.kind.clone() });
                 let after = IndexState::from_tree_state(change.new.as_ref());

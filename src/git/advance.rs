@@ -59,7 +59,7 @@ impl Move<'_> {
             fact.index = IndexState::Absent;
             fact.outside_sparse = false;
         }
-        let plan = plan_delivery(changes, &survey.facts, IndexRule::Stays, &|_| IndexState::Absent)
+        let plan = plan_delivery(changes, &survey.facts, IndexRule::Stays, &[])
             .map_err(|conflicts| in_the_way(self.worktree, refuse_delivery(&conflicts)))?;
         let materials = live::prepare_materials(&terms, survey, &plan)?;
         Ok((plan.clear_with(&Clearance::for_a_worktree(manifest_sha256(changes)))?, materials))

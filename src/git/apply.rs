@@ -19,6 +19,7 @@ mod index;
 mod look;
 mod names;
 pub mod recover;
+mod run;
 mod stage;
 mod step;
 #[cfg(test)]
@@ -26,22 +27,17 @@ pub(crate) mod tests;
 mod trial;
 
 use super::Repository;
-use super::beneath::{Barred, Folder, TreeTop};
-use super::index_write::{IndexWriter, Towards};
+use super::index_write::Towards;
 use super::live::Materials;
 use crate::domain::delivery::conflict::EDITED_MEANWHILE;
-use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Spot, Staged};
-use crate::domain::delivery::recovery::{Act, Direction, Progress, Sight, Temporary, decide_recovery};
+use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, PlannedStep, Receipt, Staged};
+use crate::domain::delivery::recovery::{Act, Progress, Sight, decide_recovery};
 use crate::domain::delivery::{ClearedPlan, Conflict, Plan, Reason, Step, stopped_by_conflicts};
 use crate::domain::value::digest::{FileState, Sha256};
 use crate::domain::value::repo_path::RepoPath;
-use crate::error::{Code, Failure, Result};
-use index::IndexProgress;
+use crate::error::{Failure, Result};
+use run::{DeliveryRun, StepStop};
 use std::path::Path;
-use std::rc::Rc;
-
-/// From this number of objects on, one sync of the file system is cheaper than one of each.
-const MANY: usize = 20;
 
 /// One entry for the ledger. Each but the last has to be durable when [`Journal::record`] returns:
 /// without `Done`, recovery does again what is between it and `InPlace`, and finds it done.
@@ -66,19 +62,14 @@ pub trait Journal {
 }
 
 /// Content-addressed storage for the user's bytes.
-#[derive(Clone, Copy)]
-pub struct Keeper<'a> {
-    pub put: &'a dyn Fn(&[u8]) -> Result<Sha256>,
-    pub get: &'a dyn Fn(&Sha256) -> Result<Vec<u8>>,
+pub trait Keeper {
+    fn put(&self, bytes: &[u8]) -> Result<Sha256>;
+
+    fn get(&self, digest: &Sha256) -> Result<Vec<u8>>;
+
     /// Told that all of a device is on the disk now, so that what was put there needs no wait of its
     /// own.
-    pub synced: &'a dyn Fn(u64),
-}
-
-impl std::fmt::Debug for Keeper<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keeper")
-    }
+    fn note_synced(&self, device: u64);
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +96,7 @@ pub fn execute_plan(
     materials: Materials,
     delivery: Delivery<'_>,
     journal: &mut dyn Journal,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> Result<Receipt> {
     let plan = stage::lay_out(cleared, &materials, delivery)?;
     let index = index::index_writer(delivery.repository.environment(), &plan)?;
@@ -132,63 +123,7 @@ pub fn execute_plan(
     }
 }
 
-/// Why a step did not go through.
-#[derive(Debug)]
-enum StepStop {
-    Conflict(usize, Reason),
-    Failed(Failure),
-}
-
-impl From<Failure> for StepStop {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-/// A delivery on its way.
-struct DeliveryRun<'a> {
-    top: &'a TreeTop,
-    plan: &'a DeliveryPlan,
-    staged: Staged,
-    keeper: Keeper<'a>,
-    outcome: Outcome,
-    notes: Vec<Vec<Note>>,
-    index: Option<&'a IndexWriter<'a>>,
-    index_state: IndexProgress,
-    /// Entries that the user changed meanwhile; they stay as they are.
-    index_later: Vec<RepoPath>,
-    /// There is no way back any more.
-    in_place: bool,
-    /// It was cut off, and goes on after whatever was done meanwhile.
-    after_a_crash: bool,
-}
-
-impl<'a> DeliveryRun<'a> {
-    fn new(
-        top: &'a TreeTop,
-        plan: &'a DeliveryPlan,
-        staged: Staged,
-        keeper: Keeper<'a>,
-        outcome: Outcome,
-        index: Option<&'a IndexWriter<'a>>,
-    ) -> Self {
-        let notes = vec![Vec::new(); plan.steps.len()];
-        let (index_state, index_later) = (IndexProgress::Untouched, Vec::new());
-        Self {
-            top,
-            plan,
-            staged,
-            keeper,
-            outcome,
-            notes,
-            index,
-            index_state,
-            index_later,
-            in_place: false,
-            after_a_crash: false,
-        }
-    }
-
+impl DeliveryRun<'_> {
     /// Carries out what is left, looks once more at all that came out, and drops it.
     fn go_forward(&mut self, acts: &[Act], journal: &mut dyn Journal) -> Result<Receipt> {
         if let Err(stop) = self.commit_with_index(acts) {
@@ -220,18 +155,6 @@ impl<'a> DeliveryRun<'a> {
             self.index_later = writer.free_left_lock(Towards::After)?;
         }
         self.drop_replaced(acts, journal)
-    }
-
-    fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
-        for (at, _) in acts.iter().enumerate().filter(|(_, act)| **act == Act::Commit) {
-            self.commit_step(at)?;
-        }
-        self.sync_names()?;
-        let looked_at = |act: &Act| matches!(act, Act::Commit | Act::Finish);
-        for (at, _) in acts.iter().enumerate().filter(|(_, act)| looked_at(act)) {
-            self.confirm_step(at)?;
-        }
-        Ok(())
     }
 
     /// Puts everything back as it was; the failure that comes back says why, and what could not be
@@ -321,21 +244,6 @@ impl<'a> DeliveryRun<'a> {
             partner: None,
         }
     }
-
-    fn planned_step(&self, at: usize) -> &'a PlannedStep {
-        &self.plan.steps[at]
-    }
-
-    fn temporary_spot(&self, at: usize) -> Result<&'a Spot> {
-        let missing = || Failure::internal("a step has no temporary name");
-        self.plan.steps[at].temporary.as_ref().ok_or_else(missing)
-    }
-
-    fn note_outcome(&mut self, at: usize, note: Note) {
-        if !self.notes[at].contains(&note) {
-            self.notes[at].push(note);
-        }
-    }
 }
 
 /// Recovery has nothing to decide any more, and only to write it down.
@@ -343,23 +251,4 @@ fn only_the_end_is_missing(failure: Failure) -> Failure {
     let text =
         "All paths are written; only the end of it could not be recorded. Run `recover` to complete it.";
     failure.remedy(text, ["git", "tender", "recover"])
-}
-
-/// A directory that has to be there.
-fn require_folder(top: &TreeTop, path: Option<&RepoPath>) -> Result<Rc<Folder>> {
-    top.open_folder(path).map_err(|barred| {
-        let shown = path.map(ToString::to_string).unwrap_or_default();
-        let why = match barred {
-            Barred::Missing => "it is gone".to_owned(),
-            Barred::Link(at) => format!("{at} is a symbolic link"),
-            Barred::NotFolder(at) => format!("{at} is no directory"),
-            Barred::Error(e) => e.to_string(),
-        };
-        Failure::new(Code::Io, format!("cannot enter the directory {shown}: {why}")).subject(shown)
-    })
-}
-
-/// An operation on a path failed.
-fn operation_failed(doing: &str, path: &RepoPath, error: &std::io::Error) -> Failure {
-    Failure::io(doing, path.as_path(), error)
 }

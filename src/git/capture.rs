@@ -348,11 +348,12 @@ impl CaptureSurvey<'_> {
         attributes: &ObjectId,
     ) -> Result<Vec<PrivateIndexEntry>> {
         let drivers = Drivers::SelectedBy(self.request.base_tree);
+        let store =
+            |batch: &[(RepoPath, Vec<u8>)]| conversions.clean_blobs(attributes, &drivers, batch, true);
         let mut cursor = FolderCursor::new(self.request.worktree)?;
         let mut entries = Vec::new();
-        let mut batch: Vec<(RepoPath, Vec<u8>)> = Vec::new();
-        let mut modes = Vec::new();
-        let (mut total, mut waiting) = (0u64, 0usize);
+        let mut waiting = WaitingFiles::default();
+        let mut total = 0u64;
         for file in &self.files {
             let base = self.base.get(&file.path);
             if !self.may_be_read(file, total) {
@@ -368,38 +369,22 @@ impl CaptureSurvey<'_> {
                 }
                 continue;
             }
-            waiting += bytes.len();
-            batch.push((file.path.clone(), bytes));
-            modes.push(file.mode);
-            if waiting > BATCH {
-                total += self.store_batch(
-                    conversions,
-                    attributes,
-                    &drivers,
-                    &mut batch,
-                    &mut modes,
-                    &mut entries,
-                )?;
-                waiting = 0;
+            waiting.bytes += bytes.len();
+            waiting.files.push((file.path.clone(), bytes));
+            waiting.modes.push(file.mode);
+            if waiting.bytes > BATCH {
+                total += self.store_waiting(&mut waiting, store, &mut entries)?;
             }
-            if let Some(failure) = self.request.limits.too_much(&file.path, total + waiting as u64) {
+            if let Some(failure) = self.request.limits.too_much(&file.path, total + waiting.bytes as u64) {
                 // What is waiting may turn out to be unchanged.
-                total += self.store_batch(
-                    conversions,
-                    attributes,
-                    &drivers,
-                    &mut batch,
-                    &mut modes,
-                    &mut entries,
-                )?;
-                waiting = 0;
+                total += self.store_waiting(&mut waiting, store, &mut entries)?;
                 if self.request.limits.too_much(&file.path, total).is_some() {
                     self.refused.push(failure);
                     return Ok(entries);
                 }
             }
         }
-        self.store_batch(conversions, attributes, &drivers, &mut batch, &mut modes, &mut entries)?;
+        self.store_waiting(&mut waiting, store, &mut entries)?;
         Ok(entries)
     }
 
@@ -409,22 +394,20 @@ impl CaptureSurvey<'_> {
         same_size || self.request.limits.too_much(&file.path, total + file.size).is_none()
     }
 
-    /// Converts and stores a batch; gives the bytes of what changed.
-    fn store_batch(
+    /// Converts and stores what is waiting; gives the bytes of what changed.
+    fn store_waiting(
         &self,
-        conversions: &Conversions,
-        attributes: &ObjectId,
-        drivers: &Drivers,
-        batch: &mut Vec<(RepoPath, Vec<u8>)>,
-        modes: &mut Vec<Mode>,
+        waiting: &mut WaitingFiles,
+        store: impl Fn(&[(RepoPath, Vec<u8>)]) -> Result<Vec<ObjectId>>,
         entries: &mut Vec<PrivateIndexEntry>,
     ) -> Result<u64> {
-        if batch.is_empty() {
+        let WaitingFiles { files, modes, .. } = std::mem::take(waiting);
+        if files.is_empty() {
             return Ok(0);
         }
-        let ids = conversions.clean_blobs(attributes, drivers, batch, true)?;
+        let ids = store(&files)?;
         let mut changed = 0;
-        for (((path, bytes), mode), id) in batch.drain(..).zip(modes.drain(..)).zip(ids) {
+        for (((path, bytes), mode), id) in files.into_iter().zip(modes).zip(ids) {
             let object = TreeObject { mode, id };
             if self.base.get(&path) != Some(&object) {
                 changed += bytes.len() as u64;
@@ -433,6 +416,14 @@ impl CaptureSurvey<'_> {
         }
         Ok(changed)
     }
+}
+
+/// Files that were read and are stored together.
+#[derive(Default)]
+struct WaitingFiles {
+    files: Vec<(RepoPath, Vec<u8>)>,
+    modes: Vec<Mode>,
+    bytes: usize,
 }
 
 /// Where a component is `.git` itself, the directory above it is a repository of its own.

@@ -177,7 +177,7 @@ impl<'a> Worktree<'a> {
             changes.push(self.change_of(edit)?);
         }
         let facts = self.live_facts(&edits, &changes)?;
-        let plan = plan_delivery(&changes, &facts, IndexRule::Stays, &|_| IndexState::Absent)
+        let plan = plan_delivery(&changes, &facts, IndexRule::Stays, &[])
             .map_err(|conflicts| in_the_way(&conflicts))?;
         let (mut live, mut new) = (HashMap::new(), HashMap::new());
         for edit in edits {

@@ -176,7 +176,7 @@ pub fn survey_paths(terms: &LiveTerms<'_>) -> Result<LiveSurvey> {
     refuse_link_files(terms)?;
     let top = TreeTop::open_top(terms.top).map_err(|e| Failure::io("open", terms.top, &e))?;
     let index = Index::read_entries(terms.repository, terms.top, terms.changes)?;
-    operations::refuse_unfinished(terms.repository, terms.changes, &|path| index.entry_at(path).state)?;
+    operations::refuse_unfinished(terms.repository, terms.changes, &index)?;
     let deleted: HashSet<&RepoPath> =
         terms.changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
     let mut places = LivePlaces::new(&top, &deleted);
@@ -255,7 +255,7 @@ fn find_partners(
 
 /// Makes the bytes of a plan's new objects.
 pub fn prepare_materials(terms: &LiveTerms<'_>, survey: LiveSurvey, plan: &Plan) -> Result<Materials> {
-    let bodies = content::make_bodies(terms, plan, &|path| survey.live.get(path).cloned())?;
+    let bodies = content::make_bodies(terms, plan, &survey.live)?;
     Ok(Materials { top: survey.top, live: survey.live, bodies })
 }
 

@@ -89,6 +89,21 @@ impl<'a> PrivateIndex<'a> {
         Ok(index)
     }
 
+    /// True where the repository is one that is read without git.
+    pub fn is_in_process(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// An index of these bytes.
+    pub fn copy_of(repository: &'a Repository, quarantine: &'a Quarantine, bytes: &[u8]) -> Result<Self> {
+        let index = Self::empty_index(repository, quarantine)?;
+        let copy = index.index_file();
+        std::fs::File::create_new(&copy)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(|e| Failure::io("copy the index to", &copy, &e))?;
+        Ok(index)
+    }
+
     fn read_tree(&self, tree: &ObjectId) -> Result<()> {
         let written = self.store.as_ref().and_then(|store| store.write_index(&self.index_file(), tree));
         if written.is_none() {
@@ -166,6 +181,11 @@ impl<'a> PrivateIndex<'a> {
         if let Some(tree) = self.store.as_ref().and_then(|store| store.write_tree(&self.index_file())) {
             return Ok(tree);
         }
+        self.write_by_git()
+    }
+
+    /// The same by git, which looks whether each tree that the index knows is there.
+    pub fn write_by_git(&self) -> Result<ObjectId> {
         let output = self.git_on_index().arg("write-tree").run()?;
         if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
     }

@@ -1,15 +1,15 @@
 //! What is staged, as a tree: exactly the entries of an index, which is only read. Objects go to a
 //! quarantine.
 
-use super::command::{Git, Quarantine};
+use super::command::Quarantine;
 use super::index_file::IndexFile;
-use super::object_store::change_index;
+use super::private_index::PrivateIndex;
 use super::repository::Repository;
 use super::tree;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::{RepoPath, display_bytes};
 use crate::error::{Code, Failure, Result};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Of an entry that is only meant to be added: there is nothing of it yet.
@@ -49,46 +49,25 @@ impl StagedIndex {
         if self.bytes.is_empty() {
             return repository.empty_tree().parse();
         }
-        let folder = quarantine.objects.parent().unwrap_or(&quarantine.objects);
-        let place = tempfile::Builder::new()
-            .prefix("staged-")
-            .tempdir_in(folder)
-            .map_err(|e| Failure::io("make a temporary directory in", folder, &e))?;
-        let copy = place.path().join("index");
-        std::fs::File::create_new(&copy)
-            .and_then(|mut file| file.write_all(&self.bytes))
-            .map_err(|e| Failure::io("copy the index to", &copy, &e))?;
-        let known = repository.object_store(quarantine).zip(IndexFile::parse(self.bytes.clone()));
-        if let Some((store, entries)) = known {
-            refuse_unmerged(entries.entries().filter(|entry| entry.stage > 0).map(|entry| entry.path))?;
-            let meant = entries.entries().filter(|entry| entry.flags & INTENT_TO_ADD != 0);
-            let meant = meant.map(|entry| Ok((RepoPath::new(entry.path)?, None)));
-            let meant = meant.collect::<Result<Vec<_>>>()?;
-            let dropped = meant.is_empty() || change_index(&copy, &meant).is_some();
-            let tree = if dropped { store.write_tree(&copy) } else { None };
-            // An index may know trees that somebody's gc has taken away since.
-            if let Some(tree) = tree
-                && tree::list_differences(&repository.object_reader(Some(quarantine))?, base, &tree).is_ok()
-            {
-                return Ok(tree);
-            }
-            return write_by_git(repository, quarantine, &copy);
+        let copy = PrivateIndex::copy_of(repository, quarantine, &self.bytes)?;
+        let known = IndexFile::parse(self.bytes.clone()).filter(|_| copy.is_in_process());
+        let Some(index) = known else {
+            let listing = copy.git_on_index().args(["ls-files", "-z", "-u"]).run_for_stdout()?;
+            let lines = listing.split(|b| *b == 0).filter(|line| !line.is_empty());
+            refuse_unmerged(lines.filter_map(|line| line.splitn(2, |b| *b == b'\t').nth(1)))?;
+            return copy.write_by_git();
+        };
+        refuse_unmerged(index.entries().filter(|entry| entry.stage > 0).map(|entry| entry.path))?;
+        let meant = index.entries().filter(|entry| entry.flags & INTENT_TO_ADD != 0);
+        let meant = meant.map(|entry| Ok((RepoPath::new(entry.path)?, None)));
+        copy.update_entries(&meant.collect::<Result<Vec<_>>>()?)?;
+        let tree = copy.write_tree()?;
+        // An index may know trees that somebody's gc has taken away since.
+        match tree::list_differences(&copy.object_reader()?, base, &tree) {
+            Ok(_) => Ok(tree),
+            Err(_) => copy.write_by_git(),
         }
-        let listing = git_on_copy(repository, quarantine, &copy).args(["ls-files", "-z", "-u"]);
-        let listing = listing.run_for_stdout()?;
-        let lines = listing.split(|b| *b == 0).filter(|line| !line.is_empty());
-        refuse_unmerged(lines.filter_map(|line| line.splitn(2, |b| *b == b'\t').nth(1)))?;
-        write_by_git(repository, quarantine, &copy)
     }
-}
-
-fn git_on_copy(repository: &Repository, quarantine: &Quarantine, copy: &Path) -> Git {
-    repository.git_call().with_index(copy).with_quarantine(quarantine).with_setting("core.splitIndex=false")
-}
-
-fn write_by_git(repository: &Repository, quarantine: &Quarantine, copy: &Path) -> Result<ObjectId> {
-    let output = git_on_copy(repository, quarantine, copy).arg("write-tree").run()?;
-    if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
 }
 
 fn refuse_unmerged<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Result<()> {

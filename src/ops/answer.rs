@@ -174,6 +174,7 @@ fn decide(task: &mut TaskWrite<'_>, open: &Unfinished, text: &str) -> Result<Sai
 }
 
 fn reply(task: &mut TaskWrite<'_>, question: &Recorded<Question>, text: &str) -> Result<Said> {
+    // Here already, so that the person confirms exactly what will be kept.
     let text = redacted(task.session, &accept_text("TEXT", text, LONGEST_ANSWER)?);
     let to = question.action.clone();
     let mut action = task.action("answer", &json!({ "action": to, "answer": text }));

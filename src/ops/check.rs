@@ -133,15 +133,7 @@ pub fn check_tree(
         rows.extend(shown);
         told = runs;
     }
-    Ok(VerificationObject {
-        schema: "git-tender/verification/v1".to_owned(),
-        task_id: None,
-        candidate: None,
-        requirements: rows,
-        runs: told,
-        explanations: None,
-        checked: Some(checked),
-    })
+    Ok(VerificationObject { checked: Some(checked), ..VerificationObject::of_rows(rows, told) })
 }
 
 fn find_trees(session: &Session, room: &CheckRoom, options: &CheckOptions) -> Result<TreePair> {

@@ -1,74 +1,31 @@
 //! `deliver`: the gate, the comparison with the live tree, the write. All or nothing; and a second time it
 //! writes nothing.
 
+mod clearance;
 mod merge;
+mod options;
 mod prove;
 
 pub use merge::merge;
+pub use options::{LiveProof, Options, Place, Turn};
 
+use self::clearance::{clear_delivery, tell_both};
 use self::prove::ProofOnLive;
 use super::Session;
-use crate::domain::delivery::Clearance;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::risk::seen_after_delivery;
-use crate::domain::ledger::task::{TaskState, TaskView};
+use crate::domain::ledger::task::TaskState;
 use crate::domain::proof::on_live::{SeenAfterDelivery, add_live_inputs};
-use crate::domain::proof::verdict::{REQUIREMENTS, Row};
-use crate::error::{Code, Failure, Result};
+use crate::domain::proof::verdict::Row;
+use crate::error::Result;
 use crate::task::action::RunningAction;
+use crate::task::effect::DeliveryEffect;
 pub use crate::task::effect::Write;
-use crate::task::effect::{DeliveryEffect, findings};
 use crate::task::held::TaskWrite;
 use crate::task::on_live::look_after_delivery;
 use crate::task::session::Progress;
-use crate::task::verification::with_next_step;
 use crate::task::{budget, evidence, hooks, observation, recover, runs, tripwire};
 use serde_json::json;
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
-    pub write: Write,
-    pub place: Place,
-    pub proof: LiveProof,
-    pub turn: Turn,
-}
-
-/// Whether it is delivered for the first time, or again after it was undone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Turn {
-    #[default]
-    First,
-    Again,
-}
-
-impl Turn {
-    /// Refuses a task that is past it, or not at it yet.
-    fn require_turn(self, view: &TaskView) -> Result<()> {
-        match self {
-            Self::First => view.require_active(),
-            Self::Again => require_undone(view),
-        }
-    }
-}
-
-/// Whether the change is shown on the live tree before it is written there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LiveProof {
-    /// Where the policy wants it.
-    #[default]
-    ByPolicy,
-    Asked,
-}
-
-/// Which branch may be checked out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Place {
-    /// The one of when the task was opened.
-    #[default]
-    AsOpened,
-    /// Whichever there is now; a person confirms it.
-    Here,
-}
 
 /// Delivers once more what was delivered and then undone, by the same rules.
 pub fn redo(
@@ -79,22 +36,6 @@ pub fn redo(
 ) -> Result<DeliveryObject> {
     let id = session.delivered_task_id(named)?;
     deliver(session, Some(&id), &Options { turn: Turn::Again, ..*options }, progress)
-}
-
-/// Only what was delivered and then undone can be delivered once more, as long as its files are kept.
-fn require_undone(view: &TaskView) -> Result<()> {
-    if view.undone.is_some() && !view.collected {
-        return Ok(());
-    }
-    let (why, next) = match (view.undone.is_some(), &view.cancelled) {
-        (true, _) => ("its kept files were removed by gc", "report"),
-        (false, Some(_)) => ("it was cancelled", "report"),
-        (false, None) => ("it was not undone", "deliver"),
-    };
-    Err(Failure::new(Code::StateInvalid, format!("the task {} cannot be delivered again: {why}", view.id))
-        .subject(view.id.clone())
-        .expected("undone", why)
-        .remedy("`redo` repeats what `undo` took back.", ["git", "tender", next, &view.id]))
 }
 
 /// Delivers the last candidate into the live tree that the task was opened from, or onto a branch.
@@ -119,7 +60,7 @@ pub fn deliver(
     }
     options.turn.require_turn(&task.view)?;
     if let Err(missing) = task.view.last_candidate() {
-        return with_both(Err(missing), task.view.require_answered());
+        return tell_both(Err(missing), task.view.require_answered());
     }
     budget::require_left(&task)?;
     tripwire::look_at_surroundings(&mut task)?;
@@ -128,7 +69,7 @@ pub fn deliver(
     let rows = evidence::judge(&session.blobs(), &observation, &evidence);
     let params = json!({ "manifestSha256": observation.manifest_sha256, "dryRun": options.write == Write::DryRun, "here": options.place == Place::Here });
     let mut action = task.action("deliver", &params);
-    let clearance = match gate(&task, &rows, options) {
+    let clearance = match clear_delivery(&task, &rows, options.place) {
         Ok(clearance) => clearance,
         Err(failure) => {
             let failure = action.deny(&mut task.ledger, failure);
@@ -169,84 +110,4 @@ fn tell_what_is_seen(
     delivered.requirements = add_live_inputs(&rows, &seen.rows);
     delivered.notes.extend(seen.risks());
     delivered.risks = Some(seen_after_delivery(&task.view));
-}
-
-/// Of two things that have to hold, both are told where neither does.
-fn with_both<T>(first: Result<T>, second: Result<()>) -> Result<T> {
-    match (first, second) {
-        (Ok(value), second) => second.map(|()| value),
-        (Err(first), second) => {
-            let all = std::iter::once(first.clone()).chain(second.err());
-            Err(Failure::first_of(all).unwrap_or(first))
-        }
-    }
-}
-
-/// What has to hold before the live tree is even looked at.
-fn gate(task: &TaskWrite<'_>, rows: &[Row], options: &Options) -> Result<Clearance> {
-    let clearance = with_both(require_shown(task, rows), task.view.require_answered())?;
-    if DeliveryEffect::of_task(task) == DeliveryEffect::Tree {
-        same_branch(task, options.place)?;
-    }
-    Ok(clearance)
-}
-
-/// What the rows have to show.
-fn require_shown(task: &TaskWrite<'_>, rows: &[Row]) -> Result<Clearance> {
-    let candidate = &task.view.last_candidate()?.value;
-    let explores = findings::is_meant(task);
-    if candidate.changes.is_empty() && !explores {
-        return Err(Failure::new(
-            Code::VerificationFailed,
-            "the candidate changes nothing, so there is nothing to deliver",
-        )
-        .subject(task.view.id.clone())
-        .with_detail(&REQUIREMENTS, rows)
-        .remedy(
-            "Make the change in the task's worktree, then submit it.",
-            ["git", "tender", "submit", &task.view.id],
-        ));
-    }
-    let clearance = Clearance::from_rows(candidate.patch.manifest_sha256, rows)
-        .map_err(|failure| with_next_step(&task.view.id, rows, failure))?;
-    if explores {
-        findings::require_something(task, rows)?;
-    }
-    Ok(clearance)
-}
-
-fn same_branch(task: &TaskWrite<'_>, place: Place) -> Result<()> {
-    let opened = task.view.opened_terms()?;
-    let now = task.session.live_repository(opened)?.current_branch()?;
-    if now == opened.home.branch {
-        return Ok(());
-    }
-    let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
-    let (then, now) = (name(&opened.home.branch), name(&now));
-    let id = &task.view.id;
-    let say = |code| {
-        Failure::new(
-            code,
-            format!("the task was opened on {then}, and {now} is checked out in {} now", opened.home.top),
-        )
-        .subject(opened.home.top.clone())
-        .expected(&then, &now)
-    };
-    match place {
-        Place::AsOpened => Err(say(Code::ConfirmationRequired).remedy(
-            "Check the branch out again, or confirm that it goes here.",
-            ["git", "tender", "deliver", id, "--here"],
-        )),
-        Place::Here => match task
-            .session
-            .person
-            .confirm(&format!("Deliver {id} to {now} although it was opened on {then}?"))
-        {
-            Some(true) => Ok(()),
-            _ => Err(say(Code::PermissionDenied).remedy(
-                "Confirming another branch is a person's call: run it in a terminal and type yes.",
-                ["git", "tender", "deliver", id, "--here"],
-            )),
-        },
-    }
 }

@@ -141,12 +141,7 @@ impl Walk<'_> {
     fn prove(&mut self, task: &str) -> Result<()> {
         let candidate = submit::submit(&self.session, Some(task), None)?;
         self.step(&format!("git tender submit {task}"), candidate_text(&candidate));
-        let options = verify::Options {
-            only: &[],
-            explain: verify::Explain::No,
-            flaky: verify::FlakyRows::RunOnce,
-            sandbox: verify::Sandbox::AsContracted,
-        };
+        let options = verify::Options::default();
         let verification = verify::verify(&self.session, Some(task), &options, &|_, _| {})?;
         self.step(&format!("git tender verify {task}"), verification_text(&verification));
         match verify::refusal_of_rows(task, &verification.requirements) {

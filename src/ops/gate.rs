@@ -222,7 +222,8 @@ impl<'s> Door<'s> {
     }
 
     /// A tool's name as it is written down and told: any other word is the worker's, and may be long or hold
-    /// anything.
+    /// anything. Not where the row is written: there it cannot be told from a name of ours, which has to stay
+    /// as it is even where it is somebody's secret.
     fn name_to_keep<'a>(&self, tool: &'a str) -> Cow<'a, str> {
         if tool_descriptions().iter().any(|described| described.tool.name() == tool) {
             return Cow::Borrowed(tool);

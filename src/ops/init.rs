@@ -8,7 +8,7 @@ use crate::domain::contract::policy::DEFAULT_PROTECTED;
 use crate::domain::ledger::objects::Initialised;
 use crate::error::{Failure, Result};
 use crate::store::layout::{create_private_dir, write_shared};
-use crate::verifier::load::FOLDER;
+use crate::verifier::load::manifest_place;
 use crate::verifier::shipped;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,9 @@ pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
     put(&mut done, layer, &dir, Path::new("config.toml"), &config(top)?)?;
     for verifier in fitting {
         // Twice the same id would be none.
-        if layer == Layer::Private && top.join(FOLDER).join(verifier.id).join("verifier.toml").exists() {
-            done.kept.push(format!("{FOLDER}/{}/verifier.toml", verifier.id));
+        let committed = manifest_place(verifier.id);
+        if layer == Layer::Private && top.join(&committed).exists() {
+            done.kept.push(committed);
             continue;
         }
         // A manifest of the owners' own is not to get our explanation beside it.

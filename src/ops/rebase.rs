@@ -21,9 +21,9 @@ use crate::git::limits::{CandidateLimits, find_violations};
 use crate::git::merge::{self, Labels, MergeConflict};
 use crate::git::private_index::{PrivateIndex, PrivateIndexEntry};
 use crate::git::{Quarantine, Repository, live_base, tree, user_index};
-use crate::task::candidate::SET_ASIDE;
+use crate::task::candidate::{SET_ASIDE, candidate_object};
 use crate::task::effect::advance;
-use crate::task::effect::tree::{IndexAtBase, index_rule};
+use crate::task::effect::tree::{index_rule, read_index_at_base};
 use crate::task::held::TaskWrite;
 use crate::task::observation::Judged;
 use crate::task::terms::read_terms;
@@ -50,10 +50,7 @@ pub fn rebase(session: &Session, named: Option<&str>) -> Result<CandidateObject>
     let action = task.begin("rebase", &params)?;
     advance::carry_out(&mut task, action, planned.rebased.clone(), ready)?;
     match planned.rebased.captured {
-        Some((candidate, _)) => {
-            let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
-            Ok(CandidateObject::new(&task.view.id, &candidate, path))
-        }
+        Some((candidate, _)) => Ok(candidate_object(session, &task.view.id, &candidate)),
         None => Err(unresolved(&task.view.id, &candidate, &planned)),
     }
 }
@@ -135,9 +132,8 @@ fn live_entries(
         settings: crate::git::live::Settings::read_settings(home)?,
     };
     let survey = crate::git::live::survey_paths(&terms)?;
-    let index = IndexAtBase::read(&task.session.blobs(), opened, &candidate.changes)?;
-    let conflicts =
-        plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &|path| index.of(path)).err();
+    let index = read_index_at_base(&task.session.blobs(), opened, candidate, &candidate.changes)?;
+    let conflicts = plan_delivery(&candidate.changes, &survey.facts, index_rule(opened), &index).err();
     refuse_what_no_merge_solves(&task.view.id, conflicts.unwrap_or_default())?;
     let objects = home.object_reader(Some(&quarantine))?;
     let mut wanted = HashSet::new();

@@ -66,8 +66,8 @@ fn words_of_tables(name: SchemaName) -> Vec<(&'static str, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::contract::{CONTRACT_FIELDS, policy};
-    use crate::verifier::manifest::MANIFEST_FIELDS;
+    use crate::domain::contract::{CONTRACT_FIELDS, Contract, policy};
+    use crate::verifier::manifest::{MANIFEST_FIELDS, Manifest};
 
     fn names_at(schema: &Value, place: &str) -> Vec<String> {
         let names = schema.pointer(place).and_then(Value::as_object).expect("properties");
@@ -91,6 +91,133 @@ mod tests {
         assert_eq!(names_at(&config, "/properties/policy/properties"), sorted(&policy::POLICY_FIELDS));
         let verifier = schema_of(SchemaName::Verifier).expect("a schema");
         assert_eq!(names_at(&verifier, "/properties"), sorted(&MANIFEST_FIELDS));
+    }
+
+    /// Keys that say nothing of what is done. The first is for editors; the next name the form, or the
+    /// folder, and are refused where they name another; the last two are ceilings of what no contract can
+    /// ask for.
+    const SAYS_NOTHING: [&str; 6] = ["$schema", "schema", "protocol", "id", "network", "env"];
+
+    /// A value of each key that is not the one without it.
+    const CONTRACT_VALUES: [(&str, &str); 20] = [
+        ("taskId", r#""other""#),
+        ("parent", r#""above""#),
+        ("kind", r#""explore""#),
+        ("case", r#"["tests/"]"#),
+        ("goal", r#""another""#),
+        ("base", r#""v1""#),
+        ("writeScope", r#"["other/"]"#),
+        ("readScope", r#"["docs/"]"#),
+        ("allowedTools", r#"["read_file"]"#),
+        ("scratch", r#"["tmp/"]"#),
+        ("commands", r#"{"a": {"argv": ["b"]}}"#),
+        ("network", r#""enabled""#),
+        ("sandbox", r#""optional""#),
+        ("verification", r#"{"allowed": ["unit"]}"#),
+        ("requirements", r#"[{"id": "a", "text": "b", "verifier": "c"}]"#),
+        ("artifacts", r#"[{"path": "src/a"}]"#),
+        ("budget", r#"{"toolCalls": 7}"#),
+        ("env", r#"{"pass": ["TERM"]}"#),
+        ("delivery", r#""staged""#),
+        ("commitAllowed", "true"),
+    ];
+    const CONFIG_VALUES: [(&str, &str); 3] = [
+        ("filters", r#"["lfs"]"#),
+        ("policy", "{ commit = false }"),
+        ("hooks", r#"[{ event = "after_task", kind = "observer", command = ["true"] }]"#),
+    ];
+    const POLICY_VALUES: [(&str, &str); 11] = [
+        ("write", r#"["src/"]"#),
+        ("protected", r#"["docs/"]"#),
+        ("require", r#"[{ verifier = "unit", when = ["**"] }]"#),
+        ("delivery", r#"["staged"]"#),
+        ("commit", "false"),
+        ("flaky", r#""warn""#),
+        ("live", r#""prove""#),
+        ("goneCases", r#""warn""#),
+        ("base", r#""always""#),
+        ("accept", r#""signed""#),
+        ("budget", "{ edit = { toolCalls = 7 } }"),
+    ];
+    const MANIFEST_VALUES: [(&str, &str); 21] = [
+        ("title", r#""Unit""#),
+        ("command", r#"["other"]"#),
+        ("setup", r#"{ command = ["a"], inputs = ["b"] }"#),
+        ("read", r#"["~/.cargo"]"#),
+        ("kind", r#""manual""#),
+        ("inputs", r#"["src/**"]"#),
+        ("closure", r#"["run.sh"]"#),
+        ("tools", r#"[{ name = "cargo" }]"#),
+        ("env", r#"["TERM"]"#),
+        ("outputs", r#"[{ format = "sarif" }]"#),
+        ("pass", r#""exit-code""#),
+        ("min_checks", "2"),
+        ("timeout", r#""1s""#),
+        ("network", "true"),
+        ("scratch", r#"["target/"]"#),
+        ("reuse", r#""never""#),
+        ("attempts", "2"),
+        ("watch", r#"["build.rs"]"#),
+        ("base", r#""always""#),
+        ("cases", "false"),
+        ("uses", r#""pre-commit""#),
+    ];
+
+    /// Each key of a reader has a value that is not read like its absence, or is refused by its name.
+    fn require_effect<T: std::fmt::Debug>(
+        fields: &[&str],
+        values: &[(&str, &str)],
+        read: impl Fn(Option<(&str, &str)>) -> Result<T>,
+    ) {
+        let without = format!("{:?}", read(None).expect("reads"));
+        for field in fields {
+            let Some(value) = values.iter().find(|(key, _)| key == field) else {
+                assert!(SAYS_NOTHING.contains(field), "{field} has no value here");
+                continue;
+            };
+            match read(Some(*value)) {
+                Ok(with) => assert_ne!(format!("{with:?}"), without, "{field} changes nothing"),
+                Err(failure) => {
+                    let subject = failure.subject_text().unwrap_or_default();
+                    assert_eq!(subject.rsplit('.').next(), Some(*field), "{failure}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_key_changes_what_is_read_or_is_refused_by_name() {
+        require_effect(&CONTRACT_FIELDS, &CONTRACT_VALUES, |given| {
+            let mut document =
+                json!({ "taskId": "t", "goal": "g", "writeScope": ["src/"], "allowedTools": [] });
+            if let Some((key, value)) = given {
+                document[key] = serde_json::from_str(value).expect("JSON");
+            }
+            Contract::parse_document(document.to_string().as_bytes())
+        });
+        let config = |given: Option<(&str, &str)>| given.map(|(key, value)| format!("{key} = {value}\n"));
+        require_effect(&policy::CONFIG_FIELDS, &CONFIG_VALUES, |given| {
+            policy::Config::parse_config(config(given).unwrap_or_default().as_bytes())
+        });
+        require_effect(&policy::POLICY_FIELDS, &POLICY_VALUES, |given| {
+            let text = format!("[policy]\n{}", config(given).unwrap_or_default());
+            policy::Config::parse_config(text.as_bytes())
+        });
+        require_effect(&MANIFEST_FIELDS, &MANIFEST_VALUES, |given| {
+            let mut document = toml::Table::from_iter([
+                ("protocol".to_owned(), toml::Value::from(1)),
+                ("id".to_owned(), toml::Value::from("unit")),
+                ("command".to_owned(), toml::Value::from(vec!["true"])),
+                ("pass".to_owned(), toml::Value::from("protocol")),
+            ]);
+            if let Some((key, value)) = given {
+                if key == "kind" {
+                    document.retain(|key, _| key == "protocol" || key == "id");
+                }
+                document.extend(format!("{key} = {value}").parse::<toml::Table>().expect("TOML"));
+            }
+            Manifest::parse("verifier.toml", "unit", document.to_string().as_bytes())
+        });
     }
 
     #[test]

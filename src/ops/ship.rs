@@ -58,12 +58,7 @@ pub fn ship(
         let candidate = submit::submit_or_go_on(session, &task, patch)?;
         // To run verifiers for nothing would only take time: the delivery says that there is nothing.
         if !candidate.changes.is_empty() || explores {
-            let how = verify::Options {
-                only: &[],
-                explain: verify::Explain::No,
-                flaky: verify::FlakyRows::RunOnce,
-                sandbox: options.sandbox,
-            };
+            let how = verify::Options { sandbox: options.sandbox, ..Default::default() };
             let verification = verify::verify(session, Some(&task), &how, progress)?;
             if let Some(failure) = verify::refusal_of_rows(&task, &verification.requirements) {
                 return Ok(Shipped { report: report::report(session, Some(&task))?, refused: Some(failure) });

@@ -54,8 +54,9 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     let id = (1u32..).map(|n| format!("t{n}")).find(is_free).unwrap_or_default();
     let tools = WorkerTool::ALL.into_iter().filter(|tool| *tool != WorkerTool::Shell);
     let tools: Vec<&str> = tools.map(WorkerTool::name).collect();
+    let scope = typed_scope(session, wish.scope, wish.folder)?;
     let mut document = json!({
-        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": typed_scope(session, wish.scope, wish.folder)?, "allowedTools": tools,
+        "taskId": id, "goal": wish.goal, "base": wish.base, "writeScope": scope, "allowedTools": tools,
     });
     let AskedVerifiers { allowed, requirements, notes } = ask_for_verifiers(session, wish, &document)?;
     if !allowed.is_empty() {
@@ -64,13 +65,12 @@ pub fn start(session: &Session, wish: &Wish<'_>, progress: Progress<'_>) -> Resu
     }
     let mut object = open_named(session, document.to_string().as_bytes(), Some(naming), progress)?;
     object.notes.extend(notes);
-    object.notes.extend(tell_dead_scopes(session, &document, &object.base)?);
+    object.notes.extend(tell_dead_scopes(session, scope, &object.base)?);
     Ok(object)
 }
 
 /// A pattern that names nothing is a slip more often than a wish for new files; both are told the same.
-fn tell_dead_scopes(session: &Session, document: &Value, base: &BaseState) -> Result<Vec<String>> {
-    let patterns = document["writeScope"].as_array().into_iter().flatten().filter_map(Value::as_str);
+fn tell_dead_scopes(session: &Session, patterns: Vec<String>, base: &BaseState) -> Result<Vec<String>> {
     // What a live base holds beside its commit is no list to look through twice.
     if base.live {
         return Ok(Vec::new());
@@ -78,7 +78,7 @@ fn tell_dead_scopes(session: &Session, document: &Value, base: &BaseState) -> Re
     let files = paths_of(session, base.commit_tree())?;
     let mut notes = Vec::new();
     for pattern in patterns {
-        let scope = Scope::new(vec![pattern.to_owned()])?;
+        let scope = Scope::new(vec![pattern.clone()])?;
         if !files.iter().any(|path| scope.matches_path(path)) {
             notes.push(format!(
                 "the scope `{pattern}` names no file that is there: only new ones can be made in it"

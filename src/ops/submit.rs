@@ -4,6 +4,7 @@ use super::Session;
 use crate::domain::ledger::report::CandidateObject;
 use crate::error::Result;
 use crate::task::budget;
+use crate::task::candidate::candidate_object;
 use crate::task::submission::{came_from_patch, capture_candidate, is_untouched};
 
 /// Captures a candidate. The same tree under the same contract version is the same candidate.
@@ -12,8 +13,7 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     task.require_active()?;
     budget::require_left(&task)?;
     let candidate = capture_candidate(&mut task, patch)?;
-    let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
-    Ok(CandidateObject::new(&task.view.id, &candidate, path))
+    Ok(candidate_object(session, &task.view.id, &candidate))
 }
 
 /// The same, but where the last candidate came from a patch and nobody has worked in the worktree, that one
@@ -25,8 +25,7 @@ pub fn submit_or_go_on(session: &Session, id: &str, patch: Option<&[u8]>) -> Res
             && came_from_patch(&task, last.value.candidate)?
             && is_untouched(&task)?
         {
-            let path = session.blobs().path(&last.value.patch.sha256).display().to_string();
-            return Ok(CandidateObject::new(id, &last.value, path));
+            return Ok(candidate_object(session, id, &last.value));
         }
     }
     submit(session, Some(id), patch)

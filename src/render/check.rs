@@ -3,7 +3,7 @@
 use super::style::{BAD, BOLD, DIM, GOOD, style_text};
 use super::verification::requirement_row;
 use crate::domain::ledger::report::{CheckedTree, Summary, VerificationObject};
-use crate::domain::proof::judge::NOT_CONCERNED;
+use crate::domain::proof::judge::is_not_concerned;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::plain_line;
@@ -72,8 +72,4 @@ pub fn check_end_text(object: &VerificationObject) -> String {
     let style = if blocked { BAD } else { GOOD };
     let _ = writeln!(out, "{}", style_text(style, &parts.join(", ")));
     out
-}
-
-fn is_not_concerned(row: &Row) -> bool {
-    row.verdict == Verdict::NotRun && !row.required && row.reason.as_deref() == Some(NOT_CONCERNED)
 }

@@ -2,14 +2,19 @@
 //! others read it. Every cut says how much it left out.
 
 use crate::domain::ledger::report::VerificationObject;
-use crate::domain::proof::judge::NOT_CONCERNED;
+use crate::domain::proof::judge::is_not_concerned;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// How many commands of a level GitHub shows of one step.
 const SHOWN_BY_GITHUB: usize = 10;
+
+/// What a path does not say in plain letters where it stands as a relative reference.
+const ESCAPED_IN_PATHS: AsciiSet =
+    NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Something to tell of a row, at a place where there is one.
 struct Remark {
@@ -24,8 +29,8 @@ struct Remark {
 /// What is to be told of all rows that are no pass: each finding of their runs, else the first error, else
 /// the reason.
 fn list_remarks(object: &VerificationObject) -> Vec<Remark> {
-    let idle = |row: &&Row| row.reason.as_deref() == Some(NOT_CONCERNED) && !row.required;
-    let rows = object.requirements.iter().filter(|row| row.verdict != Verdict::Passed && !idle(row));
+    let is_told = |row: &&Row| row.verdict != Verdict::Passed && !is_not_concerned(row);
+    let rows = object.requirements.iter().filter(is_told);
     rows.flat_map(|row| remarks_of_row(row, &object.runs)).collect()
 }
 
@@ -121,7 +126,7 @@ fn sarif_result(remark: &Remark) -> Value {
     let level = if remark.level == "error" { "error" } else { "note" };
     let mut result = json!({ "ruleId": remark.row, "level": level, "message": { "text": remark.message } });
     if let Some(path) = &remark.path {
-        let mut place = json!({ "artifactLocation": { "uri": uri_of_path(path) } });
+        let mut place = json!({ "artifactLocation": { "uri": utf8_percent_encode(path, &ESCAPED_IN_PATHS).to_string() } });
         if let Some(line) = remark.line.filter(|line| *line > 0) {
             place["region"] = json!({ "startLine": line });
             if let Some(column) = remark.column.filter(|column| *column > 0) {
@@ -131,22 +136,6 @@ fn sarif_result(remark: &Remark) -> Value {
         result["locations"] = json!([{ "physicalLocation": place }]);
     }
     result
-}
-
-/// A path as a relative reference.
-fn uri_of_path(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte))
-            }
-            byte => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
 }
 
 /// One suite, a case for each row.
@@ -209,53 +198,32 @@ fn xml_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::proof::verdict::Strength;
     use crate::domain::value::outside::Origin;
 
     fn row(id: &str, required: bool, verdict: Verdict) -> Row {
-        Row {
-            id: id.to_owned(),
-            verifier: id.to_owned(),
-            title: None,
-            required,
-            verdict,
-            reason: (verdict != Verdict::Passed).then(|| "exit <1>\u{7}".to_owned()),
-            reused: false,
-            strength: Strength::Unmeasured,
-            judge_changed: false,
-            evidence: None,
-            checks: None,
-            cases: None,
-            outside_key: Vec::new(),
-            dead_inputs: Vec::new(),
-        }
+        let reason = (verdict != Verdict::Passed).then(|| "exit <1>\u{7}".to_owned());
+        Row { required, ..Row::without_run(id, id, verdict, reason) }
     }
 
     fn verification(findings: usize) -> VerificationObject {
         let finding = |n: usize| json!({ "path": "src/a b,c.rs", "line": n + 1, "column": 2, "level": "error", "message": "50%\nworse" });
         let findings = (0..findings).filter_map(|n| finding(n).as_object().cloned()).collect();
-        VerificationObject {
-            schema: String::new(),
-            task_id: None,
-            candidate: None,
-            requirements: vec![
-                row("unit", true, Verdict::Failed),
-                row("lint", true, Verdict::Passed),
-                row("late", false, Verdict::NotRun),
-                row("wild", true, Verdict::Error),
-            ],
-            runs: vec![Run {
-                verifier: "unit".to_owned(),
-                requirements: vec!["unit".to_owned()],
-                end: "exit 1".to_owned(),
-                first_error: None,
-                findings,
-                logs: Vec::new(),
-                origin: Origin::new("verifier", "unit"),
-            }],
-            explanations: None,
-            checked: None,
-        }
+        let rows = vec![
+            row("unit", true, Verdict::Failed),
+            row("lint", true, Verdict::Passed),
+            row("late", false, Verdict::NotRun),
+            row("wild", true, Verdict::Error),
+        ];
+        let run = Run {
+            verifier: "unit".to_owned(),
+            requirements: vec!["unit".to_owned()],
+            end: "exit 1".to_owned(),
+            first_error: None,
+            findings,
+            logs: Vec::new(),
+            origin: Origin::new("verifier", "unit"),
+        };
+        VerificationObject::of_rows(rows, vec![run])
     }
 
     #[test]

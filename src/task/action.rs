@@ -166,7 +166,7 @@ impl RunningAction {
 
     /// The effect took place. What a worker wrote is kept without any value that must be seen nowhere.
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
-        let kept = record.clone().with_words_kept(&|text| self.secrets.redact_text(text));
+        let kept = record.with_words_kept(&|text| self.secrets.redact_text(text));
         let (before, value) = (self.state, kept.to_value()?);
         let mut row = self.advance(ActionState::Succeeded, value)?;
         row.key = record.lookup_key();

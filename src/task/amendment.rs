@@ -27,6 +27,8 @@ pub fn check_proposal(task: &TaskWrite<'_>, change: &Map<String, Value>, reason:
     task.require_active()?;
     task.view.require_room(task.view.inquiries.open_proposals().count(), "amendments")?;
     let text = Value::Object(change.clone()).to_string();
+    // Refused rather than blackened when it is written: what is agreed to has to be the wish, letter by
+    // letter.
     if redacted(task.session, &text) != text {
         let why = "`change` holds a value that must be seen nowhere, such as a token of the environment";
         return Err(Failure::new(Code::ArgumentsInvalid, why).subject("change"));

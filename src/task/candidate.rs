@@ -5,6 +5,7 @@ use super::Session;
 use super::held::TaskWrite;
 use crate::domain::change::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::ledger::record::Opened;
+use crate::domain::ledger::report::CandidateObject;
 use crate::domain::value::digest::ObjectId;
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
@@ -50,6 +51,12 @@ pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Cap
         scratch: &opened.contract.scratch,
         limits,
     })
+}
+
+/// A candidate as the object that it is shown as.
+pub fn candidate_object(session: &Session, task: &str, candidate: &Candidate) -> CandidateObject {
+    let patch = session.blobs().path(&candidate.patch.sha256);
+    CandidateObject::new(task, candidate, patch.display().to_string())
 }
 
 /// Binds what was captured to the blobs that it was made against.

@@ -1,6 +1,6 @@
 //! The evidence that counts for a task, and the rows that it gives.
 
-use crate::domain::contract::clause::{Permission, clauses_of};
+use crate::domain::contract::clause::{Clause, Permission, clauses_of};
 use crate::domain::ledger;
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::record::Opened;
@@ -10,7 +10,7 @@ use crate::domain::proof::judge;
 use crate::domain::proof::judge::FORBIDDEN;
 use crate::domain::proof::listing::{InputFile, Listing};
 use crate::domain::proof::records::{Record, StoredLists};
-use crate::domain::proof::verdict::{Row, Strength, Verdict};
+use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use crate::store::{Blobs, Ledger};
@@ -101,24 +101,13 @@ pub fn listing(blobs: &Blobs, digest: &Sha256) -> Option<Vec<InputFile>> {
 }
 
 fn unproven(opened: &Opened) -> Vec<Row> {
-    let row = |clause: crate::domain::contract::clause::Clause| Row {
-        reason: Some(match clause.permission {
-            Permission::Forbidden => FORBIDDEN.to_owned(),
-            _ => "no candidate yet".to_owned(),
-        }),
-        id: clause.id,
-        verifier: clause.verifier,
-        title: None,
-        required: clause.required,
-        verdict: Verdict::NotRun,
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: false,
-        evidence: None,
-        checks: None,
-        cases: None,
-        outside_key: Vec::new(),
-        dead_inputs: Vec::new(),
+    let row = |clause: Clause| {
+        let reason = match clause.permission {
+            Permission::Forbidden => FORBIDDEN,
+            _ => "no candidate yet",
+        };
+        let row = Row::without_run(&clause.id, &clause.verifier, Verdict::NotRun, Some(reason.to_owned()));
+        Row { required: clause.required, ..row }
     };
     clauses_of(&opened.contract, &[], &[]).into_iter().map(row).collect()
 }

@@ -1,12 +1,13 @@
 //! Where the steps of a write are written down: as notes of the action that they belong to. The end of a
-//! delivery is the end of its action; that of a change of a worktree is one more note.
+//! delivery is the end of its action; that of a change of a worktree is one more note. The user's bytes are
+//! kept as blobs.
 
 use crate::domain::delivery::receipt::{DeliveryPlan, Receipt};
 use crate::domain::ledger::record::{Planned, Record};
-use crate::domain::value::digest::ObjectId;
+use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::{Failure, Result};
-use crate::git::apply::{self, Journal};
-use crate::store::Ledger;
+use crate::git::apply::{self, Journal, Keeper};
+use crate::store::{Blobs, Ledger};
 use crate::task::action::RunningAction;
 
 /// Writes the steps of a write to the ledger.
@@ -38,6 +39,20 @@ pub struct DeliveryFacts {
     pub evidence: Vec<String>,
     /// True where it reverses a delivery.
     pub undoes: bool,
+}
+
+impl Keeper for Blobs {
+    fn put(&self, bytes: &[u8]) -> Result<Sha256> {
+        self.put(bytes)
+    }
+
+    fn get(&self, digest: &Sha256) -> Result<Vec<u8>> {
+        self.get(digest)
+    }
+
+    fn note_synced(&self, device: u64) {
+        self.note_synced(device);
+    }
 }
 
 impl Journal for LedgerJournal<'_> {

@@ -2,7 +2,7 @@
 //! verifiers, verifiers and what belongs to them. They are told by name; the delivery has taken place.
 
 use super::held::TaskWrite;
-use super::terms::{read_configuration, read_terms};
+use super::terms::{read_configuration, read_terms, verifiers_of_base};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::policy::Effective;
 use crate::domain::ledger::record::{BaseState, Opened};
@@ -27,12 +27,7 @@ pub(super) fn compare_rules_of_head(task: &TaskWrite<'_>, rows: &[Row]) -> Resul
         return Ok(Vec::new());
     };
     let changes = &task.view.last_candidate()?.value.changes;
-    let before = Verifiers::load(
-        &task.session.repository,
-        opened.base.commit_tree(),
-        &task.session.layout.local(),
-        &opened.contract.case,
-    )?;
+    let before = verifiers_of_base(task.session, opened)?;
     let now = match read_terms(task.session, &opened.contract, head.commit_tree()) {
         Ok(now) => now,
         Err(failure) => {

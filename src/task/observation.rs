@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::held::TaskWrite;
+use super::terms::verifiers_of_base;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;
 use crate::domain::contract::policy::Effective;
@@ -48,12 +49,7 @@ pub fn with_subject<T>(
 ) -> Result<T> {
     let session = task.session;
     let Judged { opened, candidate } = judged;
-    let verifiers = Verifiers::load(
-        &session.repository,
-        opened.base.commit_tree(),
-        &session.layout.local(),
-        &opened.contract.case,
-    )?;
+    let verifiers = verifiers_of_base(session, opened)?;
     let rules = JudgeRules {
         base_commit_tree: opened.base.commit_tree(),
         contract: &opened.contract,

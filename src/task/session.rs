@@ -3,12 +3,10 @@
 
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::record::Opened;
-use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::pattern_from_typed;
 use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
-use crate::git::apply::Keeper;
 use crate::git::materialise::HeldFiles;
 use crate::git::{Quarantine, Repository};
 use crate::process::{Secrets, secret_values};
@@ -141,13 +139,6 @@ impl Session {
     ) -> RunningAction {
         let channel = ActionOrigin { origin: &self.origin, secrets: self.machine.secrets() };
         RunningAction::new(actor, Some(task), tool, params, basis, channel)
-    }
-
-    /// Lends the store of blobs to whoever writes user files.
-    pub fn with_keeper<T>(&self, work: impl FnOnce(Keeper<'_>) -> T) -> T {
-        let blobs = self.blobs();
-        let (put, get) = (|bytes: &[u8]| blobs.put(bytes), |digest: &Sha256| blobs.get(digest));
-        work(Keeper { put: &put, get: &get, synced: &|device| blobs.note_synced(device) })
     }
 
     /// What we wrote into a task's worktree, as far as it is noted. Without the note every file is read.

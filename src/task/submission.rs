@@ -3,6 +3,7 @@
 
 use super::Session;
 use crate::domain::change::patch::Candidate;
+use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
@@ -11,6 +12,7 @@ use crate::error::{Code, Failure, Result};
 use crate::git::capture::Capture;
 use crate::git::limits::{ALLOWED, CandidateLimits};
 use crate::git::{Quarantine, patch_intake};
+use crate::store::Ledger;
 use crate::task::candidate::{SET_ASIDE, bind, keep_last};
 use crate::task::held::TaskWrite;
 use crate::task::observation::Judged;
@@ -43,13 +45,24 @@ fn params(patch: Option<&[u8]>) -> Value {
 /// True where no capture of the worktree gave this candidate.
 pub fn came_from_patch(task: &TaskWrite<'_>, number: u32) -> Result<bool> {
     let of_worktree = Sha256::of_json(&params(None));
-    for captured in task.view.candidates.iter().filter(|one| one.value.candidate == number) {
-        let rows = task.ledger.action(&captured.action)?;
-        if rows.iter().any(|row| row.tool != "submit" || row.params_sha256 == of_worktree) {
-            return Ok(false);
+    let other = |row: &Entry| row.tool != "submit" || row.params_sha256 == of_worktree;
+    Ok(!was_captured_by(&task.ledger, &task.view, number, other)?)
+}
+
+/// True where a row of an action that captured this candidate is of this kind: what was captured again is the
+/// same candidate, by another action.
+fn was_captured_by(
+    ledger: &Ledger,
+    view: &TaskView,
+    number: u32,
+    is_of_kind: impl Fn(&Entry) -> bool,
+) -> Result<bool> {
+    for captured in view.candidates.iter().filter(|one| one.value.candidate == number) {
+        if ledger.action(&captured.action)?.iter().any(&is_of_kind) {
+            return Ok(true);
         }
     }
-    Ok(true)
+    Ok(false)
 }
 
 /// True where the worktree is what the task started from.
@@ -62,13 +75,7 @@ pub fn is_untouched(task: &TaskWrite<'_>) -> Result<bool> {
 pub fn is_last_patch(session: &Session, view: &TaskView, patch: &[u8]) -> Result<bool> {
     let (Some(ledger), Some(last)) = (session.ledger()?, view.candidates.last()) else { return Ok(false) };
     let digest = Sha256::of_json(&params(Some(patch)));
-    // What was captured again is the same candidate, by another action.
-    for captured in view.candidates.iter().filter(|one| one.value.candidate == last.value.candidate) {
-        if ledger.action(&captured.action)?.iter().any(|row| row.params_sha256 == digest) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    was_captured_by(&ledger, view, last.value.candidate, |row| row.params_sha256 == digest)
 }
 
 fn capture_and_bind(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {

@@ -1,5 +1,6 @@
 //! A task as the object that whoever opened it gets, and gets again.
 
+use super::terms::verifiers_of_base;
 use super::{Session, evidence};
 use crate::domain::contract::Contract;
 use crate::domain::ledger::record::Opened;
@@ -14,13 +15,7 @@ pub fn known_task_object(session: &Session, task: &str) -> Result<TaskObject> {
     let opened = view.opened_terms()?;
     let evidence = evidence::counting_for(&ledger, &view)?;
     let rows = evidence::current_rows(&session.blobs(), &view, &evidence)?;
-    let verifiers = Verifiers::load(
-        &session.repository,
-        opened.base.commit_tree(),
-        &session.layout.local(),
-        &opened.contract.case,
-    )?;
-    let manual = manual_requirements(&opened.contract, &verifiers);
+    let manual = manual_requirements(&opened.contract, &verifiers_of_base(session, opened)?);
     Ok(task_object(&view.id, view.state_with(&rows), opened, manual, Vec::new()))
 }
 

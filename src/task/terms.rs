@@ -59,6 +59,12 @@ pub fn read_terms(session: &Session, contract: &Contract, base: &ObjectId) -> Re
     })
 }
 
+/// The verifiers of a task's base commit, and those of the user's private layer.
+pub fn verifiers_of_base(session: &Session, opened: &Opened) -> Result<Verifiers> {
+    let (base, case) = (opened.base.commit_tree(), &opened.contract.case);
+    Verifiers::load(&session.repository, base, &session.layout.local(), case)
+}
+
 /// The policy of the base commit's tree and the user's private one together.
 pub fn read_configuration(session: &Session, base: &ObjectId) -> Result<Config> {
     let objects = session.repository.object_reader(None)?;

@@ -27,7 +27,7 @@ use crate::verifier::{self, Host, VerificationSubject, Verifiers};
 use serde_json::json;
 
 /// What to verify and how.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Only these verifiers; all where it is empty.
     pub only: &'a [String],
@@ -37,24 +37,27 @@ pub struct Options<'a> {
 }
 
 /// Whether to say why each requirement's evidence is fresh or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Explain {
     Yes,
+    #[default]
     No,
 }
 
 /// What to do about a row that failed and passed on the same bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FlakyRows {
     /// Run it once more, as anything that has not passed.
+    #[default]
     RunOnce,
     /// Run it until it passed often enough in a row to be cleared, or fails.
     Clear,
 }
 
 /// Which confinement the caller wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sandbox {
+    #[default]
     AsContracted,
     /// None, where the contract lets that through.
     Without,
@@ -170,15 +173,8 @@ pub fn verification_object(
     requirements: Vec<Row>,
     runs: Vec<Run>,
 ) -> VerificationObject {
-    VerificationObject {
-        schema: "git-tender/verification/v1".to_owned(),
-        task_id: Some(task.to_owned()),
-        candidate: Some(candidate),
-        requirements,
-        runs,
-        explanations: None,
-        checked: None,
-    }
+    let object = VerificationObject::of_rows(requirements, runs);
+    VerificationObject { task_id: Some(task.to_owned()), candidate: Some(candidate), ..object }
 }
 
 /// What keeps a delivery from being cleared by these rows: every required one that has not passed.

@@ -262,7 +262,13 @@ cases = true
             parse("protocol = 1\nid = \"unit\"").expect_err("no command").subject_text(),
             Some("command")
         );
-        assert!(parse("protocol = 1\nid = \"unit\"\nkind = \"manual\"").is_ok());
+        let manual = "protocol = 1\nid = \"unit\"\nkind = \"manual\"\n";
+        assert!(parse(manual).is_ok());
+        for idle in ["reuse = \"never\"", "read = [\"~/.a\"]", "scratch = [\"a/\"]", "uses = \"pre-commit\""]
+        {
+            let failure = parse(&format!("{manual}{idle}")).expect_err("nothing is run");
+            assert_eq!(failure.subject_text(), idle.split(' ').next(), "{failure}");
+        }
     }
 
     #[test]

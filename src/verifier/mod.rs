@@ -6,8 +6,8 @@
 //!   reused falsely (`observe`).
 //! - A run is judged by everything that has to hold at once (`outcome`): how it ended, what it counted, what
 //!   it wrote, what it left behind. A pass needs all of it; the first thing that is missing is the reason.
-//! - Nothing here decides whether a candidate may be delivered: it makes records, and `domain::verdict` reads
-//!   them.
+//! - Nothing here decides whether a candidate may be delivered: it makes records, and
+//!   [`crate::domain::proof::judge`] reads them.
 
 mod attempt;
 mod blame;

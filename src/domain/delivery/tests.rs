@@ -1,6 +1,5 @@
 use super::*;
 use crate::domain::delivery::receipt::{Outcome, PathReceipt};
-use crate::domain::proof::verdict::Strength;
 
 fn repo_path(text: &str) -> RepoPath {
     RepoPath::new(text).expect("a path")
@@ -63,7 +62,7 @@ fn delete_change() -> Change {
 
 fn planned_step(change: &Change, fact: LiveFact) -> std::result::Result<Step, Reason> {
     let at_base = IndexState::from_tree_state(change.old.as_ref());
-    match plan_delivery(std::slice::from_ref(change), &[fact], IndexRule::Stays, &|_| at_base.clone()) {
+    match plan_delivery(std::slice::from_ref(change), &[fact], IndexRule::Stays, &[at_base]) {
         Ok(plan) => Ok(plan.items()[0].step),
         Err(conflicts) => Err(conflicts[0].reason),
     }
@@ -127,7 +126,7 @@ fn links_are_compared_by_their_target() {
 fn the_index_must_say_one_of_three_things() {
     let seen = |index, at_base: IndexState| {
         let facts = [live_fact(live_file("old", false), index)];
-        plan_delivery(&[modify_change()], &facts, IndexRule::Stays, &|_| at_base.clone())
+        plan_delivery(&[modify_change()], &facts, IndexRule::Stays, &[at_base])
             .map(|_| ())
             .map_err(|c| c[0].reason)
     };
@@ -177,9 +176,7 @@ fn what_the_patch_itself_moves_is_not_in_the_way() {
     };
     let facts = [live_fact(live_file("old", false), old_entry()), beneath_file.clone()];
     let both = [gone.clone(), inner.clone()];
-    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &|p| {
-        if *p == repo_path("d") { old_entry() } else { IndexState::Absent }
-    });
+    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &[old_entry()]);
     let steps: Vec<Step> = planned.expect("fits").items().iter().map(|i| i.step).collect();
     assert_eq!(steps, [Step::Delete, Step::Create]);
     // Delivered before: both are there already.
@@ -187,12 +184,13 @@ fn what_the_patch_itself_moves_is_not_in_the_way() {
         live_fact(LiveKind::Directory { strangers: true }, IndexState::Absent),
         live_fact(live_file("new", false), IndexState::Absent),
     ];
-    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &|_| IndexState::Absent).expect("fits");
+    let planned = plan_delivery(&both, &facts, IndexRule::Stays, &[]).expect("fits");
     assert!(planned.items().iter().all(|i| i.step == Step::Already));
     // The other way round.
     let facts = [live_fact(live_file("old", false), old_entry()), beneath_file];
     let back = [gone.reverse_change(), inner.reverse_change()];
-    let conflicts = plan_delivery(&back, &facts, IndexRule::Stays, &|_| old_entry()).expect_err("d is there");
+    let conflicts =
+        plan_delivery(&back, &facts, IndexRule::Stays, &[old_entry(), old_entry()]).expect_err("d is there");
     assert_eq!(conflicts.len(), 1);
 }
 
@@ -202,9 +200,8 @@ fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
     let mut edited = live_fact(live_file("mine", false), old_entry());
     edited.mergeable = true;
     let facts = [edited, live_fact(live_link("x"), IndexState::Absent)];
-    let at_base = |p: &RepoPath| if *p == repo_path("p") { old_entry() } else { IndexState::Absent };
     let conflicts =
-        plan_delivery(&[modify_change(), second], &facts, IndexRule::Stays, &at_base).expect_err("two");
+        plan_delivery(&[modify_change(), second], &facts, IndexRule::Stays, &[old_entry()]).expect_err("two");
     let failure = refuse_delivery(&conflicts);
     assert_eq!(failure.exit_code(), 3);
     let shown = serde_json::to_value(&conflicts).expect("serializes");
@@ -219,22 +216,7 @@ fn all_conflicts_are_listed_in_the_shape_of_the_documentation() {
 }
 
 fn requirement_row(id: &str, required: bool, verdict: Verdict) -> Row {
-    Row {
-        id: id.into(),
-        verifier: id.into(),
-        title: None,
-        required,
-        verdict,
-        reason: None,
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: false,
-        cases: None,
-        outside_key: Vec::new(),
-        dead_inputs: Vec::new(),
-        evidence: None,
-        checks: None,
-    }
+    Row { required, ..Row::without_run(id, id, verdict, None) }
 }
 
 #[test]
@@ -244,7 +226,7 @@ fn only_passed_rows_for_the_same_manifest_clear_a_plan() {
             &[modify_change()],
             &[live_fact(live_file("old", false), old_entry())],
             IndexRule::Stays,
-            &|_| old_entry(),
+            &[old_entry()],
         )
         .expect("fits")
     };
@@ -295,8 +277,7 @@ fn an_undo_is_cleared_for_the_reverse_of_what_was_applied_and_nothing_else() {
         if let LiveKind::File(f) = &mut live.kind {
             (f.is_before, f.is_after) = (true, false);
         }
-        plan_delivery(std::slice::from_ref(change), &[live], IndexRule::Stays, &|_| old_entry())
-            .expect("fits")
+        plan_delivery(std::slice::from_ref(change), &[live], IndexRule::Stays, &[old_entry()]).expect("fits")
     };
     assert!(planned(&back).clear_with(&Clearance::to_undo(&receipt)).is_ok());
     let wider = Change::new(repo_path("z"), file_state(Mode::File, "new"), None);

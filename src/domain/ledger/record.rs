@@ -25,6 +25,7 @@ use crate::domain::worker::inquiry::{Hint, Reply};
 use crate::error::{Failure, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// A sealed version of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -309,11 +310,11 @@ impl Record {
     }
 
     /// With what a worker or its client wrote as `kept` leaves it.
-    pub fn with_words_kept(self, kept: &dyn Fn(&str) -> String) -> Self {
+    pub fn with_words_kept(&self, kept: &dyn Fn(&str) -> String) -> Cow<'_, Self> {
         match self {
-            Self::Called(called) => Self::Called(Box::new(called.with_words_kept(kept))),
-            Self::Hinted(hint) => Self::Hinted(Hint { text: kept(&hint.text), ..hint }),
-            other => other,
+            Self::Called(called) => Cow::Owned(Self::Called(Box::new(called.clone().with_words_kept(kept)))),
+            Self::Hinted(hint) => Cow::Owned(Self::Hinted(Hint { text: kept(&hint.text), ..hint.clone() })),
+            other => Cow::Borrowed(other),
         }
     }
 

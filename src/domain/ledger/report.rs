@@ -112,6 +112,21 @@ pub struct VerificationObject {
     pub checked: Option<CheckedTree>,
 }
 
+impl VerificationObject {
+    /// Of what is neither a task nor a check yet.
+    pub fn of_rows(requirements: Vec<Row>, runs: Vec<Run>) -> Self {
+        Self {
+            schema: "git-tender/verification/v1".to_owned(),
+            task_id: None,
+            candidate: None,
+            requirements,
+            runs,
+            explanations: None,
+            checked: None,
+        }
+    }
+}
+
 /// What a check without a task looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

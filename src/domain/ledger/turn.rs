@@ -25,7 +25,7 @@ pub fn next_turn(task: &str, state: TaskState, rows: &[Row]) -> Option<(WhoseTur
             None => (WhoseTurn::Person, vec!["verify", task]),
         },
         TaskState::Verified => (WhoseTurn::Person, vec!["deliver", task]),
-        TaskState::WaitingInput => (WhoseTurn::Person, vec!["answer", task]),
+        TaskState::WaitingInput => (WhoseTurn::Person, vec!["answer", task, "TEXT"]),
         TaskState::Incomplete => (WhoseTurn::Person, vec!["report", task]),
         TaskState::Delivering | TaskState::OutcomeUnknown => (WhoseTurn::Person, vec!["recover"]),
         TaskState::Completed | TaskState::Cancelled | TaskState::Undone => return None,
@@ -49,6 +49,6 @@ mod tests {
         assert_eq!(said(TaskState::Working).as_deref(), Some("Worker: git tender ship t1"));
         assert_eq!(said(TaskState::Candidate).as_deref(), Some("Person: git tender verify t1"));
         assert_eq!(said(TaskState::Verified).as_deref(), Some("Person: git tender deliver t1"));
-        assert_eq!(said(TaskState::WaitingInput).as_deref(), Some("Person: git tender answer t1"));
+        assert_eq!(said(TaskState::WaitingInput).as_deref(), Some("Person: git tender answer t1 TEXT"));
     }
 }

@@ -28,6 +28,11 @@ pub const NOT_COMMITTED: &str = "is not in the base commit, only in";
 /// The reason of a row that a change says nothing of.
 pub const NOT_CONCERNED: &str = "the change touches none of its inputs";
 
+/// True where a row asks nothing because the change is none of its business.
+pub fn is_not_concerned(row: &Row) -> bool {
+    row.verdict == Verdict::NotRun && !row.required && row.reason.as_deref() == Some(NOT_CONCERNED)
+}
+
 /// The reason of a row that has no evidence at all.
 pub const NEVER_RUN: &str = "never run on this candidate";
 
@@ -165,20 +170,12 @@ fn judge_observed(
 
 fn blank_row(observed: &Observed, verdict: Verdict, reason: Option<String>) -> Row {
     Row {
-        id: observed.clause.id.clone(),
-        verifier: observed.clause.verifier.clone(),
         title: observed.title.clone(),
         required: observed.clause.required,
-        verdict,
-        reason,
-        reused: false,
-        strength: Strength::Unmeasured,
         judge_changed: observed.judge_changed,
-        evidence: None,
-        checks: None,
-        cases: None,
         outside_key: observed.identity.as_ref().map(Identity::not_in_key).unwrap_or_default(),
         dead_inputs: observed.dead_inputs.clone(),
+        ..Row::without_run(&observed.clause.id, &observed.clause.verifier, verdict, reason)
     }
 }
 

@@ -7,7 +7,7 @@
 use super::dispose::Stored;
 use super::look::{WriterWait, look_at_object, read_content, without_permissions};
 use super::names::{StepNames, aside_name, trial_name, unready_name};
-use super::{DeliveryRun, operation_failed};
+use super::run::{DeliveryRun, operation_failed};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
@@ -241,7 +241,7 @@ impl DeliveryRun<'_> {
         let lost = || Failure::internal(format!("the old bytes of {} were not stored", names.path));
         let kept = self.staged.kept.get(at).cloned().flatten().ok_or_else(lost)?;
         let bytes =
-            crate::git::live::slice_preimage(&(self.keeper.get)(&kept.blob)?, &kept).ok_or_else(lost)?;
+            crate::git::live::slice_preimage(&self.keeper.get(&kept.blob)?, &kept).ok_or_else(lost)?;
         match &self.planned_step(at).before {
             Some(Raw::Link { .. }) => names.room.create_link(names.temporary, &bytes).map_err(fail),
             Some(Raw::File { permissions, .. }) => {

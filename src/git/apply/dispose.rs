@@ -2,7 +2,7 @@
 //! be stored stays and is named.
 
 use super::look::{WriterWait, ask_for_writers, is_barred, only_folders};
-use super::{DeliveryRun, operation_failed};
+use super::run::{DeliveryRun, operation_failed};
 use crate::domain::delivery::receipt::{Note, Raw};
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
@@ -80,7 +80,7 @@ impl DeliveryRun<'_> {
         if known(&step.after) || (stored == Stored::AsPreimage && known(&step.before)) {
             return Ok(());
         }
-        (self.keeper.put)(bytes)?;
+        self.keeper.put(bytes)?;
         self.note_outcome(at, Note::EarlierEditStored(digest));
         Ok(())
     }

@@ -2,8 +2,9 @@
 //! whoever has the lock sees both or neither. An entry that is neither of its two states any more is the
 //! user's, like a path that is.
 
-use super::{Act, DeliveryRun, StepStop};
+use super::run::{DeliveryRun, IndexProgress, StepStop};
 use crate::domain::delivery::receipt::DeliveryPlan;
+use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Conflict, IndexStep, refuse_delivery};
 use crate::error::Result;
 use crate::git::Environment;
@@ -15,17 +16,6 @@ pub(super) fn index_writer<'a>(
     plan: &'a DeliveryPlan,
 ) -> Result<Option<IndexWriter<'a>>> {
     plan.index.as_ref().map(|index| IndexWriter::new(environment, index, &plan.top)).transpose()
-}
-
-/// What is known of the entries that the delivery changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IndexProgress {
-    /// They are as they were before it.
-    Untouched,
-    /// They may have been changed.
-    Written,
-    /// A delivery that was cut off: nothing is known.
-    Unknown,
 }
 
 impl DeliveryRun<'_> {

@@ -1,6 +1,6 @@
 //! Looking at an object: is it what it should be, and is nobody writing into it?
 
-use super::DeliveryRun;
+use super::run::{DeliveryRun, operation_failed};
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::receipt::{PlannedStep, Raw};
 use crate::domain::delivery::recovery::{Live, Sight, Temporary};
@@ -238,7 +238,7 @@ impl DeliveryRun<'_> {
         let step = self.planned_step(at);
         let path = &step.change.path;
         let nothing_is = |state: &Option<Raw>| state.is_none();
-        let failed = |e: io::Error| super::operation_failed("look at", path, &e);
+        let failed = |e: io::Error| operation_failed("look at", path, &e);
         let Some(folder) = or_absent(self.top.open_folder(path.parent().as_ref())).map_err(failed)? else {
             return Ok(match step.step {
                 Step::Create => Live::Before,
@@ -294,8 +294,7 @@ impl DeliveryRun<'_> {
 
     fn sight_of_temporary(&self, at: usize) -> Result<Temporary> {
         let spot = self.temporary_spot(at)?;
-        let failed =
-            |e: io::Error| super::operation_failed("look at", &self.planned_step(at).change.path, &e);
+        let failed = |e: io::Error| operation_failed("look at", &self.planned_step(at).change.path, &e);
         let Some(folder) = or_absent(self.top.open_folder(spot.folder.as_ref())).map_err(failed)? else {
             return Ok(Temporary::Absent);
         };

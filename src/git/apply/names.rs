@@ -1,10 +1,12 @@
 //! The two names of a step: the path, and the temporary name beside it that its object comes from or goes
 //! to.
 
-use super::{DeliveryRun, require_folder};
+use super::run::{DeliveryRun, require_folder};
+use crate::domain::delivery::receipt::Note;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
 use crate::git::beneath::Folder;
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
 /// A step's two names, in open directories.
@@ -36,6 +38,22 @@ impl<'a> DeliveryRun<'a> {
     /// The directory of a step's temporary name. The path's own may have made room for a file by now.
     pub(super) fn temporary_room(&self, at: usize) -> Result<Rc<Folder>> {
         require_folder(self.top, self.temporary_spot(at)?.folder.as_ref())
+    }
+
+    /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
+    /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
+    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy_step`] puts the three names in
+    /// order.
+    pub(super) fn exchange_objects(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
+        match names.folder.exchange_names(names.temporary, &names.folder, names.name()) {
+            Err(e) if e.kind() == ErrorKind::Unsupported => {}
+            other => return other,
+        }
+        self.note_outcome(at, Note::NotExchanged);
+        let (folder, aside) = (&names.folder, aside_name(names.temporary));
+        folder.take_away(names.name(), folder, &aside)?;
+        folder.move_to(names.temporary, folder, names.name())?;
+        folder.take_away(&aside, folder, names.temporary)
     }
 
     pub(super) fn shown_temporary(&self, at: usize) -> String {

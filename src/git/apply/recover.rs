@@ -1,13 +1,11 @@
 //! Puts a delivery in order that was cut off: to its end or back to its beginning. Running it again changes
 //! nothing.
 
-use super::index::{self, IndexProgress};
-use super::{
-    Act, DeliveryRun, Direction, Journal, Keeper, Progress, Record, Temporary, decide_recovery,
-    operation_failed,
-};
+use super::run::{DeliveryRun, IndexProgress, operation_failed};
+use super::{Journal, Keeper, Record, index};
 use crate::domain::delivery::Step;
 use crate::domain::delivery::receipt::{DeliveryPlan, Note, Outcome, Receipt, Staged};
+use crate::domain::delivery::recovery::{Act, Direction, Progress, Temporary, decide_recovery};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
 use crate::git::Environment;
@@ -63,7 +61,7 @@ pub fn recover_delivery(
     environment: &Environment,
     unfinished: &UnfinishedDelivery,
     journal: &mut dyn Journal,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> Result<Recovered> {
     let plan = &unfinished.plan;
     let progress = match &unfinished.reached {

@@ -2,7 +2,8 @@
 //! bytes stored.
 
 use super::look::{is_barred, made_way};
-use super::{Delivery, Keeper, attributes, operation_failed, require_folder};
+use super::run::{operation_failed, require_folder};
+use super::{Delivery, Keeper, attributes};
 use crate::domain::delivery::receipt::{
     Attributes, DeliveryPlan, IndexPlan, Inode, Kept, Note, PlannedStep, Raw, Spot, Staged,
 };
@@ -166,7 +167,7 @@ fn raw_of(body: &Body) -> Raw {
 pub(super) fn stage_objects(
     plan: &DeliveryPlan,
     materials: &Materials,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
 ) -> std::result::Result<Staged, (Staged, Failure)> {
     let none = plan.steps.iter().map(|_| None).collect();
     let mut staged =
@@ -199,7 +200,7 @@ fn write_all(plan: &DeliveryPlan, materials: &Materials, staged: &mut Staged) ->
 /// Waits until what was staged and what was stored is on the disk: once for a file system, where that
 /// waits for all of it. The names need no wait of their own: an exchange that survives a power cut
 /// took place in the same folder, after them.
-fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>) -> Result<()> {
+fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: &dyn Keeper) -> Result<()> {
     let fail = |e: std::io::Error| Failure::io("sync", &plan.top, &e);
     let mut devices = Vec::new();
     for step in &plan.steps {
@@ -211,7 +212,7 @@ fn sync_staged(plan: &DeliveryPlan, materials: &Materials, keeper: Keeper<'_>) -
         }
         if room.syncs_as_whole() {
             room.sync_file_system().map_err(fail)?;
-            (keeper.synced)(device);
+            keeper.note_synced(device);
             devices.push(device);
         } else if let Some(Raw::File { .. }) = step.after {
             room.open_file(spot.name.as_bytes()).and_then(|file| file.sync_all()).map_err(fail)?;
@@ -292,7 +293,7 @@ fn attributes_of(top: &TreeTop, step: &PlannedStep) -> io::Result<Option<Attribu
 fn keep_old_bytes(
     plan: &DeliveryPlan,
     materials: &Materials,
-    keeper: Keeper<'_>,
+    keeper: &dyn Keeper,
     staged: &mut Staged,
 ) -> Result<()> {
     let mut chunk: Vec<u8> = Vec::new();
@@ -302,7 +303,7 @@ fn keep_old_bytes(
             if parts.is_empty() {
                 return Ok(());
             }
-            let blob = (keeper.put)(chunk)?;
+            let blob = keeper.put(chunk)?;
             for (at, offset, length, attributes) in parts.drain(..) {
                 staged.kept[at] = Some(Kept { blob, offset, length, attributes });
             }

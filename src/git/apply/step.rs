@@ -6,8 +6,8 @@
 
 use super::dispose::Stored;
 use super::look::{ObjectLook, WriterWait, look_at_object};
-use super::names::{StepNames, aside_name};
-use super::{DeliveryRun, MANY, StepStop, operation_failed};
+use super::names::StepNames;
+use super::run::{DeliveryRun, StepStop, operation_failed};
 use crate::domain::delivery::receipt::{Inode, Note, Raw};
 use crate::domain::delivery::recovery::Act;
 use crate::domain::delivery::{Reason, Step};
@@ -16,10 +16,26 @@ use crate::error::{Failure, Result};
 use crate::git::beneath::{Barred, Folder, or_absent};
 use std::io::{self, ErrorKind};
 
+/// From this number of objects on, one sync of the file system is cheaper than one of each.
+const MANY: usize = 20;
+
 impl<'a> DeliveryRun<'a> {
+    /// Carries out what is left, and looks at all of it once more.
+    pub(super) fn commit_all(&mut self, acts: &[Act]) -> std::result::Result<(), StepStop> {
+        for (at, _) in acts.iter().enumerate().filter(|(_, act)| **act == Act::Commit) {
+            self.commit_step(at)?;
+        }
+        self.sync_names()?;
+        let looked_at = |act: &Act| matches!(act, Act::Commit | Act::Finish);
+        for (at, _) in acts.iter().enumerate().filter(|(_, act)| looked_at(act)) {
+            self.confirm_step(at)?;
+        }
+        Ok(())
+    }
+
     /// Carries out a step. Where it meets something else than expected, the path is as it was when this
     /// returns, or the user's.
-    pub(super) fn commit_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
+    fn commit_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
         let step = self.planned_step(at);
         if step.step == Step::Create {
             self.make_folders(&step.change.path).map_err(|stop| stop.at_step(at))?;
@@ -78,22 +94,6 @@ impl<'a> DeliveryRun<'a> {
         }
     }
 
-    /// Lets path and temporary name change places. Where the file system has no exchange, by three moves that
-    /// cannot overwrite; the path is absent for a moment, which the receipt says, but a save that falls into
-    /// it is not lost: it stays (`AlreadyExists`), and [`DeliveryRun::tidy_step`] puts the three names in
-    /// order.
-    pub(super) fn exchange_objects(&mut self, at: usize, names: &StepNames<'_>) -> io::Result<()> {
-        match names.folder.exchange_names(names.temporary, &names.folder, names.name()) {
-            Err(e) if e.kind() == ErrorKind::Unsupported => {}
-            other => return other,
-        }
-        self.note_outcome(at, Note::NotExchanged);
-        let (folder, aside) = (&names.folder, aside_name(names.temporary));
-        folder.take_away(names.name(), folder, &aside)?;
-        folder.move_to(names.temporary, folder, names.name())?;
-        folder.take_away(&aside, folder, names.temporary)
-    }
-
     /// Looks at what came out. `None`: as expected. What cannot be looked at is a failure, and goes back like
     /// a conflict: the way back does not need to read it.
     fn look_at_held(&mut self, at: usize, room: &Folder, before: &Raw) -> Result<Option<Halt>> {
@@ -122,7 +122,7 @@ impl<'a> DeliveryRun<'a> {
 
     /// The last look, when everything is in place: whoever had got hold of an old object before it lost its
     /// name had time to write.
-    pub(super) fn confirm_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
+    fn confirm_step(&mut self, at: usize) -> std::result::Result<(), StepStop> {
         let Some(before) = &self.planned_step(at).before else { return Ok(()) };
         let room = self.temporary_room(at)?;
         match self.look_at_held(at, &room, before)? {

@@ -7,7 +7,7 @@
 
 use super::back::accept_absence;
 use super::names::{trial_name, unready_name};
-use super::{operation_failed, require_folder};
+use super::run::{operation_failed, require_folder};
 use crate::domain::delivery::receipt::{DeliveryPlan, Inode, Spot, Staged};
 use crate::error::{Code, Failure, Result};
 use crate::git::beneath::{Folder, TreeTop, cannot_be_done, or_absent};

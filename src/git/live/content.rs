@@ -241,7 +241,7 @@ pub(super) fn store_files(
 pub(super) fn make_bodies(
     terms: &LiveTerms<'_>,
     plan: &Plan,
-    live: &dyn Fn(&RepoPath) -> Option<LiveBytes>,
+    live: &HashMap<RepoPath, LiveBytes>,
 ) -> Result<Vec<Option<Body>>> {
     let objects = terms.repository.object_reader(terms.quarantine)?;
     let mut writer = ContentWriter { terms, objects, checked_out: HashMap::new(), carried: Vec::new() };
@@ -302,7 +302,7 @@ impl ContentWriter<'_> {
         &mut self,
         at: usize,
         item: &Item,
-        live: &dyn Fn(&RepoPath) -> Option<LiveBytes>,
+        live: &HashMap<RepoPath, LiveBytes>,
     ) -> Result<Option<Body>> {
         let (Some(state), Step::Create | Step::Replace) = (&item.change.new, item.step) else {
             return Ok(None);
@@ -321,10 +321,10 @@ impl ContentWriter<'_> {
             .checked_out
             .remove(&at)
             .ok_or_else(|| Failure::internal(format!("{} was not converted", item.change.path)))?;
-        let bytes = match (before, live(&item.change.path), &item.change.old) {
+        let bytes = match (before, live.get(&item.change.path), &item.change.old) {
             (Some(before), Some(live), Some(old)) if live.bytes != before => {
                 let kept = if old.git_blob == state.git_blob {
-                    Some(live.bytes)
+                    Some(live.bytes.clone())
                 } else {
                     endings::carry_over(&self.objects.read_blob(&old.git_blob)?, &blob, &live.bytes)
                 };

@@ -4,6 +4,7 @@
 //! (that is how their result lies there); for a rebase or bisect, that HEAD has another version than the
 //! place where the user comes from and will return to.
 
+use super::index::Index;
 use crate::domain::change::patch::Change;
 use crate::domain::delivery::IndexState;
 use crate::domain::value::digest::ObjectId;
@@ -22,11 +23,7 @@ const OPERATIONS: &[(&str, &str, Option<&str>)] = &[
 ];
 
 /// Refuses where an unfinished operation touches one of the paths; the failure names both.
-pub fn refuse_unfinished(
-    repository: &Repository,
-    changes: &[Change],
-    index: &dyn Fn(&RepoPath) -> IndexState,
-) -> Result<()> {
+pub fn refuse_unfinished(repository: &Repository, changes: &[Change], index: &Index) -> Result<()> {
     let git_dir = repository.git_dir();
     let under_way: Vec<_> = OPERATIONS.iter().filter(|(file, ..)| git_dir.join(file).exists()).collect();
     if under_way.is_empty() {
@@ -46,7 +43,7 @@ pub fn refuse_unfinished(
                 Some(origin) => tree_entry_state(&objects, Some(origin), &change.path)? != at_head,
                 None => false,
             };
-            if moved || index(&change.path) != at_head {
+            if moved || index.entry_at(&change.path).state != at_head {
                 touched.push(change.path.clone());
             }
         }

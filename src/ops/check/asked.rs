@@ -4,7 +4,7 @@
 use super::{CheckTarget, TreePair};
 use crate::domain::change::patch::Change;
 use crate::domain::contract::{Contract, PROTECTED};
-use crate::domain::proof::verdict::{Row, Strength, Verdict};
+use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
@@ -14,7 +14,7 @@ use crate::task::terms::{Terms, read_terms};
 use crate::verifier::Verifiers;
 use crate::verifier::hook_config::{CONFIG, HookPlan};
 use crate::verifier::inputs::inputs_of;
-use crate::verifier::load::FOLDER;
+use crate::verifier::load::{FOLDER, manifest_place};
 use crate::verifier::manifest::VerifierKind;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -53,8 +53,8 @@ pub(super) fn ask_for_concerned(
         match verifier {
             Err(failure) => asked.settled.push(broken_row(id, failure, changes)),
             Ok(_) if skipped.iter().any(|hook| id == format!("hook.{hook}")) => {
-                let reason = "SKIP names it".to_owned();
-                asked.settled.push(settled_row(id, Verdict::NotRun, reason));
+                let reason = Some("SKIP names it".to_owned());
+                asked.settled.push(Row::without_run(id, id, Verdict::NotRun, reason));
             }
             Ok(verifier) if verifier.manifest.kind == VerifierKind::Command => {
                 let inputs = inputs_of(verifier).filter(|_| *target != CheckTarget::All);
@@ -117,30 +117,11 @@ fn ids_without_weight(verifiers: &Verifiers, changes: &[Change]) -> Vec<String> 
 
 /// A manifest that cannot be used: it blocks, unless the change is at work on it.
 fn broken_row(id: &str, failure: &Failure, changes: &[Change]) -> Row {
-    let own = RepoPath::new(format!("{FOLDER}/{id}/verifier.toml"));
+    let own = RepoPath::new(manifest_place(id));
     let is_mended = own.is_ok_and(|own| changes.iter().any(|change| change.path == own));
-    let reason = format!("its manifest cannot be used: {}", failure.message());
-    Row { required: !is_mended, judge_changed: is_mended, ..settled_row(id, Verdict::Error, reason) }
-}
-
-/// A row without a run.
-fn settled_row(id: &str, verdict: Verdict, reason: String) -> Row {
-    Row {
-        id: id.to_owned(),
-        verifier: id.to_owned(),
-        title: None,
-        required: false,
-        verdict,
-        reason: Some(reason),
-        reused: false,
-        strength: Strength::Unmeasured,
-        judge_changed: false,
-        evidence: None,
-        checks: None,
-        cases: None,
-        outside_key: Vec::new(),
-        dead_inputs: Vec::new(),
-    }
+    let reason = Some(format!("its manifest cannot be used: {}", failure.message()));
+    let row = Row::without_run(id, id, Verdict::Error, reason);
+    Row { required: !is_mended, judge_changed: is_mended, ..row }
 }
 
 /// The hooks of pre-commit's configuration, where the base has one: they need no file of ours. None inside of

@@ -5,7 +5,7 @@ use crate::domain::delivery::conflict::CONFLICTS;
 use crate::domain::ledger::report::DeliveryObject;
 use crate::error::{Code, Failure, Result};
 use crate::ops::rebase::rebase;
-use crate::ops::verify::{Explain, FlakyRows, Options as VerifyOptions, Sandbox, verify};
+use crate::ops::verify;
 use crate::task::Session;
 use crate::task::session::Progress;
 
@@ -26,13 +26,7 @@ pub fn merge(
     }
     let candidate = rebase(session, named)?;
     let task = Some(candidate.task_id.as_str());
-    let how = VerifyOptions {
-        only: &[],
-        explain: Explain::No,
-        flaky: FlakyRows::RunOnce,
-        sandbox: Sandbox::AsContracted,
-    };
-    verify(session, task, &how, progress)?;
+    verify::verify(session, task, &verify::Options::default(), progress)?;
     deliver(session, task, options, progress)
 }
 

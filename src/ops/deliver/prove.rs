@@ -3,7 +3,8 @@
 //! The verifiers run while others may write to the live tree: they take as long as they take. So it is laid
 //! out anew under the delivery lock, and the evidence has to be for exactly that.
 
-use super::{LiveProof, Options, require_shown};
+use super::clearance::require_shown;
+use super::options::{LiveProof, Options};
 use crate::domain::contract::policy::LiveRule;
 use crate::domain::delivery::Clearance;
 use crate::domain::ledger::entry::Recorded;
@@ -91,12 +92,7 @@ fn run_missing(
     progress: Progress<'_>,
     asked: impl Fn(&Source) -> bool,
 ) -> Result<()> {
-    let options = verification::Options {
-        only: &[],
-        explain: verification::Explain::No,
-        flaky: verification::FlakyRows::RunOnce,
-        sandbox: verification::Sandbox::AsContracted,
-    };
+    let options = verification::Options::default();
     let rows = &ground.observation.rows;
     let asked =
         |job: &crate::domain::proof::judge::Job, _: &[_]| job.rows.iter().all(|at| asked(&rows[*at].source));

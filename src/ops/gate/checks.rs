@@ -13,7 +13,7 @@ use crate::task::evidence;
 use crate::task::held::TaskWrite;
 use crate::task::runs::{self, object};
 use crate::task::submission::capture_candidate;
-use crate::task::verification::{Explain, FlakyRows, Options, Sandbox, produce_for_captured};
+use crate::task::verification::{Options, produce_for_captured};
 use crate::tools::table::{FinishAnswer, RunCheckAnswer};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -90,8 +90,7 @@ fn capture_and_verify(
 ) -> Result<(Candidate, VerificationObject)> {
     (line.progress)(0, 0, "capturing the worktree");
     let candidate = capture_candidate(task, None)?;
-    let options =
-        Options { only, explain: Explain::No, flaky: FlakyRows::RunOnce, sandbox: Sandbox::AsContracted };
+    let options = Options { only, ..Default::default() };
     // The capture was a step of its own.
     let steps = std::cell::Cell::new(1);
     let progress = |done: u64, total: u64| {

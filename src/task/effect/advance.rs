@@ -54,7 +54,7 @@ pub fn carry_out(
             outcome: Outcome::Applied,
             repository: &session.repository,
         };
-        session.with_keeper(|keeper| apply::execute_plan(plan, materials, delivery, &mut journal, keeper))
+        apply::execute_plan(plan, materials, delivery, &mut journal, &session.blobs())
     });
     if let Err(failure) = moved {
         return Err(journal.end_failed(failure));
@@ -82,9 +82,8 @@ pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedMove) -> Result<()> {
             let mut journal =
                 LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
             let environment = cut.session.repository.environment();
-            let recovered = cut.session.with_keeper(|keeper| {
-                apply::recover::recover_delivery(environment, &write, &mut journal, keeper)
-            })?;
+            let blobs = cut.session.blobs();
+            let recovered = apply::recover::recover_delivery(environment, &write, &mut journal, &blobs)?;
             matches!(recovered, Recovered::Completed { .. })
         }
         _ => false,

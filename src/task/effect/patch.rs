@@ -79,10 +79,8 @@ pub fn carry_out(
         repository: &session.repository,
     };
     let mut journal = LedgerJournal { ledger, action, end: WriteEnd::Note(WRITTEN), open: false };
-    let written = session.with_keeper(|keeper| {
-        apply::execute_plan(ready.cleared, ready.materials, delivery, &mut journal, keeper)
-    });
-    if let Err(failure) = written {
+    let (plan, blobs) = (ready.cleared, session.blobs());
+    if let Err(failure) = apply::execute_plan(plan, ready.materials, delivery, &mut journal, &blobs) {
         return Err(if journal.open {
             Unapplied::Unknown(failure)
         } else {
@@ -147,10 +145,8 @@ pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedPatch) -> Result<()> {
     let end = WriteEnd::Note(WRITTEN);
     let mut journal = LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
     let environment = cut.session.repository.environment();
-    let recovered = cut
-        .session
-        .with_keeper(|keeper| apply::recover::recover_delivery(environment, &write, &mut journal, keeper))?;
-    match recovered {
+    let blobs = cut.session.blobs();
+    match apply::recover::recover_delivery(environment, &write, &mut journal, &blobs)? {
         Recovered::Completed { later, .. } => {
             cut.action.succeed(&mut cut.ledger, &called(&write, worker))?;
             (cut.found.outcome, cut.found.kept) = (RecoveryOutcome::Completed, later);

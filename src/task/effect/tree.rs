@@ -30,39 +30,26 @@ use crate::task::journal::{DeliveryFacts, LedgerJournal, WriteEnd};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the index said of each path when the base was fixed.
-#[derive(Debug)]
-pub struct IndexAtBase(HashMap<RepoPath, IndexState>);
-
-impl IndexAtBase {
-    /// From what `open` recorded, for the paths of a change. A path that did not differ had the base's state.
-    pub fn read(blobs: &Blobs, opened: &Opened, base: &[Change]) -> Result<Self> {
-        let mut states: HashMap<RepoPath, IndexState> = base
-            .iter()
-            .map(|change| {
-                let state = change.old.as_ref().map_or(IndexState::Absent, |old| IndexState::Entry {
-                    mode: old.mode,
-                    git_blob: old.git_blob.clone(),
-                });
-                (change.path.clone(), state)
-            })
-            .collect();
-        let stored: Vec<IndexDifference> =
-            serde_json::from_slice(&blobs.get(&opened.index)?).map_err(|e| {
-                Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}"))
-            })?;
-        for difference in stored {
-            if let Some(state) = states.get_mut(&difference.path) {
-                *state = difference.state;
-            }
-        }
-        Ok(Self(states))
-    }
-
-    /// The state of a path.
-    pub fn of(&self, path: &RepoPath) -> IndexState {
-        self.0.get(path).cloned().unwrap_or(IndexState::Absent)
-    }
+/// What the index said of each of these paths when the base was fixed: what `open` recorded, or the base's
+/// own state where that did not differ.
+pub fn read_index_at_base(
+    blobs: &Blobs,
+    opened: &Opened,
+    candidate: &Candidate,
+    changes: &[Change],
+) -> Result<Vec<IndexState>> {
+    let stored: Vec<IndexDifference> = serde_json::from_slice(&blobs.get(&opened.index)?)
+        .map_err(|e| Failure::new(Code::StoreCorrupt, format!("the recorded index cannot be read: {e}")))?;
+    let differing: HashMap<&RepoPath, &IndexState> =
+        stored.iter().map(|difference| (&difference.path, &difference.state)).collect();
+    let base: HashMap<&RepoPath, &Change> =
+        candidate.changes.iter().map(|change| (&change.path, change)).collect();
+    let state = |path| match (base.get(path), differing.get(path)) {
+        (None, _) => IndexState::Absent,
+        (_, Some(state)) => (*state).clone(),
+        (Some(change), None) => IndexState::from_tree_state(change.old.as_ref()),
+    };
+    Ok(changes.iter().map(|change| state(&change.path)).collect())
 }
 
 /// Whether the index changes with the files.
@@ -112,10 +99,7 @@ pub fn conflicts_with_live_tree(session: &Session, view: &TaskView) -> Option<bo
     if view.publishes() || view.has_ended() {
         return None;
     }
-    let home = session.live_repository(opened).ok()?;
-    let quarantine = session.quarantine(&view.id);
-    let delivery = TreeWrite::delivering(session, opened, candidate);
-    match delivery.compare(&home, &quarantine) {
+    match TreeWrite::delivering(session, opened, candidate).preview(&view.id) {
         Ok(_) => Some(false),
         Err(failure) => (failure.code() == Code::DeliveryConflict).then_some(true),
     }
@@ -250,7 +234,7 @@ impl<'a> TreeWrite<'a> {
         let materials = live::prepare_materials(&terms, survey, &plan)?;
         let delivery = Delivery { id, top: terms.top, outcome: self.outcome, repository: home };
         let cleared = plan.clear_with(clearance)?;
-        self.session.with_keeper(|keeper| apply::execute_plan(cleared, materials, delivery, journal, keeper))
+        apply::execute_plan(cleared, materials, delivery, journal, &self.session.blobs())
     }
 
     /// A conflict gets the command that solves it.
@@ -264,7 +248,8 @@ impl<'a> TreeWrite<'a> {
     }
 
     fn compare<'w>(&'w self, home: &'w Repository, quarantine: &'w Quarantine) -> Result<Compared<'w>> {
-        let index = IndexAtBase::read(&self.session.blobs(), self.opened, &self.candidate.changes)?;
+        let blobs = self.session.blobs();
+        let index = read_index_at_base(&blobs, self.opened, self.candidate, self.changes)?;
         let terms = live::LiveTerms {
             repository: home,
             quarantine: Some(quarantine),
@@ -277,9 +262,8 @@ impl<'a> TreeWrite<'a> {
             settings: live::Settings::read_settings(home)?,
         };
         let survey = live::survey_paths(&terms)?;
-        let mut plan =
-            plan_delivery(self.changes, &survey.facts, index_rule(self.opened), &|path| index.of(path))
-                .map_err(|conflicts| refuse_delivery(&conflicts))?;
+        let mut plan = plan_delivery(self.changes, &survey.facts, index_rule(self.opened), &index)
+            .map_err(|conflicts| refuse_delivery(&conflicts))?;
         if let Some(staged) = self.staged {
             plan = plan.taking_index_back(staged);
         }
@@ -326,7 +310,7 @@ pub fn resume(cut: &mut CutOff<'_>, unfinished: UnfinishedTree) -> Result<Option
     let end = WriteEnd::Delivery { facts: DeliveryFacts::default(), planned: Some(planned) };
     let mut journal = LedgerJournal { ledger: &mut cut.ledger, action: &mut cut.action, end, open: true };
     let environment = cut.session.repository.environment();
-    match cut.session.with_keeper(|keeper| recover_delivery(environment, &write, &mut journal, keeper))? {
+    match recover_delivery(environment, &write, &mut journal, &cut.session.blobs())? {
         Recovered::Completed { receipt, later } => {
             cut.found.outcome = RecoveryOutcome::Completed;
             cut.found.kept = later;

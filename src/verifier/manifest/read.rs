@@ -395,6 +395,10 @@ fn check(problems: &mut Problems, draft: &ManifestDraft, id: &str) {
             "tools",
             "env",
             "timeout",
+            "read",
+            "scratch",
+            "reuse",
+            "uses",
         ] {
             if has(key) {
                 problems.report_fault(key, "has no meaning where nothing is run", "kind = \"command\"", key);

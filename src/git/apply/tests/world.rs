@@ -6,7 +6,6 @@ use crate::domain::delivery::{
     Clearance, Conflict, IndexRule, IndexState, Reason, plan_delivery, refuse_delivery,
 };
 use crate::domain::value::digest::{ObjectId, Sha256};
-use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Code, Failure, Result};
 use crate::git::apply::recover::{Reached, Recovered, UnfinishedDelivery};
 use crate::git::apply::{Delivery, Journal, Keeper, Record, execute_plan, recover};
@@ -33,6 +32,21 @@ pub(crate) struct World {
     pub(crate) rule: Cell<IndexRule>,
     blobs: RefCell<HashMap<Sha256, Vec<u8>>>,
     pub(crate) journal: RefCell<Log>,
+}
+
+impl Keeper for RefCell<HashMap<Sha256, Vec<u8>>> {
+    fn put(&self, bytes: &[u8]) -> Result<Sha256> {
+        let digest = Sha256::of(bytes);
+        self.borrow_mut().insert(digest, bytes.to_vec());
+        Ok(digest)
+    }
+
+    fn get(&self, digest: &Sha256) -> Result<Vec<u8>> {
+        let found = self.borrow().get(digest).cloned();
+        found.ok_or_else(|| Failure::new(Code::NotFound, "no such blob"))
+    }
+
+    fn note_synced(&self, _device: u64) {}
 }
 
 /// What the ledger would hold.
@@ -221,10 +235,11 @@ impl World {
     ) -> Result<Ready> {
         let seen = survey_paths(terms)?;
         let objects = self.repository.object_reader(None)?;
-        let at_base = |path: &RepoPath| match tree::find_entry(&objects, &self.base, path).expect("reads") {
+        let state = |path| match tree::find_entry(&objects, &self.base, path).expect("reads") {
             Some(object) => IndexState::Entry { mode: object.mode, git_blob: object.id },
             None => IndexState::Absent,
         };
+        let at_base: Vec<IndexState> = terms.changes.iter().map(|change| state(&change.path)).collect();
         let plan = plan_delivery(terms.changes, &seen.facts, self.rule.get(), &at_base)
             .map_err(|conflicts| refuse_delivery(&conflicts))?;
         let materials = prepare_materials(terms, seen, &plan)?;
@@ -243,9 +258,7 @@ impl World {
             repository: &self.repository,
         };
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| {
-            execute_plan(ready.cleared, ready.materials, delivery, &mut *journal, keeper)
-        })
+        execute_plan(ready.cleared, ready.materials, delivery, &mut *journal, &self.blobs)
     }
 
     /// Writes a worker's edit of the live tree, taken for its worktree.
@@ -261,7 +274,7 @@ impl World {
     pub(crate) fn undo_receipt(&self, receipt: &Receipt) -> Result<Receipt> {
         let candidate = self.last.borrow().clone().expect("a candidate");
         let changes = receipt.reversed_changes();
-        let former = self.with_keeper(|keeper| FormerFiles::from_receipt(receipt, keeper.get))?;
+        let former = FormerFiles::from_receipt(receipt, &|digest| self.blobs.get(digest))?;
         let mut terms = self.live_terms(&changes, &self.base);
         terms.before_tree = &candidate;
         terms.former = Some(&former);
@@ -278,22 +291,7 @@ impl World {
 
     pub(crate) fn recover_unfinished(&self, unfinished: &UnfinishedDelivery) -> Result<Recovered> {
         let mut journal = self.journal.borrow_mut();
-        self.with_keeper(|keeper| {
-            recover::recover_delivery(self.home.environment(), unfinished, &mut *journal, keeper)
-        })
-    }
-
-    fn with_keeper<T>(&self, run: impl FnOnce(Keeper<'_>) -> T) -> T {
-        let put = |bytes: &[u8]| {
-            let digest = Sha256::of(bytes);
-            self.blobs.borrow_mut().insert(digest, bytes.to_vec());
-            Ok(digest)
-        };
-        let get = |digest: &Sha256| {
-            let found = self.blobs.borrow().get(digest).cloned();
-            found.ok_or_else(|| Failure::new(Code::NotFound, "no such blob"))
-        };
-        run(Keeper { put: &put, get: &get, synced: &|_| {} })
+        recover::recover_delivery(self.home.environment(), unfinished, &mut *journal, &self.blobs)
     }
 
     pub(crate) fn journal_ends(&self) -> &'static str {
