@@ -61,9 +61,14 @@ pub fn observe(
     let emptied =
         |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches_path(path) && blind.emptied);
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
-    let mut protected: Vec<RepoPath> =
-        changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
-    observer.confirmed = reasons_to_confirm(&protected, &told);
+    let touched = |is_meant: &dyn Fn(&RepoPath) -> bool| -> Vec<RepoPath> {
+        changes.iter().map(|change| &change.path).filter(|path| is_meant(path)).cloned().collect()
+    };
+    let mut protected = touched(&guarded);
+    let by_policy = touched(&|path| subject.effective.is_protected(path));
+    observer.confirmed = reasons_to_confirm(&by_policy, &told);
+    let emptied = blind.iter().filter(|(_, blind)| blind.emptied);
+    observer.confirmed.extend(emptied.map(|(id, _)| format!("{id} has nothing left to look at")));
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -119,7 +124,8 @@ fn asked_for<'a>(subject: &VerificationSubject<'a>, floor: &'a [String]) -> BTre
 
 /// Why a person has to confirm a change, a clause each.
 fn reasons_to_confirm(protected: &[RepoPath], told: &BTreeMap<&String, Vec<ChangedJudge>>) -> Vec<String> {
-    let paths = (!protected.is_empty()).then(|| "protected paths are touched".to_owned());
+    let names: Vec<String> = protected.iter().map(ToString::to_string).collect();
+    let paths = (!names.is_empty()).then(|| format!("protected paths are touched ({})", some_of(&names, "")));
     let judges = told.iter().map(|(id, changed)| {
         let what: Vec<String> = changed.iter().map(|changed| changed.what.clone()).collect();
         format!("{id} is told otherwise how to judge ({})", some_of(&what, ""))
