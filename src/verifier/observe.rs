@@ -66,9 +66,7 @@ pub fn observe(
     };
     let mut protected = touched(&guarded);
     let by_policy = touched(&|path| subject.effective.is_protected(path));
-    observer.confirmed = reasons_to_confirm(&by_policy, &told);
-    let emptied = blind.iter().filter(|(_, blind)| blind.emptied);
-    observer.confirmed.extend(emptied.map(|(id, _)| format!("{id} has nothing left to look at")));
+    observer.confirmed = reasons_to_confirm(&by_policy, &told, &blind);
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -123,14 +121,20 @@ fn asked_for<'a>(subject: &VerificationSubject<'a>, floor: &'a [String]) -> BTre
 }
 
 /// Why a person has to confirm a change, a clause each.
-fn reasons_to_confirm(protected: &[RepoPath], told: &BTreeMap<&String, Vec<ChangedJudge>>) -> Vec<String> {
+fn reasons_to_confirm(
+    protected: &[RepoPath],
+    told: &BTreeMap<&String, Vec<ChangedJudge>>,
+    blind: &BTreeMap<String, Blind<'_>>,
+) -> Vec<String> {
     let names: Vec<String> = protected.iter().map(ToString::to_string).collect();
     let paths = (!names.is_empty()).then(|| format!("protected paths are touched ({})", some_of(&names, "")));
     let judges = told.iter().map(|(id, changed)| {
         let what: Vec<String> = changed.iter().map(|changed| changed.what.clone()).collect();
         format!("{id} is told otherwise how to judge ({})", some_of(&what, ""))
     });
-    paths.into_iter().chain(judges).collect()
+    let emptied = blind.iter().filter(|(_, blind)| blind.emptied);
+    let emptied = emptied.map(|(id, _)| format!("{id} has nothing left to look at"));
+    paths.into_iter().chain(judges).chain(emptied).collect()
 }
 
 /// A verifier whose inputs name no file of the candidate.

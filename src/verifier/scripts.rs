@@ -76,7 +76,7 @@ pub(super) fn is_glob(path: &RepoPath) -> bool {
 }
 
 /// The places of the tree that the text which a shell is given with `-c` has run.
-pub(super) fn files_of_shell_text(argv: &[String]) -> Vec<RepoPath> {
+pub(super) fn files_of_shell_text(argv: &[String]) -> BTreeSet<RepoPath> {
     let text = shell_text(argv).unwrap_or_default();
     files_run_by(&RunText { folder: None, text }).into_iter().map(|(path, _)| path).collect()
 }

@@ -45,12 +45,12 @@ fn make_builds_what_differs_from_the_base_and_nothing_else() {
     repo.write("Makefile", makefile);
     let unit = Verifier::new("unit").inputs(&["**"]).counts(Counts::Nothing);
     unit.key("command = [\"make\", \"-s\", \"test\"]\nscratch = [\"build/\"]").commit(&repo);
-    let bad = |id: &str| verdict(&repo, id, "unit", &[], &[("src/quick", "bad\n")]);
+    let bad = |id: &str, text: &str| verdict(&repo, id, "unit", &[], &[("src/quick", text)]);
     assert_eq!(verdict(&repo, "t1", "unit", &[], &[("src/quick", "good and more\n")]), "passed");
     let built = runs(&slow);
-    assert_eq!(bad("t2"), "failed", "what differs is newer than all of the copy");
+    assert_eq!(bad("t2", "bad\n"), "failed", "what differs is newer than all of the copy");
     assert_eq!(verdict(&repo, "t3", "unit", &[], &[("hook.sh", AGES)]), "passed");
-    assert_eq!(bad("t4"), "failed", "what a run made of the copy is laid anew");
+    assert_eq!(bad("t4", "bad again\n"), "failed", "what a run made of the copy is laid anew");
     assert_eq!((built, runs(&slow)), (1, 1), "what the base built is built once");
     assert!(runs(&quick) >= 4, "{}", runs(&quick));
 }
