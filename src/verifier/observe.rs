@@ -61,11 +61,9 @@ pub fn observe(
     let emptied =
         |path: &RepoPath| blind.values().any(|blind| blind.inputs.matches_path(path) && blind.emptied);
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
-    let touched = |is_meant: &dyn Fn(&RepoPath) -> bool| -> Vec<RepoPath> {
-        changes.iter().map(|change| &change.path).filter(|path| is_meant(path)).cloned().collect()
-    };
-    let mut protected = touched(&guarded);
-    let by_policy = touched(&|path| subject.effective.is_protected(path));
+    let mut protected: Vec<RepoPath> =
+        changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
+    let by_policy: Vec<&RepoPath> = protected.iter().filter(|p| subject.effective.is_protected(p)).collect();
     observer.confirmed = reasons_to_confirm(&by_policy, &told, &blind);
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
@@ -122,7 +120,7 @@ fn asked_for<'a>(subject: &VerificationSubject<'a>, floor: &'a [String]) -> BTre
 
 /// Why a person has to confirm a change, a clause each.
 fn reasons_to_confirm(
-    protected: &[RepoPath],
+    protected: &[&RepoPath],
     told: &BTreeMap<&String, Vec<ChangedJudge>>,
     blind: &BTreeMap<String, Blind<'_>>,
 ) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Modules by which a change would stand before those that a Python finds elsewhere.
 //!
-//! A Python looks in the folder of its script first, or in the folder that it runs in, and only then where it is
-//! installed: a new `json.py` beside the script that judges is what that script gets for `json`.
+//! A Python looks in the folder of its script first, or in the folder that it runs in, and only then where it
+//! is installed: a new `json.py` beside the script that judges is what that script gets for `json`.
 
 use super::command_line::{base_name, executed_paths, place_in_tree, unwrapped};
 use crate::domain::value::repo_path::RepoPath;

@@ -172,6 +172,18 @@ const SWAPS: &str = "import atexit, os\np = 'tests/test_app.py'\ns, text = os.st
                      lay('def test_one(): pass\\ndef test_two(): pass\\ndef test_name(): pass\\n')\n\
                      atexit.register(lay, text)\ndef test_aaa(): pass\n";
 
+/// A module that an older pytest imports, and files beside the tests.
+fn try_other_tests(world: &mut World<'_>, broken: File<'_>) {
+    world.cheat(broken, &[("attr.py", FAKE_APP)], &Unseen);
+    world.cheat(
+        broken,
+        &[("tests/more/conftest.py", FAKE_APP), ("tests/more/test_a.py", "def test_a(): pass\n")],
+        &Person("tests/more/conftest.py"),
+    );
+    // It lays other tests there and takes them back before the run ends.
+    world.cheat(broken, &[("tests/test_aaa.py", SWAPS)], &Verdict("error"));
+}
+
 #[test]
 fn pytest_is_not_cheated() {
     let lab = Lab::new();
@@ -212,14 +224,7 @@ fn pytest_is_not_cheated() {
     );
     world.cheat(broken, &[("src/sitecustomize.py", FAKE_APP)], &Unseen);
     world.cheat(broken, &[("src/bdb.py", &shadow)], &Unseen);
-    world.cheat(broken, &[("attr.py", FAKE_APP)], &Unseen);
-    world.cheat(
-        broken,
-        &[("tests/more/conftest.py", FAKE_APP), ("tests/more/test_a.py", "def test_a(): pass\n")],
-        &Person("tests/more/conftest.py"),
-    );
-    // It lays other tests there and takes them back before the run ends.
-    world.cheat(broken, &[("tests/test_aaa.py", SWAPS)], &Verdict("error"));
+    try_other_tests(&mut world, broken);
     let report = "import sys\nout = next(a for a in sys.argv if a.startswith('--junitxml=')).split('=')[1]\n\
                   open(out, 'w').write('<testsuites><testsuite tests=\"1\"><testcase classname=\"c\" name=\"n\"/></testsuite></testsuites>')\n";
     world.cheat(broken, &[("pytest.py", report)], &Unseen);
