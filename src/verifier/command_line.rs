@@ -274,8 +274,28 @@ fn script_of(started: &StartedProgram) -> Option<&String> {
     None
 }
 
+/// A command line with what `env -S` is given split into its words.
+fn with_split_words(argv: &[String]) -> Vec<String> {
+    let is_env = argv.first().is_some_and(|program| base_name(program) == "env");
+    let text_at = |word: &str| -> Option<Option<String>> {
+        if let Some(text) = word.strip_prefix("--split-string") {
+            return Some(text.strip_prefix('=').map(str::to_owned));
+        }
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+        let text = &letters[letters.find('S')? + 1..];
+        Some(Some(text.to_owned()).filter(|text| !text.is_empty()))
+    };
+    let found = argv.iter().enumerate().skip(1).find_map(|(at, word)| Some((at, text_at(word)?)));
+    let Some((at, within)) = found.filter(|_| is_env) else { return argv.to_vec() };
+    let rest = at + 1 + usize::from(within.is_none());
+    let text = within.or_else(|| argv.get(at + 1).cloned()).unwrap_or_default();
+    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned());
+    argv[..at].iter().cloned().chain(words).chain(argv.iter().skip(rest).cloned()).collect()
+}
+
 /// The program that is left when all wrappers are taken off.
 pub(super) fn unwrapped(argv: &[String]) -> Option<StartedProgram> {
+    let argv = with_split_words(argv);
     let (mut at, mut in_project) = (0, false);
     while let Some(next) = argv.get(at..).and_then(after_wrapper) {
         in_project |= next.1;
@@ -379,6 +399,20 @@ mod tests {
         }
         let folder = executed_paths(&argv("python3 tools"));
         assert!(folder.iter().any(|path| path.to_string() == "tools/__main__.py"), "{folder:?}");
+    }
+
+    #[test]
+    fn a_text_that_env_splits_is_read_by_its_words() {
+        for (words, wanted) in [
+            (&["env", "-S", "A=1 sh ci/x.sh", "-q"][..], "ci/x.sh"),
+            (&["env", "-vSsh x.sh"], "x.sh"),
+            (&["env", "--split-string=sh x.sh"], "x.sh"),
+            (&["sh", "-S", "x.sh"], "x.sh"),
+        ] {
+            let argv: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let found: Vec<String> = executed_paths(&argv).iter().map(ToString::to_string).collect();
+            assert_eq!(found.first().map(String::as_str), Some(wanted), "{argv:?}");
+        }
     }
 
     #[test]

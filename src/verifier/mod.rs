@@ -33,6 +33,7 @@ mod runners;
 mod scripts;
 mod seen;
 mod settings;
+mod shadows;
 pub mod shipped;
 #[cfg(test)]
 mod tests;

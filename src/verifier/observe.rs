@@ -63,7 +63,8 @@ pub fn observe(
     let guarded = |path: &RepoPath| subject.effective.is_protected(path) || emptied(path);
     let mut protected: Vec<RepoPath> =
         changes.iter().map(|c| &c.path).filter(|p| guarded(p)).cloned().collect();
-    observer.confirmed = reasons_to_confirm(&protected, &told);
+    let by_policy: Vec<&RepoPath> = protected.iter().filter(|p| subject.effective.is_protected(p)).collect();
+    observer.confirmed = reasons_to_confirm(&by_policy, &told, &blind);
     protected.extend(told.values().flatten().map(|changed| changed.path.clone()));
     let mut judges: BTreeMap<String, Judge> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -118,13 +119,20 @@ fn asked_for<'a>(subject: &VerificationSubject<'a>, floor: &'a [String]) -> BTre
 }
 
 /// Why a person has to confirm a change, a clause each.
-fn reasons_to_confirm(protected: &[RepoPath], told: &BTreeMap<&String, Vec<ChangedJudge>>) -> Vec<String> {
-    let paths = (!protected.is_empty()).then(|| "protected paths are touched".to_owned());
+fn reasons_to_confirm(
+    protected: &[&RepoPath],
+    told: &BTreeMap<&String, Vec<ChangedJudge>>,
+    blind: &BTreeMap<String, Blind<'_>>,
+) -> Vec<String> {
+    let names: Vec<String> = protected.iter().map(ToString::to_string).collect();
+    let paths = (!names.is_empty()).then(|| format!("protected paths are touched ({})", some_of(&names, "")));
     let judges = told.iter().map(|(id, changed)| {
         let what: Vec<String> = changed.iter().map(|changed| changed.what.clone()).collect();
         format!("{id} is told otherwise how to judge ({})", some_of(&what, ""))
     });
-    paths.into_iter().chain(judges).collect()
+    let emptied = blind.iter().filter(|(_, blind)| blind.emptied);
+    let emptied = emptied.map(|(id, _)| format!("{id} has nothing left to look at"));
+    paths.into_iter().chain(judges).chain(emptied).collect()
 }
 
 /// A verifier whose inputs name no file of the candidate.

@@ -91,6 +91,7 @@ const TABLE: &[RunnerFile] = &[
             "babel",
             "eslintConfig",
             "eslintIgnore",
+            "imports",
         ]),
     ),
     file(
@@ -160,6 +161,8 @@ const TABLE: &[RunnerFile] = &[
             "profile.test",
             "lints",
             "workspace.lints",
+            "workspace.exclude",
+            "workspace.default-members",
         ]),
     ),
     file(&["golangci-lint"], &["**/.golangci.*"], WholeFile),
@@ -240,15 +243,18 @@ pub(super) fn starts_make(words: &BTreeSet<String>) -> bool {
     MAKE.iter().any(|make| words.contains(*make))
 }
 
-/// The files that a Makefile includes by a plain name, there or not.
+/// The files that a Makefile includes by plain names or patterns, there or not.
 pub(super) fn included_files(text: &str) -> Vec<String> {
     let names = |line: &str| {
         let (word, names) = line.trim_start().split_once(char::is_whitespace)?;
         ["include", "-include", "sinclude"].contains(&word).then(|| names.to_owned())
     };
     let names: Vec<String> = text.lines().filter_map(names).collect();
-    let plain =
-        names.iter().flat_map(|names| names.split_whitespace()).map(|name| name.trim_start_matches("./"));
+    let plain = names
+        .iter()
+        .flat_map(|names| names.split_whitespace())
+        .map(|name| name.trim_end_matches(')').trim_start_matches("./"));
+    let plain = plain.filter(|name| !name.is_empty() && !name.contains(['$', '(']));
     plain.map(str::to_owned).collect()
 }
 

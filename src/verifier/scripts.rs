@@ -5,6 +5,7 @@
 
 use super::command_line::{SHELLS, base_name, executed_words, shell_text};
 use crate::domain::value::repo_path::RepoPath;
+use crate::domain::value::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of a shell that a command follows.
@@ -56,7 +57,11 @@ impl RunScripts {
 
     /// True where a file of this path is run; as a program only if it is executable.
     pub(super) fn runs_file(&self, path: &RepoPath, is_executable: bool) -> bool {
-        self.0.get(path).is_some_and(|as_program| is_executable || !as_program)
+        let fits = |named: &RepoPath| {
+            is_glob(named) && Scope::new(vec![named.to_string()]).is_ok_and(|glob| glob.matches_path(path))
+        };
+        let by_glob = self.0.iter().filter(|(named, _)| fits(named)).map(|(_, as_program)| as_program);
+        self.0.get(path).into_iter().chain(by_glob).any(|as_program| is_executable || !as_program)
     }
 
     /// True where something that is run would lie beneath this path.
@@ -65,8 +70,13 @@ impl RunScripts {
     }
 }
 
+/// True for a word that stands for all files of a pattern.
+pub(super) fn is_glob(path: &RepoPath) -> bool {
+    path.as_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
 /// The places of the tree that the text which a shell is given with `-c` has run.
-pub(super) fn files_of_shell_text(argv: &[String]) -> Vec<RepoPath> {
+pub(super) fn files_of_shell_text(argv: &[String]) -> BTreeSet<RepoPath> {
     let text = shell_text(argv).unwrap_or_default();
     files_run_by(&RunText { folder: None, text }).into_iter().map(|(path, _)| path).collect()
 }
@@ -134,15 +144,15 @@ fn targets_of(line: &str) -> Option<Vec<&str>> {
 
 /// The places of the tree that a text executes, each with whether it is started as a program.
 fn files_run_by(text: &RunText) -> Vec<(RepoPath, bool)> {
-    let whole = with_values(&text.text);
+    let whole: String = with_loops(&text.text).iter().map(|text| with_values(text) + "\n").collect();
     let (mut words, mut folders) = (Vec::new(), vec![String::new()]);
     for command in whole.split([';', '&', '|', '(', ')', '`', '{', '}', '\n']) {
         let command = told_command(command).trim_start().trim_start_matches(['@', '-', '+']);
-        let parts = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', '$', '[', ']', ',']));
+        let parts = command.split_whitespace().map(plain_word);
         let is_before = |word: &&str| {
             word.is_empty() || BEFORE_COMMANDS.contains(word) || word.contains('=') || word.ends_with(':')
         };
-        let argv: Vec<String> = parts.skip_while(is_before).map(str::to_owned).collect();
+        let argv: Vec<String> = parts.skip_while(|word| is_before(&word.as_str())).collect();
         match argv.first().map(String::as_str) {
             Some("cd" | "pushd") => folders.extend(argv.get(1).cloned()),
             Some("." | "source") => words.extend(argv.get(1).map(|word| (word.clone(), false))),
@@ -159,6 +169,32 @@ fn files_run_by(text: &RunText) -> Vec<(RepoPath, bool)> {
         }
     }
     found
+}
+
+/// A word as a shell takes it, without what settings put around words.
+fn plain_word(word: &str) -> String {
+    word.replace(['"', '\''], "").trim_matches(['$', '[', ']', ',']).to_owned()
+}
+
+/// A text once for each turn of its `for` loops, with the name of the loop given the turn's word.
+fn with_loops(text: &str) -> Vec<String> {
+    const MOST_TURNS: usize = 64;
+    let heads = text.split([';', '\n']).filter_map(|command| {
+        let words = command.trim().trim_start_matches(['@', '-', '+']).strip_prefix("for ")?;
+        let (name, words) = words.split_once(" in ")?;
+        let words = words.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned());
+        Some((name.trim().to_owned(), words.collect::<Vec<_>>()))
+    });
+    let loops: Vec<(String, Vec<String>)> = heads.collect();
+    let turns = loops.iter().map(|(_, words)| words.len()).max().unwrap_or(0).clamp(1, MOST_TURNS);
+    let turn = |at: usize| {
+        let values = loops.iter().filter_map(|(name, words)| Some(format!("{name}={}\n", words.get(at)?)));
+        values.collect::<String>() + &text.replace("$$", "$")
+    };
+    match loops.is_empty() {
+        true => vec![text.to_owned()],
+        false => (0..turns).map(turn).collect(),
+    }
 }
 
 /// What a line of settings says that is run (`commands = sh x.sh`); the line itself where it says nothing.
@@ -186,7 +222,7 @@ fn place_from(parts: &[&str]) -> Option<RepoPath> {
 
 /// A text with the values of the names that it gives values to, and with the names themselves in small
 /// letters where it gives them none: `$(PYTHON)` is some python.
-fn with_values(text: &str) -> String {
+pub(super) fn with_values(text: &str) -> String {
     let mut text = text.replace("\\\n", " ");
     for here in HERE {
         text = text.replace(here, ".");
@@ -286,6 +322,9 @@ mod tests {
             ("[target.x]\nrunner = [\"sh\", \"ci/run.sh\"]", "ci/run.sh"),
             ("cmds:\n  - sh a.sh\n  - cmd: node b.mjs", "a.sh b.mjs"),
             ("xargs -n 1 python tools/lint.py", "tools/lint.py"),
+            ("sh \"ci\"/x.sh; \"$(dirname \"$0\")\"/y.sh", "ci/x.sh y.sh*"),
+            ("for f in ci/*.sh a.sh; do\n  bash \"$f\"\ndone", "a.sh ci/*.sh"),
+            ("test:\n\t@for f in a b; do sh ci/$$f.sh; done", "ci/a.sh ci/b.sh"),
         ] {
             assert_eq!(run_by("", text), wanted, "{text}");
         }
@@ -310,6 +349,16 @@ mod tests {
         assert!(scripts.runs_beneath(&RepoPath::new("docs").expect("a path")));
         assert_eq!(add(&mut scripts, "sh docs/a.md"), 0, "known already");
         assert!(scripts.runs_file(&path, false));
+    }
+
+    #[test]
+    fn a_pattern_stands_for_all_its_files() {
+        let mut scripts = RunScripts::default();
+        scripts.add_text(&RunText { folder: None, text: "for f in ci/*.sh; do sh $f; done".to_owned() });
+        for (path, is_run) in [("ci/new.sh", true), ("ci/new.md", false), ("new.sh", false)] {
+            let path = RepoPath::new(path).expect("a path");
+            assert_eq!(scripts.runs_file(&path, false), is_run, "{path}");
+        }
     }
 
     #[test]

@@ -10,8 +10,11 @@ use super::runners::{
     RunnerFile, RunnerSettings, files_given_by, files_read_by, has_targets, included_files,
     is_read_by_runners, starts_make, words_of,
 };
-use super::scripts::{RunScripts, RunText, is_shell_script, started_blocks, target_names};
+use super::scripts::{
+    RunScripts, RunText, is_glob, is_shell_script, started_blocks, target_names, with_values,
+};
 use super::settings::{Settings, read_settings};
+use super::shadows::FirstFolders;
 use super::view::is_input;
 use crate::domain::change::patch::Change;
 use crate::domain::value::digest::{FileState, Mode};
@@ -53,6 +56,7 @@ struct Told {
     scripts: RunScripts,
     /// What make takes for made where it lies there.
     targets: BTreeSet<String>,
+    first_folders: FirstFolders,
 }
 
 impl Told {
@@ -87,7 +91,7 @@ fn files_given_to(verifier: &Verifier) -> Vec<RepoPath> {
 fn may_be_script(change: &Change) -> bool {
     const ENDS: &[&[u8]] = &[
         b"sh", b"bash", b"zsh", b"ksh", b"dash", b"py", b"js", b"mjs", b"cjs", b"ts", b"mts", b"cts", b"tsx",
-        b"jsx", b"rb", b"pl", b"php", b"lua", b"R", b"r",
+        b"jsx", b"rb", b"pl", b"php", b"lua", b"R", b"r", b"so",
     ];
     let mut states = change.old.iter().chain(&change.new);
     let end = change.path.file_name().rsplit(|b| *b == b'.').next().unwrap_or_default();
@@ -103,16 +107,14 @@ impl ListedChange<'_> {
         let is_makefile =
             |file: &&TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
         let with_make = self.base.iter().any(|file| is_makefile(&file));
-        let top = self.base.iter().filter(is_makefile).filter(|file| file.path.parent().is_none());
-        let included: BTreeSet<String> =
-            top.filter_map(|file| self.text_of(file)).flat_map(|text| included_files(&text)).collect();
         let given = files_given_to(verifier);
+        let included = self.included_by_make(&given);
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
             is_input(&change.path, verifier)
                 && (is_link
                     || (with_make && change.old.is_none())
-                    || included.contains(&change.path.to_string())
+                    || included.matches_path(&change.path)
                     || may_be_script(change)
                     || given.contains(&change.path)
                     || watch.touches_path(&change.path)
@@ -122,15 +124,24 @@ impl ListedChange<'_> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let Told { words, scripts, targets, .. } = self.read_told(verifier)?;
+        let Told { words, scripts, targets, first_folders, .. } = self.read_told(verifier, &included)?;
         let mut found = Vec::new();
         for change in changes {
             let path = &change.path;
             let mut what = BTreeSet::new();
-            let is_included = starts_make(&words) && included.contains(&path.to_string());
+            let is_included = starts_make(&words) && included.matches_path(path);
+            let is_shadow = change.old.is_none()
+                && first_folders
+                    .have_shadow(path, change.new.as_ref().is_some_and(|new| new.mode == Mode::Symlink));
             let is_given = given.contains(path) && !is_read_by_runners(path);
             let is_run = !self.case.matches_path(path) && is_executed(&scripts, change);
-            if is_included || is_given || is_run || watch.touches_path(path) || self.leads_to(change, watch) {
+            if is_included
+                || is_given
+                || is_run
+                || is_shadow
+                || watch.touches_path(path)
+                || self.leads_to(change, watch)
+            {
                 what.insert(path.to_string());
             } else if let Some(target) =
                 self.up_to_date_target(change, &targets).filter(|_| starts_make(&words))
@@ -206,11 +217,12 @@ impl ListedChange<'_> {
 
     /// What of the base tells a verifier what to run: the words of its commands, of the scripts that they
     /// execute, and of the files that tell their runners what to run; and the files that all these execute.
-    fn read_told(&self, verifier: &Verifier) -> Result<Told> {
+    fn read_told(&self, verifier: &Verifier, included: &Scope) -> Result<Told> {
         let mut told = Told::default();
         let setup = verifier.manifest.setup.as_ref().map(|setup| setup.command.as_slice());
         for argv in [verifier.manifest.command.as_slice(), setup.unwrap_or_default()] {
             argv.iter().for_each(|text| told.add_words(text, true));
+            told.first_folders.add_command(argv);
             let scripts = executed_paths(argv);
             self.add_scripts(&mut told, scripts);
             let text = shell_text(argv).unwrap_or_default();
@@ -224,7 +236,10 @@ impl ListedChange<'_> {
         loop {
             let known = told.count_all();
             let words = told.words.clone();
-            for at in given.iter().filter_map(|path| self.base_file(path)).filter(|_| has_targets(&words)) {
+            let given = given.iter().filter_map(|path| self.base_file(path));
+            let included =
+                self.base.iter().filter(|at| starts_make(&words) && included.matches_path(&at.path));
+            for at in given.chain(included).filter(|_| has_targets(&words)) {
                 let text = self.text_of(at).unwrap_or_default();
                 told.add_words(&text, false);
                 self.add_targets(&mut told, at, &text);
@@ -235,6 +250,7 @@ impl ListedChange<'_> {
                 files.for_each(|at| self.add_settings(&mut told, file, at));
             }
             if told.count_all() == known {
+                told.first_folders.add_words(&told.called);
                 return Ok(told);
             }
         }
@@ -266,16 +282,55 @@ impl ListedChange<'_> {
     fn add_text(&self, told: &mut Told, text: RunText) {
         told.called.extend(words_of(&text.text).map(str::to_owned));
         let scripts = told.scripts.add_text(&text);
+        scripts.iter().for_each(|script| told.first_folders.add_script(script));
         self.add_scripts(told, scripts);
     }
 
     /// Adds what scripts of the base say; what a shell reads may execute others.
     fn add_scripts(&self, told: &mut Told, mut pending: Vec<RepoPath>) {
         while let Some(path) = pending.pop() {
+            if let Some(glob) = is_glob(&path).then(|| Scope::new(vec![path.to_string()]).ok()).flatten() {
+                pending.extend(
+                    self.base.iter().map(|file| &file.path).filter(|at| glob.matches_path(at)).cloned(),
+                );
+                continue;
+            }
             let Some(text) = self.base_file(&path).and_then(|file| self.text_of(file)) else { continue };
             told.add_words(&text, true);
             if is_shell_script(&path, &text) {
-                pending.extend(told.scripts.add_text(&RunText { folder: path.parent(), text }));
+                let scripts = told.scripts.add_text(&RunText { folder: path.parent(), text });
+                scripts.iter().for_each(|script| told.first_folders.add_script(script));
+                pending.extend(scripts);
+            }
+        }
+    }
+
+    /// What the Makefiles of the base, and the ones that a command is given, include: there or not.
+    fn included_by_make(&self, given: &[RepoPath]) -> Scope {
+        let is_makefile = |path: &RepoPath| path.file_name().to_ascii_lowercase().ends_with(b"makefile");
+        let mut included = Scope::default();
+        let mut known: BTreeSet<&RepoPath> = BTreeSet::new();
+        loop {
+            let is_read =
+                |path: &RepoPath| is_makefile(path) || given.contains(path) || included.matches_path(path);
+            let fresh: Vec<&TreeFile> =
+                self.base.iter().filter(|file| is_read(&file.path) && !known.contains(&file.path)).collect();
+            let mut patterns = Vec::new();
+            for file in &fresh {
+                let names = included_files(&with_values(&self.text_of(file).unwrap_or_default()));
+                let folder = file.path.parent();
+                let beside =
+                    names.iter().filter_map(|name| folder.as_ref().map(|folder| format!("{folder}/{name}")));
+                patterns.extend(beside);
+                patterns.extend(names);
+            }
+            if fresh.is_empty() {
+                return included;
+            }
+            known.extend(fresh.iter().map(|file| &file.path));
+            // A name that is no pattern of ours is no plain name either.
+            for pattern in patterns {
+                included = Scope::new(vec![pattern]).map_or(included.clone(), |one| included.union(&one));
             }
         }
     }

@@ -163,6 +163,7 @@ fn inputs_that_the_change_emptied_are_no_pass() {
     assert_eq!((&row["verdict"], &row["judgeChanged"]), (&json!("not_run"), &json!(true)), "{row:#}");
     assert_eq!(shown.reason("unit"), "nothing under src/** any more");
     assert_eq!(shown.verdict("protected"), "needs_confirmation");
+    assert_eq!(shown.reason("protected"), "unit has nothing left to look at: a person has to confirm");
     repo.json(&["deliver", &task.id]).fails("confirmation.required");
     assert!(repo.exists("src/a.py") && !repo.exists("source/a.py"));
 }

@@ -86,7 +86,9 @@ fn a_confirmation_is_for_the_cases_that_were_gone_then() {
     assert_eq!(before.verdict("protected"), "passed");
     let answer = repo.json(&["verify", "t1"]).result(6);
     assert!(
-        answer.reason("protected").contains("protected paths are touched, 1 case of the base"),
+        answer
+            .reason("protected")
+            .contains("protected paths are touched (.gitattributes), 1 case of the base"),
         "{answer:?}"
     );
     repo.json(&["attest", "t1", "protected", "--pass", "-m", "of the case too"]).ok();

@@ -166,6 +166,24 @@ const ALL_PASS: &str = "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef p
 const DESELECT: &str =
     "addopts = --deselect tests/test_app.py::test_one --deselect tests/test_app.py::test_two\n";
 
+const SWAPS: &str = "import atexit, os\np = 'tests/test_app.py'\ns, text = os.stat(p), open(p).read()\n\
+                     def lay(new):\n    os.chmod(p, 0o644)\n    open(p, 'w').write(new)\n    os.chmod(p, s.st_mode & 0o777)\n\
+                     \x20   os.utime(p, ns=(s.st_atime_ns, s.st_mtime_ns))\n\
+                     lay('def test_one(): pass\\ndef test_two(): pass\\ndef test_name(): pass\\n')\n\
+                     atexit.register(lay, text)\ndef test_aaa(): pass\n";
+
+/// A module that an older pytest imports, and files beside the tests.
+fn try_other_tests(world: &mut World<'_>, broken: File<'_>) {
+    world.cheat(broken, &[("attr.py", FAKE_APP)], &Unseen);
+    world.cheat(
+        broken,
+        &[("tests/more/conftest.py", FAKE_APP), ("tests/more/test_a.py", "def test_a(): pass\n")],
+        &Person("tests/more/conftest.py"),
+    );
+    // It lays other tests there and takes them back before the run ends.
+    world.cheat(broken, &[("tests/test_aaa.py", SWAPS)], &Verdict("error"));
+}
+
 #[test]
 fn pytest_is_not_cheated() {
     let lab = Lab::new();
@@ -206,6 +224,7 @@ fn pytest_is_not_cheated() {
     );
     world.cheat(broken, &[("src/sitecustomize.py", FAKE_APP)], &Unseen);
     world.cheat(broken, &[("src/bdb.py", &shadow)], &Unseen);
+    try_other_tests(&mut world, broken);
     let report = "import sys\nout = next(a for a in sys.argv if a.startswith('--junitxml=')).split('=')[1]\n\
                   open(out, 'w').write('<testsuites><testsuite tests=\"1\"><testcase classname=\"c\" name=\"n\"/></testsuite></testsuites>')\n";
     world.cheat(broken, &[("pytest.py", report)], &Unseen);
@@ -291,6 +310,8 @@ fn cargo_is_not_cheated() {
         &Person("rust-toolchain.toml"),
     );
     world.cheat(broken, &[("target/debug/deps/api", "#!/bin/sh\n")], &Unseen);
+    let excluded = format!("{CARGO}[workspace]\nexclude = [\"inner\"]\n");
+    world.cheat(broken, &[("Cargo.toml", &excluded)], &Person("Cargo.toml: workspace.exclude"));
     world.fair(&[("src/lib.rs", "pub fn add(a: u32, b: u32) -> u32 { b + a }\n")]);
     world.fair(&[("tests/more.rs", "#[test] fn more() { assert_eq!(adder::add(0, 1), 1); }\n")]);
     let (described, lock) = (CARGO.replace("0.1.0", "0.1.1"), LOCK.replace("0.1.0", "0.1.1"));
@@ -342,6 +363,8 @@ fn node_is_not_cheated() {
     world.fair(&[("package.json", &described)]);
     let fake = ("node_modules/.bin/node", "#!/bin/sh\nexit 0\n");
     world.cheat(broken, &[fake], &Person("node_modules/.bin/node"));
+    let mapped = package.replace("{\"name\"", "{\"imports\": {\"#add\": \"./good.js\"}, \"name\"");
+    world.cheat(broken, &[("package.json", &mapped)], &Person("package.json: imports"));
     world.verifier = "cases";
     world.honest(broken);
     world.cheat(("src/add.js", "process.exit(0);\n"), &[], &Verdict("not_run"));
@@ -409,4 +432,122 @@ fn make_is_not_cheated() {
     world.cheat(broken, &[("ci/build.make", "all:\n\ttrue\n")], &Person("ci/build.make"));
     world.cheat(broken, &[("ci/check.sh", "#!/bin/sh\ntrue\n")], &Person("ci/check.sh"));
     world.fair(&[("ci/unused.sh", "#!/bin/sh\nfalse\n")]);
+}
+
+/// A new module that stands before one that a Python would find where it is installed.
+#[test]
+fn python_without_a_runner_is_not_cheated() {
+    let lab = Lab::new();
+    if !has(&lab, &["python3", "-V"], &[]) {
+        return;
+    }
+    let repo = lab.repo("app");
+    repo.write("app.py", "def add(a, b): return a + b\n");
+    repo.write(
+        "test_app.py",
+        "import unittest, app\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(app.add(1, 2), 3)\n",
+    );
+    repo.write("tools/check.py", "import json, sys\nsys.exit('good' not in open('docs/a.md').read())\n");
+    repo.write("docs/a.md", "good\n");
+    let cases = Verifier::new("cases").inputs(&["**"]).counts(Counts::Nothing);
+    cases.key("command = [\"python3\", \"-B\", \"-m\", \"unittest\", \"-q\"]").write(&repo);
+    let tool = Verifier::new("tool").inputs(&["**"]).counts(Counts::Nothing);
+    tool.key("command = [\"python3\", \"-B\", \"tools/check.py\"]").write(&repo);
+    repo.write("Makefile", "check:\n\tpython3 -B tools/check.py\n");
+    let made = Verifier::new("made").inputs(&["**"]).counts(Counts::Nothing);
+    made.key("command = [\"make\", \"-s\", \"check\"]").write(&repo);
+    repo.commit("code");
+    let ends = "import os\nos._exit(0)\n";
+    let broken = ("app.py", "def add(a, b): return a * b + 7\n");
+    let mut world = World::new(repo, "cases", Vec::new());
+    world.honest(broken);
+    world.cheat(broken, &[("unittest.py", ends)], &Person("unittest.py"));
+    world.cheat(broken, &[("unittest/__init__.py", ends)], &Person("unittest/__init__.py"));
+    world.cheat(broken, &[("argparse.py", ends)], &Person("argparse.py"));
+    world.cheat(broken, &[("fake.py", ends), ("argparse.py", "-> fake.py")], &Person("argparse.py"));
+    world.fair(&[
+        ("app.py", "def add(a, b): return b + a\n"),
+        ("more.py", "pass\n"),
+        ("lib/json.py", "pass\n"),
+    ]);
+    let bad = ("docs/a.md", "bad\n");
+    for verifier in ["tool", "made"] {
+        world.verifier = verifier;
+        world.honest(bad);
+        world.cheat(bad, &[("tools/json.py", ends)], &Person("tools/json.py"));
+        world.cheat(bad, &[("tools/json/__init__.py", ends)], &Person("tools/json/__init__.py"));
+        world.fair(&[("docs/a.md", "good and more\n"), ("tools/other.py", "pass\n"), ("json.py", "pass\n")]);
+    }
+}
+
+/// What a script runs by a pattern, by a loop or with quotes within its name.
+#[test]
+fn scripts_of_scripts_are_not_cheated() {
+    let lab = Lab::new();
+    if !has(&lab, &["make", "--version"], &[]) {
+        return;
+    }
+    let repo = lab.repo("app");
+    let looks = "grep -q good code.txt\n";
+    repo.write("code.txt", "good\n");
+    repo.write(
+        "ci/all.sh",
+        "set -e\nfor f in ci/steps/*.sh; do bash \"$f\"; done\n\"$(dirname \"$0\")\"/own.sh\n",
+    );
+    repo.write("ci/own.sh", "#!/bin/sh\ntrue\n");
+    repo.chmod("ci/own.sh", 0o755);
+    repo.write("ci/steps/1.sh", looks);
+    let looped = Verifier::new("looped").inputs(&["**"]).counts(Counts::Nothing);
+    looped.key("command = [\"bash\", \"ci/all.sh\"]").write(&repo);
+    repo.write("ci/split.sh", looks);
+    let split = Verifier::new("split").inputs(&["**"]).counts(Counts::Nothing);
+    split.key("command = [\"env\", \"-S\", \"A=1 sh ci/split.sh\"]").write(&repo);
+    repo.write("ci/all.make", "D = defs\ninclude $(D)/*.inc\ncheck:\n\t@grep -q good code.txt\n");
+    repo.write("defs/a.inc", "A = 1\n");
+    let made = Verifier::new("made").inputs(&["**"]).counts(Counts::Nothing);
+    made.key("command = [\"make\", \"-s\", \"-f\", \"ci/all.make\", \"check\"]").write(&repo);
+    repo.commit("code");
+    let broken = ("code.txt", "bad\n");
+    let mut world = World::new(repo, "looped", Vec::new());
+    world.honest(broken);
+    world.cheat(broken, &[("ci/steps/1.sh", "true\n")], &Person("ci/steps/1.sh"));
+    world.cheat(
+        broken,
+        &[("ci/steps/1.sh", GONE), ("ci/steps/2.sh", "true\n")],
+        &Person("ci/steps/1.sh, ci/steps/2.sh"),
+    );
+    world.cheat(
+        broken,
+        &[("ci/own.sh", "#!/bin/sh\ntrue\n# other\n"), ("ci/steps/1.sh", "true\n")],
+        &Person("ci/own.sh"),
+    );
+    world.fair(&[
+        ("code.txt", "good and more\n"),
+        ("ci/steps/notes.md", "none\n"),
+        ("ci/other.sh", "false\n"),
+    ]);
+    world.verifier = "split";
+    world.cheat(broken, &[("ci/split.sh", "true\n")], &Unseen);
+    world.fair(&[("code.txt", "good and more\n")]);
+    world.verifier = "made";
+    world.honest(broken);
+    world.cheat(broken, &[("defs/a.inc", "SHELL = /bin/true\n")], &Person("defs/a.inc"));
+    world.cheat(broken, &[("defs/b.inc", "SHELL = /bin/true\n")], &Person("defs/b.inc"));
+    world.fair(&[("code.txt", "good and more\n"), ("other/b.inc", "SHELL = /bin/true\n")]);
+}
+
+/// What a run does to the folder `.git` of its slot is not there for the next one.
+#[test]
+fn the_folder_of_git_in_a_slot_is_laid_anew() {
+    let lab = Lab::new();
+    let repo = lab.repo("app");
+    let look = "mkdir -p .git/info .git/hooks\nif grep -q plant src/a.txt; then echo '*' > .git/info/exclude; echo x > .git/hooks/x; \
+                echo '# planted' >> .git/config; fi\n\
+                grep -q plant src/a.txt || { ! test -e .git/info/exclude && ! test -e .git/hooks/x && ! grep -q planted .git/config; }";
+    let git = Verifier::new("git").counts(Counts::Nothing);
+    git.script(&format!("{look} || exit 1\nfinish\n")).commit(&repo);
+    for (id, text) in [("t1", "plant\n"), ("t2", "honest\n")] {
+        let task = repo.submitted(&Contract::new(id).allowed(&["git"]), |task| task.write("src/a.txt", text));
+        assert_eq!(repo.json(&["verify", &task.id]).ok().verdict("git"), "passed", "{id}");
+    }
 }

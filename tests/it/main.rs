@@ -72,4 +72,5 @@ mod tripwire;
 mod undo;
 mod verify;
 mod views;
+mod warm;
 mod words;

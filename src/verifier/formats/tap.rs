@@ -11,7 +11,7 @@ mod line;
 use super::runners::{claimed_failure, failed_how, is_hook_name, is_script_name};
 use super::{CasePlace, Counted, refuse_size};
 use crate::domain::proof::cases::{CaseOutcome, CountedCase};
-use line::{Directive, INDENT, TapLine, TestPoint, read_line};
+use line::{Directive, INDENT, TapLine, TestPoint, is_failing_point, read_line};
 
 /// How deep subtests may nest.
 const DEEPEST: usize = 64;
@@ -96,6 +96,9 @@ impl TapDocument {
         let (depth, said) = read_line(line);
         match said {
             TapLine::Remark(remark) => self.take_remark(depth, remark, line),
+            TapLine::Other if is_failing_point(line) => {
+                self.note_problem("a failing point stands neither at the margin nor in a subtest");
+            }
             TapLine::Other => self.keep_line(line),
             TapLine::Brace => self.close_brace(depth),
             _ if depth > DEEPEST => self.note_problem("its subtests nest too deep"),
@@ -371,6 +374,8 @@ mod tests {
             ("ok 1\n  ---\n  a: b\n1..1\n", "a block of YAML"),
             ("1..1\nok 1\n  ---\n  a: b\n", "a block of YAML"),
             ("1..1\nok 1\n# fail  1\n", "it says"),
+            ("1..1\n  not ok 1 - inner\nok 1\n", "neither at the margin"),
+            ("1..1\n\tnot ok 1 - inner\nok 1\n", "neither at the margin"),
         ] {
             let found = count_cases(text.as_bytes()).expect_err(text);
             assert!(found.contains(why), "{text}: {found}");

@@ -44,6 +44,11 @@ pub(super) fn read_line(line: &str) -> (usize, TapLine<'_>) {
     (spaces / INDENT, read)
 }
 
+/// True for a point that failed, wherever it stands.
+pub(super) fn is_failing_point(line: &str) -> bool {
+    read_point(line.trim()).is_some_and(|point| !point.ok)
+}
+
 fn read_unindented(line: &str) -> TapLine<'_> {
     if let Some(version) = line.strip_prefix("TAP version ") {
         return TapLine::Version(version.trim());
