@@ -5,20 +5,22 @@
 //! A file that the run does not see tells it nothing, and what the closure names is the base's.
 
 use super::command_line::{executed_paths, place_in_tree, shell_text};
+use super::folders::{FolderMemory, Wanted};
 use super::load::Verifier;
 use super::runners::{
     RunnerFile, RunnerSettings, files_given_by, files_read_by, has_targets, included_files,
-    is_read_by_runners, starts_make, words_of,
+    is_read_by_runners, runner_files_id, starts_make, words_of,
 };
 use super::scripts::{RunScripts, RunText, is_shell_script, started_blocks, target_names};
 use super::settings::{Settings, read_settings};
 use super::view::is_input;
 use crate::domain::change::patch::Change;
-use crate::domain::value::digest::{FileState, Mode};
+use crate::domain::value::digest::{FileState, Mode, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::git::Objects;
+use crate::git::laid_tree::{LaidEntry, LaidTree};
 use crate::git::tree::TreeFile;
 use std::collections::BTreeSet;
 
@@ -33,11 +35,11 @@ pub(super) struct ChangedJudge {
     pub(super) what: String,
 }
 
-/// A change between two trees whose files are listed.
-pub(super) struct ListedChange<'a> {
-    pub(super) objects: &'a Objects,
-    pub(super) base: &'a [TreeFile],
-    pub(super) candidate: &'a [TreeFile],
+/// A change between two trees.
+pub(super) struct TreeChange<'a> {
+    pub(super) memory: &'a FolderMemory,
+    pub(super) base: &'a LaidTree<'a, 'a>,
+    pub(super) candidate: &'a LaidTree<'a, 'a>,
     pub(super) changes: &'a [Change],
     /// Where the case of a repair lies, which stays an input.
     pub(super) case: &'a Scope,
@@ -96,16 +98,21 @@ fn may_be_script(change: &Change) -> bool {
         || states.any(|state| state.mode == Mode::Executable)
 }
 
-impl ListedChange<'_> {
+impl TreeChange<'_> {
     /// Finds what the change tells a verifier otherwise, in the order of the paths.
     pub(super) fn find_changed_judges(&self, verifier: &Verifier) -> Result<Vec<ChangedJudge>> {
         let watch = &verifier.manifest.watch;
-        let is_makefile =
-            |file: &&TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
-        let with_make = self.base.iter().any(|file| is_makefile(&file));
-        let top = self.base.iter().filter(is_makefile).filter(|file| file.path.parent().is_none());
-        let included: BTreeSet<String> =
-            top.filter_map(|file| self.text_of(file)).flat_map(|text| included_files(&text)).collect();
+        let is_makefile = |path: &RepoPath| path.file_name().to_ascii_lowercase().ends_with(b"makefile");
+        let makefiles = |may_hold| Wanted { id: Sha256::of(b"makefiles"), fits: &is_makefile, may_hold };
+        let with_make = self.memory.has_any(self.base, &makefiles(&|_| true))?;
+        let mut included = BTreeSet::new();
+        for entry in self.base.entries(&self.base.top())? {
+            if let LaidEntry::File(file) = entry
+                && is_makefile(&file.path)
+            {
+                included.extend(included_files(&self.text_of(&file).unwrap_or_default()));
+            }
+        }
         let given = files_given_to(verifier);
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
@@ -132,8 +139,8 @@ impl ListedChange<'_> {
             let is_run = !self.case.matches_path(path) && is_executed(&scripts, change);
             if is_included || is_given || is_run || watch.touches_path(path) || self.leads_to(change, watch) {
                 what.insert(path.to_string());
-            } else if let Some(target) =
-                self.up_to_date_target(change, &targets).filter(|_| starts_make(&words))
+            } else if starts_make(&words)
+                && let Some(target) = self.up_to_date_target(change, &targets)?
             {
                 what.insert(format!("{target}, which make would find up to date"));
             }
@@ -150,19 +157,18 @@ impl ListedChange<'_> {
     }
 
     /// The new file or folder by which make would take a target for made.
-    fn up_to_date_target(&self, change: &Change, targets: &BTreeSet<String>) -> Option<RepoPath> {
-        let is_there = |folder: &RepoPath| {
-            let after = self.base.partition_point(|file| file.path.as_bytes() < folder.as_bytes());
-            self.base[after..]
-                .iter()
-                .take_while(|file| file.path.as_bytes().starts_with(folder.as_bytes()))
-                .any(|file| file.path == *folder || file.path.ancestors().contains(folder))
-        };
-        let mut places = change.path.ancestors();
-        places.push(change.path.clone());
-        let first = places.into_iter().find(|place| !is_there(place)).filter(|_| change.old.is_none())?;
-        let name = std::str::from_utf8(first.file_name()).ok()?;
-        targets.contains(name).then_some(first)
+    fn up_to_date_target(&self, change: &Change, targets: &BTreeSet<String>) -> Result<Option<RepoPath>> {
+        if change.old.is_some() {
+            return Ok(None);
+        }
+        for place in change.path.ancestors().into_iter().chain([change.path.clone()]) {
+            if self.base.find(&place)?.is_none() {
+                let is_target =
+                    std::str::from_utf8(place.file_name()).is_ok_and(|name| targets.contains(name));
+                return Ok(is_target.then_some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// True for a new link that is no link to a file, where one of these files may come to lie beneath it.
@@ -173,10 +179,10 @@ impl ListedChange<'_> {
         if scope.is_empty() || !scope.may_hold(&change.path) {
             return false;
         }
-        let target = self.objects.read_blob(&link.git_blob).unwrap_or_default();
+        let target = self.objects().read_blob(&link.git_blob).unwrap_or_default();
         let target = plain_target(&change.path, &target);
-        let is_target = |file: &TreeFile| Some(&file.path) == target.as_ref() && file.mode.is_regular();
-        !self.candidate.iter().any(is_target)
+        let file = target.and_then(|target| self.candidate.file_at(&target).ok()?);
+        !file.is_some_and(|file| file.mode.is_regular())
     }
 
     /// What a change makes of a file's settings, each as people name it.
@@ -194,7 +200,7 @@ impl ListedChange<'_> {
         }
         let read = |state: &Option<FileState>| -> Result<Option<Settings>> {
             let Some(state) = state else { return Ok(Some(Settings::new())) };
-            Ok(read_settings(file.settings, &self.objects.read_blob(&state.git_blob)?, words))
+            Ok(read_settings(file.settings, &self.objects().read_blob(&state.git_blob)?, words))
         };
         let (Some(old), Some(new)) = (read(&change.old)?, read(&change.new)?) else {
             return Ok(vec![format!("{path}, which cannot be read")]);
@@ -219,15 +225,16 @@ impl ListedChange<'_> {
         // One runner starts another one, of which the files tell more.
         let given = files_given_to(verifier);
         let is_seen = |path: &RepoPath| verifier.manifest.sees(path) || verifier.scope.matches_path(path);
-        let readable = |file: &&TreeFile| is_seen(&file.path) && is_read_by_runners(&file.path);
-        let readable: Vec<&TreeFile> = self.base.iter().filter(readable).collect();
+        let runners = Wanted { id: runner_files_id(), fits: &is_read_by_runners, may_hold: &|_| true };
+        let mut readable = self.memory.find_all(self.base, &runners)?;
+        readable.retain(|file| is_seen(&file.path));
         loop {
             let known = told.count_all();
             let words = told.words.clone();
             for at in given.iter().filter_map(|path| self.base_file(path)).filter(|_| has_targets(&words)) {
-                let text = self.text_of(at).unwrap_or_default();
+                let text = self.text_of(&at).unwrap_or_default();
                 told.add_words(&text, false);
-                self.add_targets(&mut told, at, &text);
+                self.add_targets(&mut told, &at, &text);
             }
             let kinds = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
             for (file, scope) in kinds {
@@ -272,7 +279,7 @@ impl ListedChange<'_> {
     /// Adds what scripts of the base say; what a shell reads may execute others.
     fn add_scripts(&self, told: &mut Told, mut pending: Vec<RepoPath>) {
         while let Some(path) = pending.pop() {
-            let Some(text) = self.base_file(&path).and_then(|file| self.text_of(file)) else { continue };
+            let Some(text) = self.base_file(&path).and_then(|file| self.text_of(&file)) else { continue };
             told.add_words(&text, true);
             if is_shell_script(&path, &text) {
                 pending.extend(told.scripts.add_text(&RunText { folder: path.parent(), text }));
@@ -280,15 +287,18 @@ impl ListedChange<'_> {
         }
     }
 
-    fn base_file(&self, path: &RepoPath) -> Option<&TreeFile> {
-        let at = self.base.binary_search_by(|file| file.path.as_bytes().cmp(path.as_bytes()));
-        at.ok().and_then(|at| self.base.get(at))
+    fn base_file(&self, path: &RepoPath) -> Option<TreeFile> {
+        self.base.file_at(path).ok()?
+    }
+
+    fn objects(&self) -> &Objects {
+        self.base.objects()
     }
 
     fn text_of(&self, file: &TreeFile) -> Option<String> {
         let is_small =
-            file.mode.is_regular() && self.objects.blob_size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
-        String::from_utf8(self.objects.read_blob(&file.id).ok().filter(|_| is_small)?).ok()
+            file.mode.is_regular() && self.objects().blob_size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
+        String::from_utf8(self.objects().read_blob(&file.id).ok().filter(|_| is_small)?).ok()
     }
 }
 
