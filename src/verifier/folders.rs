@@ -243,9 +243,9 @@ impl FolderMemory {
         let key = tree
             .tree_of(folder)
             .map(|id| key_of(&["any", id.as_str(), &wanted.id.to_string()], place_of(folder)));
-        match key.as_ref().and_then(|key| self.memo.recall(key)).as_deref() {
-            Some([known @ (0 | 1)]) => return Ok(*known == 1),
-            _ => {}
+        let remembered = key.as_ref().and_then(|key| self.memo.recall(key));
+        if let Some([known @ (0 | 1)]) = remembered.as_deref() {
+            return Ok(*known == 1);
         }
         let entries = tree.entries(folder)?;
         let fits = |entry: &LaidEntry| matches!(entry, LaidEntry::File(file) if (wanted.fits)(&file.path));

@@ -351,3 +351,30 @@ fn what_is_read_is_in_the_key_and_may_not_be_written() {
     assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
     assert!(answer.reason("unit").contains("may only read"), "{:#}", answer.json);
 }
+
+#[test]
+fn the_inputs_of_a_record_are_the_digest_of_its_listed_folders() {
+    let lab = Lab::new();
+    let repo = lab.repo("r").with(&Verifier::new("unit").inputs(&["src/", "docs/**/*.md"]));
+    for round in 0..3 {
+        let id = format!("t{round}");
+        let contract = Contract::new(&id).scope(&["**"]).allowed(&["unit"]);
+        let task = repo.submitted(&contract, |task| {
+            task.write("src/a.txt", format!("{round}\n"));
+            task.write(format!("src/new/{round}/a-b"), "new\n");
+            task.write(format!("src/new/{round}/a/b"), "new\n");
+            task.write("docs/x/y.md", format!("{round}\n"));
+        });
+        repo.json(&["verify", &task.id, "--only", "unit"]);
+    }
+    let rows = crate::independent::rows(&repo.store()).expect("reads");
+    let records: Vec<_> = rows.iter().filter(|row| row.record() == "evidence").collect();
+    let mut compared = 0;
+    for record in records.iter().map(|row| &row.result) {
+        let Some(listing) = record["listing"].as_str() else { continue };
+        let digest = crate::independent::listing_digest(&repo.store(), listing);
+        assert_eq!(record["key"]["inputs"], digest.as_str());
+        compared += 1;
+    }
+    assert!(compared >= 3, "{records:?}");
+}
