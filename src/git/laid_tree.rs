@@ -53,7 +53,7 @@ pub struct LaidFolder {
 
 /// What a folder holds. A folder may turn out to hold no file.
 #[derive(Debug, Clone)]
-pub enum LaidEntry {
+pub enum LaidNode {
     File(TreeFile),
     Folder(LaidFolder),
 }
@@ -109,18 +109,18 @@ impl<'t, 'o> LaidTree<'t, 'o> {
     }
 
     /// What is in a folder, in the order of the names' bytes.
-    pub fn entries(&self, folder: &LaidFolder) -> Result<Vec<LaidEntry>> {
+    pub fn entries(&self, folder: &LaidFolder) -> Result<Vec<LaidNode>> {
         let place = |name: &[u8]| match &folder.path {
             Some(path) => path.join_below(name),
             None => RepoPath::new(name),
         };
-        let mut found: BTreeMap<Vec<u8>, LaidEntry> = BTreeMap::new();
+        let mut found: BTreeMap<Vec<u8>, LaidNode> = BTreeMap::new();
         if let Some(tree) = &folder.tree {
             for entry in self.trees.entries(tree)?.iter() {
                 let (path, id) = (place(&entry.name)?, entry.id.clone());
                 let entry_here = match entry.mode {
-                    Some(mode) => LaidEntry::File(TreeFile { path, mode, id }),
-                    None => LaidEntry::Folder(LaidFolder { path: Some(path), tree: Some(id) }),
+                    Some(mode) => LaidNode::File(TreeFile { path, mode, id }),
+                    None => LaidNode::Folder(LaidFolder { path: Some(path), tree: Some(id) }),
                 };
                 found.insert(entry.name.clone(), entry_here);
             }
@@ -131,12 +131,12 @@ impl<'t, 'o> LaidTree<'t, 'o> {
             match (object, known) {
                 (Some(TreeObject { mode, id }), _) if is_here => {
                     let file = TreeFile { path: place(name)?, mode: *mode, id: id.clone() };
-                    found.insert(name.to_vec(), LaidEntry::File(file));
+                    found.insert(name.to_vec(), LaidNode::File(file));
                 }
-                (None, Some(LaidEntry::File(_))) if is_here => drop(found.remove(name)),
+                (None, Some(LaidNode::File(_))) if is_here => drop(found.remove(name)),
                 (Some(_), None) => {
                     let folder = LaidFolder { path: Some(place(name)?), tree: None };
-                    found.insert(name.to_vec(), LaidEntry::Folder(folder));
+                    found.insert(name.to_vec(), LaidNode::Folder(folder));
                 }
                 _ => {}
             }
@@ -145,9 +145,9 @@ impl<'t, 'o> LaidTree<'t, 'o> {
     }
 
     /// What is at a path: a file, or a folder that holds one.
-    pub fn find(&self, path: &RepoPath) -> Result<Option<LaidEntry>> {
+    pub fn find(&self, path: &RepoPath) -> Result<Option<LaidNode>> {
         let found = match self.descend_to(path)? {
-            Some(LaidEntry::Folder(folder)) if !self.holds_file(&folder)? => None,
+            Some(LaidNode::Folder(folder)) if !self.holds_file(&folder)? => None,
             found => found,
         };
         Ok(found)
@@ -156,12 +156,12 @@ impl<'t, 'o> LaidTree<'t, 'o> {
     /// The file at a path.
     pub fn file_at(&self, path: &RepoPath) -> Result<Option<TreeFile>> {
         Ok(match self.descend_to(path)? {
-            Some(LaidEntry::File(file)) => Some(file),
+            Some(LaidNode::File(file)) => Some(file),
             _ => None,
         })
     }
 
-    fn descend_to(&self, path: &RepoPath) -> Result<Option<LaidEntry>> {
+    fn descend_to(&self, path: &RepoPath) -> Result<Option<LaidNode>> {
         let mut at = Some(self.tree.clone());
         for place in path.ancestors().into_iter().chain([path.clone()]) {
             let is_last = place == *path;
@@ -180,22 +180,22 @@ impl<'t, 'o> LaidTree<'t, 'o> {
                 _ => None,
             };
             if let Some((mode, id)) = file {
-                return Ok(is_last.then_some(LaidEntry::File(TreeFile { path: place, mode, id })));
+                return Ok(is_last.then_some(LaidNode::File(TreeFile { path: place, mode, id })));
             }
             at = own.and_then(|(mode, id)| mode.is_none().then_some(id));
             if at.is_none() && self.laid_beneath(Some(place.as_bytes())).next().is_none() {
                 return Ok(None);
             }
         }
-        Ok(Some(LaidEntry::Folder(LaidFolder { path: Some(path.clone()), tree: at })))
+        Ok(Some(LaidNode::Folder(LaidFolder { path: Some(path.clone()), tree: at })))
     }
 
     fn holds_file(&self, folder: &LaidFolder) -> Result<bool> {
         for entry in self.entries(folder)? {
             match entry {
-                LaidEntry::File(_) => return Ok(true),
-                LaidEntry::Folder(folder) if self.holds_file(&folder)? => return Ok(true),
-                LaidEntry::Folder(_) => {}
+                LaidNode::File(_) => return Ok(true),
+                LaidNode::Folder(folder) if self.holds_file(&folder)? => return Ok(true),
+                LaidNode::Folder(_) => {}
             }
         }
         Ok(false)

@@ -3,7 +3,7 @@
 
 use super::boot::boot_id;
 use super::command::Quarantine;
-use super::laid_tree::{LaidEntry, LaidFolder, LaidTree};
+use super::laid_tree::{LaidFolder, LaidNode, LaidTree};
 use super::tree::TreeDifference;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
@@ -113,10 +113,10 @@ impl ObjectStore {
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         for entry in tree.entries(folder).ok()? {
             let (name, mode, id, end) = match &entry {
-                LaidEntry::File(file) => {
+                LaidNode::File(file) => {
                     (file.path.file_name(), file.mode.as_str(), to_oid(&file.id)?, b"".as_slice())
                 }
-                LaidEntry::Folder(below) => match self.write_laid_folder(tree, below)? {
+                LaidNode::Folder(below) => match self.write_laid_folder(tree, below)? {
                     // Git sorts a folder as if its name ended with a slash.
                     Some(id) => (below.path.as_ref()?.file_name(), "40000", id, b"/".as_slice()),
                     None => continue,

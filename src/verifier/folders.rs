@@ -3,13 +3,13 @@
 
 use super::load::Verifier;
 use super::view::is_input;
-use crate::domain::proof::listing::{FolderEntry, InputFile, folder_digest};
+use crate::domain::proof::listing::{DigestedEntry, InputFile, folder_digest};
 use crate::domain::value::digest::{Mode, ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::git::Objects;
-use crate::git::laid_tree::{LaidEntry, LaidFolder, LaidTree};
+use crate::git::laid_tree::{LaidFolder, LaidNode, LaidTree};
 use crate::git::tree::TreeFile;
 use crate::store::Memo;
 use serde_json::json;
@@ -161,16 +161,16 @@ impl FolderMemory {
         let mut entries = Vec::new();
         for entry in tree.entries(folder)? {
             match entry {
-                LaidEntry::File(file) if view.takes(&file.path) => {
+                LaidNode::File(file) if view.takes(&file.path) => {
                     let sha256 = self.file_digest(tree.objects(), file.mode, &file.id)?;
                     let name = RepoPath::new(file.path.file_name())?;
-                    entries.push(FolderEntry::File { git_blob: file.id, mode: file.mode, name, sha256 });
+                    entries.push(DigestedEntry::File { git_blob: file.id, mode: file.mode, name, sha256 });
                 }
-                LaidEntry::File(_) => {}
-                LaidEntry::Folder(below) => {
+                LaidNode::File(_) => {}
+                LaidNode::Folder(below) => {
                     if let Some(files) = self.digest_folder(tree, &below, view)? {
                         let name = RepoPath::new(name_of(&below))?;
-                        entries.push(FolderEntry::Folder { files, name });
+                        entries.push(DigestedEntry::Folder { files, name });
                     }
                 }
             }
@@ -189,11 +189,11 @@ impl FolderMemory {
         while let Some(folder) = open.pop() {
             for entry in tree.entries(&folder)? {
                 match entry {
-                    LaidEntry::File(file) if view.takes(&file.path) => {
+                    LaidNode::File(file) if view.takes(&file.path) => {
                         found.push(self.input_file(tree.objects(), file)?);
                     }
-                    LaidEntry::File(_) => {}
-                    LaidEntry::Folder(below) => open.push(below),
+                    LaidNode::File(_) => {}
+                    LaidNode::Folder(below) => open.push(below),
                 }
             }
         }
@@ -221,9 +221,9 @@ impl FolderMemory {
             }
             for entry in tree.entries(&folder)? {
                 match entry {
-                    LaidEntry::File(file) if (wanted.fits)(&file.path) => found.push(file),
-                    LaidEntry::File(_) => {}
-                    LaidEntry::Folder(below) => open.push(below),
+                    LaidNode::File(file) if (wanted.fits)(&file.path) => found.push(file),
+                    LaidNode::File(_) => {}
+                    LaidNode::Folder(below) => open.push(below),
                 }
             }
         }
@@ -248,10 +248,10 @@ impl FolderMemory {
             return Ok(*known == 1);
         }
         let entries = tree.entries(folder)?;
-        let fits = |entry: &LaidEntry| matches!(entry, LaidEntry::File(file) if (wanted.fits)(&file.path));
+        let fits = |entry: &LaidNode| matches!(entry, LaidNode::File(file) if (wanted.fits)(&file.path));
         let mut found = entries.iter().any(fits);
         for entry in &entries {
-            if let LaidEntry::Folder(below) = entry
+            if let LaidNode::Folder(below) = entry
                 && !found
             {
                 found = self.folder_has_any(tree, below, wanted)?;

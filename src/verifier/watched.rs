@@ -20,7 +20,7 @@ use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::git::Objects;
-use crate::git::laid_tree::{LaidEntry, LaidTree};
+use crate::git::laid_tree::{LaidNode, LaidTree};
 use crate::git::tree::TreeFile;
 use std::collections::BTreeSet;
 
@@ -107,7 +107,7 @@ impl TreeChange<'_> {
         let with_make = self.memory.has_any(self.base, &makefiles(&|_| true))?;
         let mut included = BTreeSet::new();
         for entry in self.base.entries(&self.base.top())? {
-            if let LaidEntry::File(file) = entry
+            if let LaidNode::File(file) = entry
                 && is_makefile(&file.path)
             {
                 included.extend(included_files(&self.text_of(&file).unwrap_or_default()));

@@ -22,7 +22,7 @@ pub struct InputFile {
 /// the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum FolderEntry {
+pub enum DigestedEntry {
     Folder {
         files: Sha256,
         name: RepoPath,
@@ -39,7 +39,7 @@ pub enum FolderEntry {
 /// The digest of a folder: sha256 over the canonical JSON of its entries, sorted by the bytes of their names.
 /// A folder without a file is no entry. So a folder that is the same in two trees has one digest, and a
 /// change costs the folders that it lies in.
-pub fn folder_digest(sorted: &[FolderEntry]) -> Sha256 {
+pub fn folder_digest(sorted: &[DigestedEntry]) -> Sha256 {
     hash_serialized(&sorted)
 }
 
@@ -60,16 +60,17 @@ fn digest_beneath(sorted: &[InputFile], depth: usize) -> Sha256 {
     let mut named: Vec<(RepoPath, &[InputFile])> =
         sorted.chunk_by(|a, b| name_of(a) == name_of(b)).map(|files| (name_of(&files[0]), files)).collect();
     named.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
-    let entries: Vec<FolderEntry> = named
+    let entries: Vec<DigestedEntry> = named
         .into_iter()
         .map(|(name, files)| match files {
             [file] if file.path.as_bytes()[depth..] == *name.as_bytes() => {
                 let (git_blob, mode, sha256) = (file.git_blob.clone(), file.mode, file.sha256);
-                FolderEntry::File { git_blob, mode, name, sha256 }
+                DigestedEntry::File { git_blob, mode, name, sha256 }
             }
-            _ => {
-                FolderEntry::Folder { files: digest_beneath(files, depth + name.as_bytes().len() + 1), name }
-            }
+            _ => DigestedEntry::Folder {
+                files: digest_beneath(files, depth + name.as_bytes().len() + 1),
+                name,
+            },
         })
         .collect();
     folder_digest(&entries)
