@@ -4,6 +4,7 @@
 use super::command::Quarantine;
 use super::private_index::PrivateIndex;
 use super::repository::Repository;
+use super::tree::list_differences;
 use crate::domain::value::digest::ObjectId;
 use crate::error::{Failure, Result};
 
@@ -35,7 +36,7 @@ pub fn patch_text(
     tree: &ObjectId,
 ) -> Result<Vec<u8>> {
     let index = PrivateIndex::isolated_empty(repository, quarantine)?;
-    index.git_on_index().args(FORM).args([base.as_str(), tree.as_str(), "--"]).run_for_stdout()
+    index.git_on_index()?.args(FORM).args([base.as_str(), tree.as_str(), "--"]).run_for_stdout()
 }
 
 /// Shows that the text, applied to `base`, gives exactly `tree`.
@@ -46,15 +47,19 @@ pub fn verify_patch(
     text: &[u8],
     tree: &ObjectId,
 ) -> Result<()> {
-    let applied = || repository.object_store(quarantine)?.apply_patch(base, text);
-    if (text.is_empty() && base == tree) || (!text.is_empty() && applied().as_ref() == Some(tree)) {
+    if text.is_empty() && base == tree {
+        return Ok(());
+    }
+    let places = list_differences(&repository.object_reader(Some(quarantine))?, base, tree)?;
+    let makes = || repository.object_store(quarantine)?.makes_of(text, &places);
+    if !text.is_empty() && makes() == Some(true) {
         return Ok(());
     }
     // Git has the last word.
     let index = PrivateIndex::isolated_tree(repository, quarantine, base)?;
     if !text.is_empty() {
         let apply = ["apply", "--cached", "--binary", "--whitespace=nowarn", "-"];
-        index.git_on_index().args(apply).stdin(text.to_vec()).run_for_stdout()?;
+        index.git_on_index()?.args(apply).stdin(text.to_vec()).run_for_stdout()?;
     }
     let given = index.write_tree()?;
     if given == *tree {

@@ -2,7 +2,8 @@
 //!
 //! - Running git and reading objects: `command` (the only way to start it), `repository` with `ordinary`
 //!   (found and read without it), `config` with `answers` (what it said and still holds), `objects`,
-//!   `tree`, `private_index`, `user_index`, and `index_file` for what an index holds.
+//!   `tree`, `laid_tree` (one opened as far as needed), `private_index`, `user_index`, and `index_file` for
+//!   what an index holds.
 //! - From a worktree or a patch to a candidate: `worktree`, `capture`, `patch_intake`, `limits`, `bound`,
 //!   `live_base`, `staged_tree` (what an index holds), `keep`.
 //! - From one base to another: `merge` (in memory), `advance` (the worktree after it).
@@ -36,6 +37,7 @@ mod hash;
 mod index_file;
 pub mod index_write;
 pub mod keep;
+pub mod laid_tree;
 pub mod lease;
 pub mod limits;
 pub mod live;

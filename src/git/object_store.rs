@@ -3,6 +3,8 @@
 
 use super::boot::boot_id;
 use super::command::Quarantine;
+use super::laid_tree::{LaidFolder, LaidNode, LaidTree};
+use super::tree::TreeDifference;
 use crate::domain::value::digest::{ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::presence::syncs_as_whole;
@@ -92,12 +94,60 @@ impl ObjectStore {
         to_object_id(tree)
     }
 
-    /// The tree that a patch makes of another one; nothing of it is kept.
-    pub(super) fn apply_patch(&self, base: &ObjectId, text: &[u8]) -> Option<ObjectId> {
+    /// The tree of a laid tree, in the quarantine: of folders over which nothing is laid it has the trees
+    /// that are there.
+    pub(super) fn write_laid_tree(&self, tree: &LaidTree<'_, '_>) -> Option<ObjectId> {
+        let written = match self.write_laid_folder(tree, &tree.top())? {
+            Some(id) => id,
+            None => self.store.odb().ok()?.write(git2::ObjectType::Tree, b"").ok()?,
+        };
+        self.store_written()?;
+        to_object_id(written)
+    }
+
+    /// `Some(None)` for a folder without a file.
+    fn write_laid_folder(&self, tree: &LaidTree<'_, '_>, folder: &LaidFolder) -> Option<Option<git2::Oid>> {
+        if let Some(id) = tree.tree_of(folder) {
+            return Some(Some(to_oid(id)?));
+        }
+        let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for entry in tree.entries(folder).ok()? {
+            let (name, mode, id, end) = match &entry {
+                LaidNode::File(file) => {
+                    (file.path.file_name(), file.mode.as_str(), to_oid(&file.id)?, b"".as_slice())
+                }
+                LaidNode::Folder(below) => match self.write_laid_folder(tree, below)? {
+                    // Git sorts a folder as if its name ended with a slash.
+                    Some(id) => (below.path.as_ref()?.file_name(), "40000", id, b"/".as_slice()),
+                    None => continue,
+                },
+            };
+            lines.push(([name, end].concat(), [mode.as_bytes(), b" ", name, b"\0", id.as_bytes()].concat()));
+        }
+        lines.sort();
+        let lines: Vec<Vec<u8>> = lines.into_iter().map(|(_, line)| line).collect();
+        match lines.is_empty() {
+            true => Some(None),
+            false => Some(Some(self.store.odb().ok()?.write(git2::ObjectType::Tree, &lines.concat()).ok()?)),
+        }
+    }
+
+    /// True where a patch makes one tree of another one, which differ in these places; nothing of it is kept.
+    /// Only those are laid out: what the patch would do elsewhere fails, or shows.
+    pub(super) fn makes_of(&self, text: &[u8], places: &[TreeDifference]) -> Option<bool> {
         let diff = git2::Diff::from_buffer(text).ok()?;
-        let base = self.store.find_tree(to_oid(base)?).ok()?;
-        let mut made = self.store.apply_to_tree(&base, &diff, None).ok()?;
-        to_object_id(made.write_tree_to(&self.store).ok()?)
+        let only = |side: fn(&TreeDifference) -> &Option<TreeObject>| {
+            let mut index = git2::Index::new().ok()?;
+            for place in places {
+                if let Some(object) = side(place) {
+                    index.add(&index_entry(&place.path, object)?).ok()?;
+                }
+            }
+            index.write_tree_to(&self.store).ok()
+        };
+        let (old, new) = (only(|place| &place.old)?, only(|place| &place.new)?);
+        let mut made = self.store.apply_to_tree(&self.store.find_tree(old).ok()?, &diff, None).ok()?;
+        Some(made.write_tree_to(&self.store).ok()? == new)
     }
 
     /// Writes a commit into the quarantine; author, committer and message are ours, the time is its

@@ -3,12 +3,14 @@
 use super::command::Git;
 use super::command::Quarantine;
 use super::convert::Conversions;
+use super::laid_tree::{LaidTree, ReadTrees};
 use super::object_store::{ObjectStore, change_index};
 use super::objects::Objects;
 use super::repository::Repository;
 use crate::domain::value::digest::{ObjectFormat, ObjectId, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::{Failure, Result};
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +33,16 @@ pub fn index_info(format: ObjectFormat, entries: &[PrivateIndexEntry]) -> Vec<u8
     input
 }
 
-/// The index file lies in a temporary directory of the task and goes with this value.
+/// What an index holds of which no file was made yet.
+#[derive(Debug, Clone)]
+struct HeldTree {
+    tree: ObjectId,
+    /// Laid over it, all at once.
+    entries: Vec<PrivateIndexEntry>,
+}
+
+/// The index file lies in a temporary directory of the task and goes with this value. It is made when git
+/// needs it: until then only the folders that change are looked at.
 #[derive(Debug)]
 pub struct PrivateIndex<'a> {
     repository: &'a Repository,
@@ -41,6 +52,8 @@ pub struct PrivateIndex<'a> {
     room: Option<PathBuf>,
     /// Does in process what it can.
     store: Option<ObjectStore>,
+    /// `None` once there is a file.
+    held: RefCell<Option<HeldTree>>,
 }
 
 impl<'a> PrivateIndex<'a> {
@@ -105,11 +118,18 @@ impl<'a> PrivateIndex<'a> {
     }
 
     fn read_tree(&self, tree: &ObjectId) -> Result<()> {
-        let written = self.store.as_ref().and_then(|store| store.write_index(&self.index_file(), tree));
+        *self.held.borrow_mut() = Some(HeldTree { tree: tree.clone(), entries: Vec::new() });
+        if self.store.is_none() { self.make_file() } else { Ok(()) }
+    }
+
+    /// Makes the file of what is held.
+    fn make_file(&self) -> Result<()> {
+        let Some(HeldTree { tree, entries }) = self.held.take() else { return Ok(()) };
+        let written = self.store.as_ref().and_then(|store| store.write_index(&self.index_file(), &tree));
         if written.is_none() {
-            self.git_on_index().args(["read-tree", tree.as_str()]).run_for_stdout()?;
+            self.git_on_file(&self.empty_folder()).args(["read-tree", tree.as_str()]).run_for_stdout()?;
         }
-        Ok(())
+        self.change_file(&entries)
     }
 
     fn empty_index(repository: &'a Repository, quarantine: &'a Quarantine) -> Result<Self> {
@@ -121,16 +141,21 @@ impl<'a> PrivateIndex<'a> {
         std::fs::create_dir(folder.path().join("empty"))
             .map_err(|e| Failure::io("make a directory in", folder.path(), &e))?;
         let store = repository.object_store(quarantine);
-        Ok(Self { repository, quarantine, folder, room: None, store })
+        Ok(Self { repository, quarantine, folder, room: None, store, held: RefCell::new(None) })
     }
 
     /// A call on it. The work tree is an empty directory.
-    pub fn git_on_index(&self) -> Git {
-        self.git_on(&self.folder.path().join("empty"))
+    pub fn git_on_index(&self) -> Result<Git> {
+        self.git_on(&self.empty_folder())
     }
 
     /// A call on it with a work tree.
-    pub fn git_on(&self, work_tree: &Path) -> Git {
+    pub fn git_on(&self, work_tree: &Path) -> Result<Git> {
+        self.make_file()?;
+        Ok(self.git_on_file(work_tree))
+    }
+
+    fn git_on_file(&self, work_tree: &Path) -> Git {
         let git = match &self.room {
             None => self.repository.git_call(),
             Some(room) => Git::new(self.repository.environment(), Some(room))
@@ -164,7 +189,27 @@ impl<'a> PrivateIndex<'a> {
         self.folder.path().join("index")
     }
 
+    fn empty_folder(&self) -> PathBuf {
+        self.folder.path().join("empty")
+    }
+
+    /// Removes come before everything else, and what is added takes the place of whatever is in its way.
     pub fn update_entries(&self, entries: &[PrivateIndexEntry]) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        // What is laid over it must be all at once: an entry may take the place of an earlier one.
+        if self.held.borrow().as_ref().is_some_and(|held| !held.entries.is_empty()) {
+            self.write_tree()?;
+        }
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            held.entries = entries.to_vec();
+            return Ok(());
+        }
+        self.change_file(entries)
+    }
+
+    fn change_file(&self, entries: &[PrivateIndexEntry]) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -173,11 +218,19 @@ impl<'a> PrivateIndex<'a> {
         }
         let input = index_info(self.repository.format(), entries);
         let update = ["update-index", "--add", "--replace", "-z", "--index-info"];
-        self.git_on_index().args(update).stdin(input).run_for_stdout().map(|_| ())
+        self.git_on_file(&self.empty_folder()).args(update).stdin(input).run_for_stdout().map(|_| ())
     }
 
     /// The tree of what it holds, written to the quarantine.
     pub fn write_tree(&self) -> Result<ObjectId> {
+        let held = self.held.borrow().clone();
+        if let Some(held) = held
+            && let Some(tree) = self.write_held(&held)?
+        {
+            *self.held.borrow_mut() = Some(HeldTree { tree: tree.clone(), entries: Vec::new() });
+            return Ok(tree);
+        }
+        self.make_file()?;
         if let Some(tree) = self.store.as_ref().and_then(|store| store.write_tree(&self.index_file())) {
             return Ok(tree);
         }
@@ -186,8 +239,29 @@ impl<'a> PrivateIndex<'a> {
 
     /// The same by git, which looks whether each tree that the index knows is there.
     pub fn write_by_git(&self) -> Result<ObjectId> {
-        let output = self.git_on_index().arg("write-tree").run()?;
+        let output = self.git_on_index()?.arg("write-tree").run()?;
         if output.success() { output.first_text().parse() } else { Err(output.to_failure()) }
+    }
+
+    /// The folders that change, as trees; `None` where one entry lies in the way of another, which an index
+    /// sorts out.
+    fn write_held(&self, held: &HeldTree) -> Result<Option<ObjectId>> {
+        let Some(store) = &self.store else { return Ok(None) };
+        if held.entries.is_empty() {
+            return Ok(Some(held.tree.clone()));
+        }
+        let objects = self.object_reader()?;
+        let trees = ReadTrees::new(&objects);
+        let (gone, there): (Vec<_>, Vec<_>) =
+            held.entries.iter().cloned().partition(|(_, new)| new.is_none());
+        let laid = LaidTree::new(&trees, &held.tree, gone.into_iter().chain(there.iter().cloned()));
+        for (path, new) in &there {
+            let found = laid.file_at(path)?.map(|file| TreeObject { mode: file.mode, id: file.id });
+            if found != *new {
+                return Ok(None);
+            }
+        }
+        Ok(store.write_laid_tree(&laid))
     }
 
     /// Conversions on the same repository and quarantine.

@@ -52,7 +52,7 @@ impl StagedIndex {
         let copy = PrivateIndex::copy_of(repository, quarantine, &self.bytes)?;
         let known = IndexFile::parse(self.bytes.clone()).filter(|_| copy.is_in_process());
         let Some(index) = known else {
-            let listing = copy.git_on_index().args(["ls-files", "-z", "-u"]).run_for_stdout()?;
+            let listing = copy.git_on_index()?.args(["ls-files", "-z", "-u"]).run_for_stdout()?;
             let lines = listing.split(|b| *b == 0).filter(|line| !line.is_empty());
             refuse_unmerged(lines.filter_map(|line| line.splitn(2, |b| *b == b'\t').nth(1)))?;
             return copy.write_by_git();

@@ -4,7 +4,8 @@
 #![cfg(test)]
 
 use super::{Caller, Environment, Git, Quarantine, Repository};
-use crate::domain::value::digest::ObjectId;
+use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::repo_path::RepoPath;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -137,5 +138,29 @@ impl TestRepository {
         git().args(["update-index", "-z", "--index-info"]).stdin(line).run_for_stdout().expect("an index");
         git().args(["checkout-index", "-f", "-a"]).run_for_stdout().expect("a checkout");
         std::fs::read(self.top().join(OsStr::from_bytes(path))).expect("reads")
+    }
+
+    /// Writes a tree of files, each a path with its mode and bytes.
+    pub(crate) fn write_tree(&self, files: &[(RepoPath, Mode, Vec<u8>)]) -> ObjectId {
+        let store = git2::Repository::open(self.top()).expect("opens");
+        let mut index = git2::Index::new().expect("an index");
+        for (path, mode, bytes) in files {
+            let entry = git2::IndexEntry {
+                ctime: git2::IndexTime::new(0, 0),
+                mtime: git2::IndexTime::new(0, 0),
+                dev: 0,
+                ino: 0,
+                mode: u32::from_str_radix(mode.as_str(), 8).expect("a mode"),
+                uid: 0,
+                gid: 0,
+                file_size: 0,
+                id: store.blob(bytes).expect("writes"),
+                flags: 0,
+                flags_extended: 0,
+                path: path.as_bytes().to_vec(),
+            };
+            index.add(&entry).expect("adds");
+        }
+        index.write_tree_to(&store).expect("writes").to_string().parse().expect("an id")
     }
 }

@@ -3,7 +3,7 @@
 //! `ledger` is what happened, in order, and cannot be changed without being noticed; `blobs` is what is too
 //! large for it, found by digest. Together they are all that a report needs. `layout` names every path,
 //! `lock` makes a held lock a value, `claim` lets the holder of a task's be asked to stop, `check_room` is
-//! where a tree is looked at that belongs to no task.
+//! where a tree is looked at that belongs to no task, `memo` what need not be worked out again.
 
 mod birth;
 pub mod blobs;
@@ -12,6 +12,7 @@ pub mod claim;
 pub mod layout;
 pub mod ledger;
 pub mod lock;
+mod memo;
 mod spare;
 mod unsynced;
 mod unwritable;
@@ -21,3 +22,4 @@ pub use check_room::CheckRoom;
 pub use claim::Claim;
 pub use layout::Layout;
 pub use ledger::{Draft, Ledger};
+pub use memo::Memo;

@@ -33,12 +33,12 @@ pub fn look_after_delivery(
     ground: Option<&LiveGround>,
 ) -> SeenAfterDelivery {
     let mut seen = SeenAfterDelivery { proven: ground.is_some(), ..SeenAfterDelivery::default() };
-    let Ok(opened) = task.view.opened_terms() else { return seen };
+    let Ok(live) = task.view.opened_terms().map(|opened| opened.effective.live) else { return seen };
     // A branch is not what lies in the live tree.
     if !task.view.publishes() {
         seen.rows = match ground {
             Some(ground) => compare_with_ground(task, rows, ground).unwrap_or_default(),
-            None if opened.effective.live == LiveRule::Off => Vec::new(),
+            None if live == LiveRule::Off => Vec::new(),
             None => compare_live_inputs(task, rows).unwrap_or_default(),
         };
         // Who judged by the rules of HEAD has nothing newer to tell of.
@@ -46,7 +46,10 @@ pub fn look_after_delivery(
             seen.told = compare_rules_of_head(task, rows).unwrap_or_default();
         }
     }
-    seen.told.extend(find_uncaptured_work(task));
+    // It looks at every file of the worktree, as the look at the live tree does there.
+    if live != LiveRule::Off {
+        seen.told.extend(find_uncaptured_work(task));
+    }
     if seen.proven || !seen.risks().is_empty() {
         let record = Record::SeenOnLive(seen.clone());
         task.note_look("live-inputs", &json!({}), &record).ok();

@@ -31,10 +31,15 @@ pub fn find_needs(verifier: &Verifier, host: &Host<'_>, tree: &[TreeFile]) -> Re
     let dead_inputs = patterns.map(|inputs| dead_patterns(inputs, &paths)).transpose()?.unwrap_or_default();
     let nothing = patterns.filter(|inputs| dead_inputs.len() == inputs.patterns().len());
     let nothing = nothing.map(|_| "its inputs name no file".to_owned());
+    let is_there = |path: &RepoPath| Ok(tree.iter().any(|file| file.path == *path));
+    let problem = match nothing {
+        Some(nothing) => Some(nothing),
+        None => view::missing_program(verifier, &is_there)?,
+    };
     Ok(FoundNeeds {
         tools: tools::try_each_tool(host, verifier)?,
         absent_reads: reads::absent_reads(host, verifier),
         dead_inputs,
-        problem: nothing.or_else(|| view::missing_program(verifier, tree)),
+        problem,
     })
 }

@@ -2,46 +2,39 @@
 //! must have to count. Everything is digested anew on every call; only digests of bytes that cannot change
 //! are kept.
 
-use super::cache::{BlobDigests, FileDigests};
-use super::inputs::{dead_patterns, inputs_of};
+use super::cache::FileDigests;
+use super::folders::{FolderMemory, InputView, Wanted};
+use super::inputs::inputs_of;
 use super::judge::{BaseInputs, Judge};
+use super::listings::Listings;
 use super::load::{Verifier, Verifiers};
 use super::manifest::{Pass, VerifierKind};
 use super::reads::read_digests;
 use super::seen::{SeenInputs, SeenNote, SeenTrees};
-use super::watched::{ChangedJudge, ListedChange};
+use super::watched::{ChangedJudge, TreeChange};
 use super::{Host, VerificationSubject, builtin, protocol, tools, view};
+use crate::domain::change::patch::Change;
 use crate::domain::contract::clause::{Clause, Origin, Permission, clauses_of};
 use crate::domain::contract::{Kind, PROTECTED};
 use crate::domain::proof::evidence::{Identity, Observation, Source};
 use crate::domain::proof::judge::{NOT_CONCERNED, some_of};
-use crate::domain::proof::listing::{InputFile, Listing, listing_digest};
 use crate::domain::proof::records::On;
-use crate::domain::value::digest::{Sha256, canonical_json};
+use crate::domain::value::digest::{FileState, Sha256, TreeObject};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
-use crate::error::{Failure, Result};
-use crate::git::Objects;
+use crate::error::{Code, Failure, Result};
 use crate::git::attributes::outside_attributes;
 use crate::git::convert::{Conversions, Drivers};
 use crate::git::drivers::configured_drivers;
-use crate::git::tree::{self, TreeFile};
+use crate::git::laid_tree::{LaidTree, ReadTrees};
 use crate::process::SandboxLayer;
+use crate::store::Memo;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// From how many files on a listing is stored as its difference from the base's.
-const LARGE: usize = 500;
 
 /// The system and the architecture that runs are made on.
 pub(super) fn platform() -> String {
     format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH)
-}
-
-/// The trees of the candidate and its base, listed once.
-struct ListedTrees {
-    candidate: Vec<TreeFile>,
-    base: Vec<TreeFile>,
 }
 
 /// Looks at everything that decides about a candidate's rows. Runs the tools' version probes, and nothing
@@ -53,7 +46,9 @@ pub fn observe(
 ) -> Result<Observation> {
     let changes = &subject.candidate.changes;
     let floor = subject.effective.floor_for(changes.iter().map(|change| &change.path));
-    let mut observer = Observer::new(subject, verifiers, host)?;
+    let objects = subject.repository.object_reader(subject.quarantine)?;
+    let trees = ReadTrees::new(&objects);
+    let mut observer = Observer::new(subject, verifiers, host, &trees);
     let asked = asked_for(subject, &floor);
     let blind = observer.without_inputs(&asked)?;
     let told = observer.told_otherwise(&asked)?;
@@ -96,7 +91,7 @@ pub fn observe(
         row.base_runs = row.base_runs.max(base_runs.unwrap_or_default());
         rows.push(row);
     }
-    observer.blobs.save();
+    observer.memory.save();
     observer.programs.save();
     Ok(Observation {
         task: subject.task.to_owned(),
@@ -162,10 +157,11 @@ struct Observer<'a> {
     subject: &'a VerificationSubject<'a>,
     verifiers: &'a Verifiers,
     host: &'a Host<'a>,
-    objects: Objects,
-    blobs: BlobDigests,
+    memory: FolderMemory,
     programs: FileDigests,
-    trees: Option<ListedTrees>,
+    trees: &'a ReadTrees<'a>,
+    candidate: LaidTree<'a, 'a>,
+    base: LaidTree<'a, 'a>,
     /// What was seen of verifiers, by their ids.
     seen: BTreeMap<String, SeenTrees>,
     checkout: Option<Vec<String>>,
@@ -178,20 +174,23 @@ impl<'a> Observer<'a> {
         subject: &'a VerificationSubject<'a>,
         verifiers: &'a Verifiers,
         host: &'a Host<'a>,
-    ) -> Result<Self> {
-        let folder = host.layout.digests();
-        Ok(Self {
+        trees: &'a ReadTrees<'a>,
+    ) -> Self {
+        let candidate = subject.candidate;
+        let back = candidate.changes.iter().map(|change| laid_over(change, &change.old));
+        Self {
             subject,
             verifiers,
             host,
-            objects: subject.repository.object_reader(subject.quarantine)?,
-            blobs: BlobDigests::open(&folder),
-            programs: FileDigests::open(&folder),
-            trees: None,
+            memory: FolderMemory::new(Memo::of_layout(host.layout)),
+            programs: FileDigests::open(&host.layout.digests()),
+            trees,
+            candidate: LaidTree::new(trees, &candidate.tree, std::iter::empty()),
+            base: LaidTree::new(trees, &candidate.tree, back),
             seen: BTreeMap::new(),
             checkout: None,
             confirmed: Vec::new(),
-        })
+        }
     }
 
     /// The verifiers that are asked for and have no file to look at.
@@ -236,9 +235,7 @@ impl<'a> Observer<'a> {
         let seen = match note.read_seen(is_stored) {
             Some(seen) => seen,
             None => {
-                let trees = self.trees()?;
-                let seen = self.look_at_trees(verifier, &trees)?;
-                self.trees = Some(trees);
+                let seen = self.look_at_trees(verifier)?;
                 note.keep_seen(&seen);
                 seen
             }
@@ -247,39 +244,58 @@ impl<'a> Observer<'a> {
         Ok(seen)
     }
 
-    fn look_at_trees(&mut self, verifier: &Verifier, trees: &ListedTrees) -> Result<SeenTrees> {
-        let listed = ListedChange {
-            objects: &self.objects,
-            base: &trees.base,
-            candidate: &trees.candidate,
-            changes: &self.subject.candidate.changes,
-            case: &self.subject.contract.case,
-        };
-        let changed = listed.find_changed_judges(verifier)?;
-        let has_any = |files: &[TreeFile]| {
-            inputs_of(verifier).is_none_or(|inputs| files.iter().any(|file| inputs.matches_path(&file.path)))
-        };
+    fn look_at_trees(&self, verifier: &Verifier) -> Result<SeenTrees> {
+        let (memory, changes) = (&self.memory, &self.subject.candidate.changes);
+        for state in changes.iter().flat_map(|change| change.old.iter().chain(&change.new)) {
+            memory.learn_blob(&state.git_blob, state.sha256);
+        }
+        let case = &self.subject.contract.case;
+        let (base, candidate) = (&self.base, &self.candidate);
+        let changed = TreeChange { memory, base, candidate, changes, case }.find_changed_judges(verifier)?;
+        let is_there = |path: &RepoPath| Ok(candidate.file_at(path)?.is_some());
         let command = match verifier.manifest.kind {
-            VerifierKind::Command => Some(match view::missing_program(verifier, &trees.candidate) {
+            VerifierKind::Command => Some(match view::missing_program(verifier, &is_there)? {
                 Some(what) => Err(what),
-                None => Ok(self.see_inputs(verifier, trees)?),
+                None => Ok(self.see_inputs(verifier)?),
             }),
             _ => None,
         };
-        let (has_inputs, had_inputs) = (has_any(&trees.candidate), has_any(&trees.base));
-        let paths: Vec<&RepoPath> = trees.candidate.iter().map(|file| &file.path).collect();
-        let dead_inputs =
-            inputs_of(verifier).map(|inputs| dead_patterns(inputs, &paths)).transpose()?.unwrap_or_default();
+        let (mut dead_inputs, mut has_inputs, mut had_inputs) = (Vec::new(), true, true);
+        if let Some(inputs) = inputs_of(verifier) {
+            dead_inputs = self.dead_patterns(inputs, candidate)?;
+            has_inputs = dead_inputs.len() < inputs.patterns().len();
+            had_inputs = self.dead_patterns(inputs, base)?.len() < inputs.patterns().len();
+        }
         Ok(SeenTrees { has_inputs, had_inputs, dead_inputs, changed, command })
     }
 
-    fn see_inputs(&mut self, verifier: &Verifier, trees: &ListedTrees) -> Result<SeenInputs> {
-        let now = self.files(&view::depended(&trees.candidate, verifier))?;
-        let base = self.files(&view::depended(&trees.base, verifier))?;
+    /// The patterns that name no file of a tree.
+    fn dead_patterns(&self, inputs: &Scope, tree: &LaidTree<'_, '_>) -> Result<Vec<String>> {
+        let mut dead = Vec::new();
+        for pattern in inputs.patterns() {
+            let own = Scope::parse_field("inputs", Code::ConfigInvalid, vec![pattern.clone()])?;
+            let wanted = Wanted {
+                id: Sha256::of_json(&own),
+                fits: &|path| own.matches_path(path),
+                may_hold: &|folder| folder.is_none_or(|folder| own.may_hold(folder)),
+            };
+            if !self.memory.has_any(tree, &wanted)? {
+                dead.push(pattern.clone());
+            }
+        }
+        Ok(dead)
+    }
+
+    fn see_inputs(&self, verifier: &Verifier) -> Result<SeenInputs> {
+        let view = InputView::new(verifier, None);
+        let now = self.memory.tree_digest(&self.candidate, &view)?;
+        let candidate = self.subject.candidate;
+        let (memory, trees, blobs) = (&self.memory, self.trees, self.host.blobs);
+        let listings = Listings { memory, trees, blobs, view: &view };
         Ok(SeenInputs {
-            base_inputs: self.base_inputs(verifier, &trees.base, &base)?,
-            listing: self.store(&base, &now)?,
-            inputs: self.inputs(verifier, On::Candidate, &now),
+            base_inputs: self.base_inputs(verifier, &view)?,
+            listing: listings.store(&candidate.tree, &candidate.base_tree)?,
+            inputs: self.inputs(verifier, On::Candidate, now),
         })
     }
 
@@ -297,7 +313,7 @@ impl<'a> Observer<'a> {
                 Ok(judge)
             }
             _ if builtin::NAMES.contains(&id) => Ok(self.builtin(id)),
-            _ => match self.verifiers.elsewhere(id, &self.objects, &self.subject.candidate.tree)? {
+            _ => match self.verifiers.elsewhere(id, self.trees.objects(), &self.subject.candidate.tree)? {
                 Some(place) => Ok(Judge::none(Source::OnlyIn { place })),
                 None => Ok(self.by_hand(Source::Manual, Sha256::of(id.as_bytes()))),
             },
@@ -359,37 +375,36 @@ impl<'a> Observer<'a> {
         })
     }
 
-    fn base_inputs(
-        &mut self,
-        verifier: &Verifier,
-        files: &[TreeFile],
-        base: &[InputFile],
-    ) -> Result<BaseInputs> {
-        let plain = self.inputs(verifier, On::Base, base);
+    fn base_inputs(&self, verifier: &Verifier, view: &InputView<'_>) -> Result<BaseInputs> {
+        let plain = self.inputs(verifier, On::Base, self.memory.tree_digest(&self.base, view)?);
         let told_requirement = verifier.manifest.pass == Pass::Protocol;
         let (changes, contract) = (&self.subject.candidate.changes, self.subject.contract);
         if contract.kind != Kind::Repair {
             return Ok(BaseInputs { with_case: plain, of_repair: None, told_requirement });
         }
-        let mut inputs_on = |on| {
-            let shown = view::on_base(files, changes, &contract.case, on);
-            let shown = self.files(&view::depended(&shown, verifier))?;
-            Ok(self.inputs(verifier, on, &shown))
-        };
-        let with_case = inputs_on(On::BaseWithCase)?;
-        let of_repair = Some((plain, inputs_on(On::BaseWithoutCase)?));
-        Ok(BaseInputs { with_case, of_repair, told_requirement })
+        let sides = changes.iter().map(|change| match contract.case.matches_path(&change.path) {
+            true => laid_over(change, &change.new),
+            false => laid_over(change, &change.old),
+        });
+        let with_case = LaidTree::new(self.trees, &self.subject.candidate.tree, sides);
+        let with_case = self.memory.tree_digest(&with_case, view)?;
+        let without_case = InputView::new(verifier, Some(&contract.case));
+        let without_case = self.memory.tree_digest(&self.base, &without_case)?;
+        Ok(BaseInputs {
+            with_case: self.inputs(verifier, On::BaseWithCase, with_case),
+            of_repair: Some((plain, self.inputs(verifier, On::BaseWithoutCase, without_case))),
+            told_requirement,
+        })
     }
 
     /// The digest of everything of the subject that a run can know: the files that it sees, and what it is
     /// told.
-    fn inputs(&self, verifier: &Verifier, on: On, files: &[InputFile]) -> Sha256 {
-        let listing = listing_digest(files);
+    fn inputs(&self, verifier: &Verifier, on: On, files: Sha256) -> Sha256 {
         match verifier.manifest.pass {
             Pass::Protocol => Sha256::of_json(
-                &json!({"files": listing, "told": protocol::told_to_verifier(self.subject, on)}),
+                &json!({"files": files, "told": protocol::told_to_verifier(self.subject, on)}),
             ),
-            _ => listing,
+            _ => files,
         }
     }
 
@@ -409,54 +424,6 @@ impl<'a> Observer<'a> {
             sandbox: SandboxLayer::None.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
         })
-    }
-
-    /// Both trees, listed at the first use; given back by whoever took them.
-    fn trees(&mut self) -> Result<ListedTrees> {
-        if let Some(trees) = self.trees.take() {
-            return Ok(trees);
-        }
-        let changes = &self.subject.candidate.changes;
-        for state in changes.iter().flat_map(|c| c.old.iter().chain(&c.new)) {
-            self.blobs.learn(&state.git_blob, state.sha256);
-        }
-        let candidate = tree::list_files(&self.objects, &self.subject.candidate.tree)?;
-        let back: Vec<_> = changes.iter().map(crate::domain::change::patch::Change::reverse_change).collect();
-        let base = view::with_changes(&candidate, back.iter());
-        Ok(ListedTrees { candidate, base })
-    }
-
-    fn files(&mut self, files: &[&TreeFile]) -> Result<Vec<InputFile>> {
-        let total = files.len() as u64;
-        let mut found = Vec::with_capacity(files.len());
-        for (file, done) in files.iter().zip(0u64..) {
-            if done % 1024 == 0 {
-                (self.host.progress)("digesting inputs", done, total);
-            }
-            let sha256 = self.blobs.of(&self.objects, file.mode, &file.id)?;
-            found.push(InputFile {
-                git_blob: file.id.clone(),
-                mode: file.mode,
-                path: file.path.clone(),
-                sha256,
-            });
-        }
-        Ok(found)
-    }
-
-    /// Stores the listing, so that a later report can name what changed.
-    fn store(&self, base: &[InputFile], now: &[InputFile]) -> Result<Sha256> {
-        let whole = |files: &[InputFile]| canonical_json(&Listing::whole_listing(files.to_vec()));
-        if now.len() < LARGE {
-            return self.host.blobs.put(&whole(now));
-        }
-        let bytes = whole(base);
-        let base_digest = Sha256::of(&bytes);
-        // Reading it only to see that it is there would cost as much as writing it.
-        if !self.host.blobs.path(&base_digest).exists() {
-            self.host.blobs.put(&bytes)?;
-        }
-        self.host.blobs.put(&canonical_json(&Listing::listing_against(base_digest, base, now)))
     }
 
     /// What decides, beside the candidate's attributes, how bytes are checked out: settings for everything,
@@ -491,6 +458,11 @@ impl<'a> Observer<'a> {
         found.extend(outside.into_iter().map(|(place, sha256)| format!("attributes {place} {sha256}")));
         Ok(self.checkout.insert(found).clone())
     }
+}
+
+/// One side of a change, to be laid over a tree.
+fn laid_over(change: &Change, side: &Option<FileState>) -> (RepoPath, Option<TreeObject>) {
+    (change.path.clone(), side.as_ref().map(FileState::tree_object))
 }
 
 fn bare_identity(manifest: Sha256) -> Identity {

@@ -5,6 +5,7 @@
 //! names it: too many of them cost a person's look, one too few would let a change judge itself.
 
 use super::command_line::base_name;
+use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use std::collections::BTreeSet;
@@ -261,6 +262,11 @@ pub(super) fn included_files(text: &str) -> Vec<String> {
 /// True for a file that some runner reads.
 pub(super) fn is_read_by_runners(path: &RepoPath) -> bool {
     READ_BY_ANY.matches_path(path)
+}
+
+/// Tells the files that runners read from those that the table of another version names.
+pub(super) fn runner_files_id() -> Sha256 {
+    Sha256::of_json(&READ_BY_ANY.patterns())
 }
 
 /// The words of a command, or of a text that a shell or a runner reads, each as it stands and without the

@@ -7,6 +7,7 @@ use crate::domain::change::patch::Change;
 use crate::domain::proof::records::On;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
+use crate::error::Result;
 use crate::git::tree::TreeFile;
 use std::collections::{BTreeMap, HashSet};
 
@@ -44,14 +45,8 @@ pub(super) fn is_input(path: &RepoPath, verifier: &Verifier) -> bool {
 
 /// The candidate's files that a verifier depends on. What its closure names is not among them: that is the
 /// base's.
-pub(super) fn inputs<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
+fn inputs<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
     files.iter().filter(|file| is_input(&file.path, verifier)).collect()
-}
-
-/// The inputs, and the attribute files of the tree: they decide how the inputs' bytes are checked out.
-pub(super) fn depended<'a>(files: &'a [TreeFile], verifier: &Verifier) -> Vec<&'a TreeFile> {
-    let attributes = |path: &RepoPath| path.file_name() == b".gitattributes";
-    files.iter().filter(|file| is_input(&file.path, verifier) || attributes(&file.path)).collect()
 }
 
 /// What the slot holds: the inputs and the closure, sorted by path bytes. Nothing of the candidate lies in
@@ -72,24 +67,44 @@ pub(super) fn shown_files(files: &[TreeFile], verifier: &Verifier) -> Vec<TreeFi
     all
 }
 
-/// A command that is a file of the tree, where the slot would not have that file.
-pub(super) fn missing_program(verifier: &Verifier, candidate: &[TreeFile]) -> Option<String> {
+/// A command that is a file of the tree, where the slot would not have that file. `is_there` says whether
+/// the tree has it.
+pub(super) fn missing_program(
+    verifier: &Verifier,
+    is_there: &dyn Fn(&RepoPath) -> Result<bool>,
+) -> Result<Option<String>> {
     let manifest = &verifier.manifest;
     let programs =
         manifest.command.first().into_iter().chain(manifest.setup.iter().filter_map(|s| s.command.first()));
-    let shown = shown_files(candidate, verifier);
     for program in programs {
         if program.starts_with('/') || !program.contains('/') || program.contains(OUT) {
             continue;
         }
-        let path = RepoPath::new(program.trim_start_matches("./").as_bytes()).ok();
-        let made = |path: &RepoPath| manifest.scratch.matches_path(path);
-        let there = |path: &RepoPath| shown.iter().any(|file| file.path == *path);
-        if !path.is_some_and(|path| made(&path) || there(&path)) {
-            return Some(format!("{program} is neither among the verifier's inputs nor in its closure"));
+        let shown = match RepoPath::new(program.trim_start_matches("./").as_bytes()) {
+            Ok(path) => manifest.scratch.matches_path(&path) || shows_file(verifier, &path, is_there)?,
+            Err(_) => false,
+        };
+        if !shown {
+            return Ok(Some(format!("{program} is neither among the verifier's inputs nor in its closure")));
         }
     }
-    None
+    Ok(None)
+}
+
+/// True where the slot has a file at this path: one of the closure, or an input that does not lie in the way
+/// of it.
+fn shows_file(
+    verifier: &Verifier,
+    path: &RepoPath,
+    is_there: &dyn Fn(&RepoPath) -> Result<bool>,
+) -> Result<bool> {
+    let mut own = verifier.closure.iter().map(|file| &file.file.path);
+    let above = path.ancestors();
+    if own.clone().any(|own| own == path) {
+        return Ok(true);
+    }
+    let in_the_way = own.any(|own| own.ancestors().contains(path) || above.contains(own));
+    Ok(!in_the_way && is_input(path, verifier) && is_there(path)?)
 }
 
 /// True where a change touches what judges: the manifest, the verifier's directory, its closure.

@@ -5,10 +5,11 @@
 //! A file that the run does not see tells it nothing, and what the closure names is the base's.
 
 use super::command_line::{executed_paths, place_in_tree, shell_text};
+use super::folders::{FolderMemory, Wanted};
 use super::load::Verifier;
 use super::runners::{
     RunnerFile, RunnerSettings, files_given_by, files_read_by, has_targets, included_files,
-    is_read_by_runners, starts_make, words_of,
+    is_read_by_runners, runner_files_id, starts_make, words_of,
 };
 use super::scripts::{
     RunScripts, RunText, is_glob, is_shell_script, started_blocks, target_names, with_values,
@@ -17,11 +18,12 @@ use super::settings::{Settings, read_settings};
 use super::shadows::FirstFolders;
 use super::view::is_input;
 use crate::domain::change::patch::Change;
-use crate::domain::value::digest::{FileState, Mode};
+use crate::domain::value::digest::{FileState, Mode, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::value::scope::Scope;
 use crate::error::Result;
 use crate::git::Objects;
+use crate::git::laid_tree::LaidTree;
 use crate::git::tree::TreeFile;
 use std::collections::BTreeSet;
 
@@ -36,11 +38,11 @@ pub(super) struct ChangedJudge {
     pub(super) what: String,
 }
 
-/// A change between two trees whose files are listed.
-pub(super) struct ListedChange<'a> {
-    pub(super) objects: &'a Objects,
-    pub(super) base: &'a [TreeFile],
-    pub(super) candidate: &'a [TreeFile],
+/// A change between two trees.
+pub(super) struct TreeChange<'a> {
+    pub(super) memory: &'a FolderMemory,
+    pub(super) base: &'a LaidTree<'a, 'a>,
+    pub(super) candidate: &'a LaidTree<'a, 'a>,
     pub(super) changes: &'a [Change],
     /// Where the case of a repair lies, which stays an input.
     pub(super) case: &'a Scope,
@@ -100,15 +102,21 @@ fn may_be_script(change: &Change) -> bool {
         || states.any(|state| state.mode == Mode::Executable)
 }
 
-impl ListedChange<'_> {
+/// The Makefiles, by their names.
+fn makefiles() -> Wanted<'static> {
+    fn is_makefile(path: &RepoPath) -> bool {
+        path.file_name().to_ascii_lowercase().ends_with(b"makefile")
+    }
+    Wanted { id: Sha256::of(b"makefiles"), fits: &is_makefile, may_hold: &|_| true }
+}
+
+impl TreeChange<'_> {
     /// Finds what the change tells a verifier otherwise, in the order of the paths.
     pub(super) fn find_changed_judges(&self, verifier: &Verifier) -> Result<Vec<ChangedJudge>> {
         let watch = &verifier.manifest.watch;
-        let is_makefile =
-            |file: &&TreeFile| file.path.file_name().to_ascii_lowercase().ends_with(b"makefile");
-        let with_make = self.base.iter().any(|file| is_makefile(&file));
+        let with_make = self.memory.has_any(self.base, &makefiles())?;
         let given = files_given_to(verifier);
-        let included = self.included_by_make(&given);
+        let included = self.included_by_make(&given)?;
         let concerns = |change: &&Change| {
             let is_link = change.new.as_ref().is_some_and(|state| state.mode == Mode::Symlink);
             is_input(&change.path, verifier)
@@ -143,8 +151,8 @@ impl ListedChange<'_> {
                 || self.leads_to(change, watch)
             {
                 what.insert(path.to_string());
-            } else if let Some(target) =
-                self.up_to_date_target(change, &targets).filter(|_| starts_make(&words))
+            } else if starts_make(&words)
+                && let Some(target) = self.up_to_date_target(change, &targets)?
             {
                 what.insert(format!("{target}, which make would find up to date"));
             }
@@ -161,19 +169,18 @@ impl ListedChange<'_> {
     }
 
     /// The new file or folder by which make would take a target for made.
-    fn up_to_date_target(&self, change: &Change, targets: &BTreeSet<String>) -> Option<RepoPath> {
-        let is_there = |folder: &RepoPath| {
-            let after = self.base.partition_point(|file| file.path.as_bytes() < folder.as_bytes());
-            self.base[after..]
-                .iter()
-                .take_while(|file| file.path.as_bytes().starts_with(folder.as_bytes()))
-                .any(|file| file.path == *folder || file.path.ancestors().contains(folder))
-        };
-        let mut places = change.path.ancestors();
-        places.push(change.path.clone());
-        let first = places.into_iter().find(|place| !is_there(place)).filter(|_| change.old.is_none())?;
-        let name = std::str::from_utf8(first.file_name()).ok()?;
-        targets.contains(name).then_some(first)
+    fn up_to_date_target(&self, change: &Change, targets: &BTreeSet<String>) -> Result<Option<RepoPath>> {
+        if change.old.is_some() {
+            return Ok(None);
+        }
+        for place in change.path.ancestors().into_iter().chain([change.path.clone()]) {
+            if self.base.find(&place)?.is_none() {
+                let is_target =
+                    std::str::from_utf8(place.file_name()).is_ok_and(|name| targets.contains(name));
+                return Ok(is_target.then_some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// True for a new link that is no link to a file, where one of these files may come to lie beneath it.
@@ -184,10 +191,10 @@ impl ListedChange<'_> {
         if scope.is_empty() || !scope.may_hold(&change.path) {
             return false;
         }
-        let target = self.objects.read_blob(&link.git_blob).unwrap_or_default();
+        let target = self.objects().read_blob(&link.git_blob).unwrap_or_default();
         let target = plain_target(&change.path, &target);
-        let is_target = |file: &TreeFile| Some(&file.path) == target.as_ref() && file.mode.is_regular();
-        !self.candidate.iter().any(is_target)
+        let file = target.and_then(|target| self.candidate.file_at(&target).ok()?);
+        !file.is_some_and(|file| file.mode.is_regular())
     }
 
     /// What a change makes of a file's settings, each as people name it.
@@ -205,7 +212,7 @@ impl ListedChange<'_> {
         }
         let read = |state: &Option<FileState>| -> Result<Option<Settings>> {
             let Some(state) = state else { return Ok(Some(Settings::new())) };
-            Ok(read_settings(file.settings, &self.objects.read_blob(&state.git_blob)?, words))
+            Ok(read_settings(file.settings, &self.objects().read_blob(&state.git_blob)?, words))
         };
         let (Some(old), Some(new)) = (read(&change.old)?, read(&change.new)?) else {
             return Ok(vec![format!("{path}, which cannot be read")]);
@@ -224,30 +231,31 @@ impl ListedChange<'_> {
             argv.iter().for_each(|text| told.add_words(text, true));
             told.first_folders.add_command(argv);
             let scripts = executed_paths(argv);
-            self.add_scripts(&mut told, scripts);
+            self.add_scripts(&mut told, scripts)?;
             let text = shell_text(argv).unwrap_or_default();
-            self.add_text(&mut told, RunText { folder: None, text });
+            self.add_text(&mut told, RunText { folder: None, text })?;
         }
         // One runner starts another one, of which the files tell more.
         let given = files_given_to(verifier);
         let is_seen = |path: &RepoPath| verifier.manifest.sees(path) || verifier.scope.matches_path(path);
-        let readable = |file: &&TreeFile| is_seen(&file.path) && is_read_by_runners(&file.path);
-        let readable: Vec<&TreeFile> = self.base.iter().filter(readable).collect();
+        let runners = Wanted { id: runner_files_id(), fits: &is_read_by_runners, may_hold: &|_| true };
+        let mut readable = self.memory.find_all(self.base, &runners)?;
+        readable.retain(|file| is_seen(&file.path));
         loop {
             let known = told.count_all();
             let words = told.words.clone();
             let given = given.iter().filter_map(|path| self.base_file(path));
-            let included =
-                self.base.iter().filter(|at| starts_make(&words) && included.matches_path(&at.path));
+            let included = if starts_make(&words) { self.base_files(included)? } else { Vec::new() };
             for at in given.chain(included).filter(|_| has_targets(&words)) {
-                let text = self.text_of(at).unwrap_or_default();
+                let text = self.text_of(&at).unwrap_or_default();
                 told.add_words(&text, false);
-                self.add_targets(&mut told, at, &text);
+                self.add_targets(&mut told, &at, &text)?;
             }
             let kinds = files_read_by(&words).filter(|(file, _)| file.settings != RunnerSettings::Code);
             for (file, scope) in kinds {
-                let files = readable.iter().filter(|at| scope.matches_path(&at.path));
-                files.for_each(|at| self.add_settings(&mut told, file, at));
+                for at in readable.iter().filter(|at| scope.matches_path(&at.path)) {
+                    self.add_settings(&mut told, file, at)?;
+                }
             }
             if told.count_all() == known {
                 told.first_folders.add_words(&told.called);
@@ -257,7 +265,7 @@ impl ListedChange<'_> {
     }
 
     /// Adds what a runner's file says.
-    fn add_settings(&self, told: &mut Told, file: &RunnerFile, at: &TreeFile) {
+    fn add_settings(&self, told: &mut Told, file: &RunnerFile, at: &TreeFile) -> Result<()> {
         let text = self.text_of(at).unwrap_or_default();
         let said = read_settings(file.settings, text.as_bytes(), &told.words).unwrap_or_default();
         for value in said.values() {
@@ -267,35 +275,34 @@ impl ListedChange<'_> {
             };
             told.add_words(&text, false);
             match file.has_targets {
-                true => self.add_targets(told, at, &text),
-                false => self.add_text(told, RunText { folder: at.path.parent(), text }),
+                true => self.add_targets(told, at, &text)?,
+                false => self.add_text(told, RunText { folder: at.path.parent(), text })?,
             }
         }
+        Ok(())
     }
 
-    fn add_targets(&self, told: &mut Told, at: &TreeFile, text: &str) {
+    fn add_targets(&self, told: &mut Told, at: &TreeFile, text: &str) -> Result<()> {
         told.targets.extend(target_names(text));
         let text = started_blocks(text, &told.called);
-        self.add_text(told, RunText { folder: at.path.parent(), text });
+        self.add_text(told, RunText { folder: at.path.parent(), text })
     }
 
-    fn add_text(&self, told: &mut Told, text: RunText) {
+    fn add_text(&self, told: &mut Told, text: RunText) -> Result<()> {
         told.called.extend(words_of(&text.text).map(str::to_owned));
         let scripts = told.scripts.add_text(&text);
         scripts.iter().for_each(|script| told.first_folders.add_script(script));
-        self.add_scripts(told, scripts);
+        self.add_scripts(told, scripts)
     }
 
     /// Adds what scripts of the base say; what a shell reads may execute others.
-    fn add_scripts(&self, told: &mut Told, mut pending: Vec<RepoPath>) {
+    fn add_scripts(&self, told: &mut Told, mut pending: Vec<RepoPath>) -> Result<()> {
         while let Some(path) = pending.pop() {
             if let Some(glob) = is_glob(&path).then(|| Scope::new(vec![path.to_string()]).ok()).flatten() {
-                pending.extend(
-                    self.base.iter().map(|file| &file.path).filter(|at| glob.matches_path(at)).cloned(),
-                );
+                pending.extend(self.base_files(&glob)?.into_iter().map(|file| file.path));
                 continue;
             }
-            let Some(text) = self.base_file(&path).and_then(|file| self.text_of(file)) else { continue };
+            let Some(text) = self.base_file(&path).and_then(|file| self.text_of(&file)) else { continue };
             told.add_words(&text, true);
             if is_shell_script(&path, &text) {
                 let scripts = told.scripts.add_text(&RunText { folder: path.parent(), text });
@@ -303,18 +310,16 @@ impl ListedChange<'_> {
                 pending.extend(scripts);
             }
         }
+        Ok(())
     }
 
     /// What the Makefiles of the base, and the ones that a command is given, include: there or not.
-    fn included_by_make(&self, given: &[RepoPath]) -> Scope {
-        let is_makefile = |path: &RepoPath| path.file_name().to_ascii_lowercase().ends_with(b"makefile");
+    fn included_by_make(&self, given: &[RepoPath]) -> Result<Scope> {
         let mut included = Scope::default();
-        let mut known: BTreeSet<&RepoPath> = BTreeSet::new();
-        loop {
-            let is_read =
-                |path: &RepoPath| is_makefile(path) || given.contains(path) || included.matches_path(path);
-            let fresh: Vec<&TreeFile> =
-                self.base.iter().filter(|file| is_read(&file.path) && !known.contains(&file.path)).collect();
+        let mut known: BTreeSet<RepoPath> = BTreeSet::new();
+        let mut fresh = self.memory.find_all(self.base, &makefiles())?;
+        fresh.extend(given.iter().filter_map(|path| self.base_file(path)));
+        while !fresh.is_empty() {
             let mut patterns = Vec::new();
             for file in &fresh {
                 let names = included_files(&with_values(&self.text_of(file).unwrap_or_default()));
@@ -324,26 +329,40 @@ impl ListedChange<'_> {
                 patterns.extend(beside);
                 patterns.extend(names);
             }
-            if fresh.is_empty() {
-                return included;
-            }
-            known.extend(fresh.iter().map(|file| &file.path));
+            known.extend(fresh.into_iter().map(|file| file.path));
             // A name that is no pattern of ours is no plain name either.
             for pattern in patterns {
                 included = Scope::new(vec![pattern]).map_or(included.clone(), |one| included.union(&one));
             }
+            fresh = self.base_files(&included)?;
+            fresh.retain(|file| !known.contains(&file.path));
         }
+        Ok(included)
     }
 
-    fn base_file(&self, path: &RepoPath) -> Option<&TreeFile> {
-        let at = self.base.binary_search_by(|file| file.path.as_bytes().cmp(path.as_bytes()));
-        at.ok().and_then(|at| self.base.get(at))
+    /// The files of the base that a scope names.
+    fn base_files(&self, scope: &Scope) -> Result<Vec<TreeFile>> {
+        let may_hold = |folder: Option<&RepoPath>| match folder {
+            Some(folder) => scope.may_hold(folder),
+            None => !scope.is_empty(),
+        };
+        let id = Sha256::of_json(&scope.patterns());
+        let fits = |path: &RepoPath| scope.matches_path(path);
+        self.memory.find_all(self.base, &Wanted { id, fits: &fits, may_hold: &may_hold })
+    }
+
+    fn base_file(&self, path: &RepoPath) -> Option<TreeFile> {
+        self.base.file_at(path).ok()?
+    }
+
+    fn objects(&self) -> &Objects {
+        self.base.objects()
     }
 
     fn text_of(&self, file: &TreeFile) -> Option<String> {
         let is_small =
-            file.mode.is_regular() && self.objects.blob_size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
-        String::from_utf8(self.objects.read_blob(&file.id).ok().filter(|_| is_small)?).ok()
+            file.mode.is_regular() && self.objects().blob_size(&file.id).is_ok_and(|n| n <= LONGEST_TEXT);
+        String::from_utf8(self.objects().read_blob(&file.id).ok().filter(|_| is_small)?).ok()
     }
 }
 

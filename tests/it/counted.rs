@@ -213,3 +213,120 @@ fn no_call_of_a_worker_does_more_than_its_share() {
     table.compare("apply_patch", two.minus(one), Costs::at_most(0, 5, 0), &patching);
     assert!(table.beyond.is_empty(), "{}", table.beyond.join("\n"));
 }
+
+/// Files of `folders` folders, ten in each, with a verifier over all of them.
+fn repository_of(lab: &Lab, folders: usize) -> Repo<'_> {
+    let repo = lab.repo("r").with(&Verifier::new("all").inputs(&["**"]));
+    for folder in 0..folders {
+        for file in 0..10 {
+            repo.write(format!("many/d{}/e{folder}/{file}.txt", folder / 20), format!("{folder} {file}\n"));
+        }
+    }
+    // The looks after a delivery are at every file by their nature.
+    repo.write(".tender/config.toml", "[policy]\nlive = \"off\"\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-q", "-m", "many"]);
+    // An object that has a file of its own would be looked at like any other file.
+    repo.git(&["gc", "-q"]);
+    repo
+}
+
+/// Runs a command to its good end and counts how often a path or a folder is looked at.
+#[track_caller]
+fn count_looks(repo: &Repo<'_>, args: &[&str]) -> usize {
+    let trace = repo.lab.path("tmp/looks");
+    let mut command = repo.lab.command("setsid", &repo.path);
+    command.args(["--wait", "strace", "-f", "-qq", "-o"]).arg(&trace).args(["-e", "signal=none"]);
+    command.args(["-e", "trace=%file,getdents64", "--", TENDER]).args(args);
+    run(command, None).ok();
+    String::from_utf8_lossy(&std::fs::read(&trace).expect("a trace")).lines().count()
+}
+
+/// What each command looks at, in a repository of this many folders.
+fn all_looks(folders: usize) -> Vec<(String, usize)> {
+    let lab = Lab::new();
+    let repo = repository_of(&lab, folders);
+    let first = repo.submitted(&contract("first"), |task| task.write("many/d0/e0/0.txt", "first\n"));
+    for command in ["verify", "verify", "deliver", "undo"] {
+        repo.json(&[command, &first.id]).ok();
+    }
+    let mut found = Vec::new();
+    let mut look = |args: &[&str]| found.push((args.join(" "), count_looks(&repo, args)));
+    look(&["open", path_text(&contract("t").file(&lab))]);
+    std::fs::write(lab.path("r.tender/t/many/d0/e1/3.txt"), "changed\n").expect("writes");
+    look(&["submit", "t"]);
+    look(&["verify", "t"]);
+    for args in [
+        &["verify", "t"][..],
+        &["deliver", "t"],
+        &["deliver", "t"],
+        &["status"],
+        &["report", "t"],
+        &["log", "t"],
+        &["diff", "t"],
+        &["undo", "t"],
+    ] {
+        look(args);
+    }
+    let patch = repo.patch_of(|copy| copy.write("many/d0/e0/1.txt", "patched\n"));
+    let file = lab.path("tmp/change.patch");
+    std::fs::write(&file, patch).expect("writes");
+    repo.open(&contract("p"));
+    look(&["submit", "p", "--patch", path_text(&file)]);
+    repo.write("many/d0/e0/2.txt", "staged\n");
+    repo.git(&["add", "-A"]);
+    repo.json(&["check"]).ok();
+    look(&["check"]);
+    found
+}
+
+#[test]
+fn looks_do_not_grow_with_the_files() {
+    let lab = Lab::new();
+    if !can_trace(&lab) {
+        return;
+    }
+    let (few, many) = (all_looks(10), all_looks(100));
+    let more_files = 90 * 10;
+    let mut beyond = Vec::new();
+    for ((name, few), (other, many)) in few.iter().zip(&many) {
+        assert_eq!(name.split(' ').next(), other.split(' ').next());
+        say(&format!("{name}: {few} and {many}"));
+        // Whoever lays out a tree, or looks for what changed in one, looks at each of its files.
+        let most = match name.split(' ').next() {
+            Some("open") => more_files * 8,
+            Some("submit") if !name.contains("--patch") => more_files * 2,
+            // A slot is looked at before and after its run.
+            Some("verify") if *few > 1_500 => more_files * 7 / 2,
+            _ => 20,
+        };
+        if many.saturating_sub(*few) > most {
+            beyond.push(format!("{name}: {few} looks for 100 files and {many} for 1,000"));
+        }
+    }
+    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
+}
+
+#[test]
+fn a_small_candidate_leaves_no_pack_in_the_users_repository() {
+    let lab = Lab::new();
+    let repo = lab.repo("r").with(&Verifier::new("all").inputs(&["**"]));
+    let packs = || {
+        let names = std::fs::read_dir(repo.join(".git/objects/pack")).expect("a folder").flatten();
+        names.map(|name| name.file_name()).collect::<Vec<_>>()
+    };
+    let before = packs();
+    for at in 0..5 {
+        let id = format!("t{at}");
+        let task = repo.submitted(&contract(&id), |task| task.write("src/a.txt", format!("{at}\n")));
+        repo.json(&["verify", &task.id]).ok();
+        repo.json(&["deliver", &task.id]).ok();
+        repo.json(&["undo", &task.id]).ok();
+        repo.open(&contract(&format!("p{at}")));
+        let patch = repo.patch_of(|copy| copy.write("docs/b.md", format!("patched {at}\n")));
+        repo.submit_patch(&format!("p{at}"), &patch).ok();
+        assert_eq!(packs(), before, "after {id}");
+    }
+    repo.json(&["gc"]).ok();
+    assert_eq!(packs(), before, "after gc");
+}

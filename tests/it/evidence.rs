@@ -1,8 +1,11 @@
 //! Evidence: what makes it stale, what leaves it fresh, what brings it back; who judges.
 
+use crate::independent::{canonical, sha256};
 use crate::support::verifier::{counting, runs};
 use crate::support::{Contract, Lab, Repo, Task, Verifier};
-use std::path::PathBuf;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// A repository with a counted verifier over `src/**`, and a verified candidate.
 fn verified(lab: &Lab) -> (Repo<'_>, Task, PathBuf) {
@@ -350,4 +353,80 @@ fn what_is_read_is_in_the_key_and_may_not_be_written() {
     let answer = repo.json(&["verify", "t1"]);
     assert_eq!(answer.verdict("unit"), "error", "{:#}", answer.json);
     assert!(answer.reason("unit").contains("may only read"), "{:#}", answer.json);
+}
+
+/// The digest of the files of a stored listing, folder by folder.
+fn listing_digest(store: &Path, listing: &str) -> String {
+    let mut root = Map::new();
+    for file in listed_files(store, listing) {
+        let path = file["path"].as_str().expect("a path").to_owned();
+        let mut names: Vec<&str> = path.split('/').collect();
+        let name = names.pop().expect("a name");
+        let mut folder = &mut root;
+        for above in names {
+            let below = folder.entry(above).or_insert_with(|| json!({}));
+            folder = below.as_object_mut().expect("a folder");
+        }
+        folder.insert(name.to_owned(), json!([file["gitBlob"], file["mode"], file["sha256"]]));
+    }
+    folder_digest(&root)
+}
+
+fn folder_digest(folder: &Map<String, Value>) -> String {
+    let mut names: Vec<&String> = folder.keys().collect();
+    names.sort_by_key(|name| name.as_bytes());
+    let entries: Vec<Value> = names
+        .into_iter()
+        .map(|name| match &folder[name] {
+            Value::Object(below) => json!({"files": folder_digest(below), "name": name}),
+            file => json!({"gitBlob": file[0], "mode": file[1], "name": name, "sha256": file[2]}),
+        })
+        .collect();
+    sha256(canonical(&Value::Array(entries)).as_bytes())
+}
+
+/// A listing stands whole, or as what differs from another one.
+fn listed_files(store: &Path, listing: &str) -> Vec<Value> {
+    let blob = store.join("blobs/sha256").join(&listing[..2]).join(&listing[2..]);
+    let bytes = std::fs::read(&blob).expect("a stored listing");
+    assert_eq!(sha256(&bytes), listing, "a blob is named by its digest");
+    let stored: Value = serde_json::from_slice(&bytes).expect("JSON");
+    let mut files: BTreeMap<String, Value> = BTreeMap::new();
+    if let Some(other) = stored["differsFrom"].as_str() {
+        files.extend(listed_files(store, other).into_iter().map(|file| (file["path"].to_string(), file)));
+    }
+    for path in stored["without"].as_array().expect("paths") {
+        files.remove(&path.to_string());
+    }
+    for file in stored["files"].as_array().expect("files") {
+        files.insert(file["path"].to_string(), file.clone());
+    }
+    files.into_values().collect()
+}
+
+#[test]
+fn the_inputs_of_a_record_are_the_digest_of_its_listed_folders() {
+    let lab = Lab::new();
+    let repo = lab.repo("r").with(&Verifier::new("unit").inputs(&["src/", "docs/**/*.md"]));
+    for round in 0..3 {
+        let id = format!("t{round}");
+        let contract = Contract::new(&id).scope(&["**"]).allowed(&["unit"]);
+        let task = repo.submitted(&contract, |task| {
+            task.write("src/a.txt", format!("{round}\n"));
+            task.write(format!("src/new/{round}/a-b"), "new\n");
+            task.write(format!("src/new/{round}/a/b"), "new\n");
+            task.write("docs/x/y.md", format!("{round}\n"));
+        });
+        repo.json(&["verify", &task.id, "--only", "unit"]);
+    }
+    let rows = crate::independent::rows(&repo.store()).expect("reads");
+    let records: Vec<_> = rows.iter().filter(|row| row.record() == "evidence").collect();
+    let mut compared = 0;
+    for record in records.iter().map(|row| &row.result) {
+        let Some(listing) = record["listing"].as_str() else { continue };
+        let digest = listing_digest(&repo.store(), listing);
+        assert_eq!(record["key"]["inputs"], digest.as_str());
+        compared += 1;
+    }
+    assert!(compared >= 3, "{records:?}");
 }

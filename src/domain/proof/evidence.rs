@@ -31,9 +31,9 @@ pub struct EvidenceKey {
     pub requirement: Sha256,
     /// Digest of the verifier's [`Identity`].
     pub verifier: Sha256,
-    /// Digest of the listing of the files that it depends on ([`super::listing::listing_digest`]), with what
-    /// it is told of the change where it is told anything; of the candidate's manifest and tree where the
-    /// verifier has no listing.
+    /// Digest of the folders of files that it depends on ([`super::listing::folder_digest`]), with what it is
+    /// told of the change where it is told anything; of the candidate's manifest and tree where the verifier
+    /// has no listing.
     pub inputs: Sha256,
     /// Operating system and architecture, or [`ANY_PLATFORM`].
     pub platform: String,

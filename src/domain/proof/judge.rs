@@ -13,7 +13,7 @@ use crate::domain::contract::policy::Flaky;
 use crate::domain::proof::evidence::{
     Evidence, EvidenceKind, Identity, Observation, Observed, Reuse, Source, shown_digest,
 };
-use crate::domain::proof::listing::listing_differences;
+use crate::domain::proof::listing::{flat_listing_digest, listing_differences};
 use crate::domain::proof::verdict::{Row, Strength, Verdict};
 use crate::domain::value::digest::Sha256;
 use std::borrow::Cow;
@@ -322,6 +322,9 @@ fn stale_reason(observed: &Observed, before: &Evidence, stored: StoredLists<'_>)
     if key.inputs != before.key.inputs {
         let files = |listing: Option<Sha256>| listing.and_then(|digest| (stored.files)(&digest));
         let named = match (files(before.listing), files(observed.listing)) {
+            (Some(old), Some(new)) if old == new && flat_listing_digest(&old) == before.key.inputs => {
+                vec!["an earlier version made it, which digests the same inputs otherwise".to_owned()]
+            }
             (Some(old), Some(new)) => listing_differences(&old, &new),
             _ => Vec::new(),
         };

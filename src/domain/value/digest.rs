@@ -24,6 +24,15 @@ impl Sha256 {
         Self::of(&canonical_json(value))
     }
 
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// From its bytes; `None` where they are not as many as a digest has.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// From the finished state of a streaming hasher.
     pub fn from_hasher(hasher: sha2::Sha256) -> Self {
         Self(hasher.finalize().into())

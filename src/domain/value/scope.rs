@@ -147,6 +147,15 @@ impl Scope {
         self.touches_path(dir) || self.compiled_patterns().globs.iter().any(within)
     }
 
+    /// True where certainly everything beneath this directory matches; `None` is the top.
+    pub fn covers_folder(&self, dir: Option<&RepoPath>) -> bool {
+        let compiled = self.compiled_patterns();
+        let dir = dir.map(RepoPath::as_bytes).unwrap_or_default();
+        compiled.dirs.contains(dir)
+            || directories_above(dir).any(|above| compiled.dirs.contains(above))
+            || compiled.globs.iter().any(|glob| glob.covers_all_beneath(dir))
+    }
+
     /// Both lists in one, each pattern once.
     pub fn union(&self, other: &Scope) -> Scope {
         let mut patterns = self.patterns.clone();
@@ -479,6 +488,17 @@ mod tests {
             // In globset `a/**` takes `a` no more than here; a pattern of `**` alone is the same too.
             let oracle = GlobBuilder::new(&pattern).literal_separator(true).build().expect("a glob").compile_matcher();
             prop_assert_eq!(pattern_matches(&pattern, &name), oracle.is_match(&name), "{} {}", pattern, name);
+        }
+
+        #[test]
+        fn a_folder_that_is_covered_has_only_matches_and_one_that_holds_nothing_none(
+            pattern in glob_text(), dir in "[abc]{1,2}(/[abc]{1,2}){0,2}", below in "[abc]{1,2}(/[abc]{1,2}){0,2}",
+        ) {
+            let (scope, path) = (scope_of(&[&pattern]), repo_path(format!("{dir}/{below}")));
+            let dir = repo_path(dir);
+            prop_assert!(!scope.covers_folder(Some(&dir)) || scope.matches_path(&path));
+            prop_assert!(!scope.covers_folder(None) || scope.matches_path(&path));
+            prop_assert!(scope.may_hold(&dir) || !scope.matches_path(&path));
         }
 
         #[test]

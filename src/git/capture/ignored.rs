@@ -40,7 +40,7 @@ pub(super) fn ignored_by_git(
 /// What git ignores and the base does not track; a directory ends in a slash.
 fn ignored_paths(index: &PrivateIndex, worktree: &Path) -> Result<BTreeSet<Vec<u8>>> {
     let listing = index
-        .git_on(worktree)
+        .git_on(worktree)?
         .args(["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"])
         .run_for_stdout()?;
     Ok(listing.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect())

@@ -240,7 +240,7 @@ impl<'a, 't> Group<'a, 't> {
         let text: Vec<u8> =
             self.items.iter().flat_map(|item| &item.text[item.section.range.clone()]).copied().collect();
         let strip = if self.items[0].strip == Strip::None { "-p0" } else { "-p1" };
-        let git = self.index.git_on_index().args([
+        let git = self.index.git_on_index()?.args([
             "apply",
             "--cached",
             "--binary",

@@ -46,7 +46,7 @@ pub(super) fn split_mails<'a>(index: &PrivateIndex, patch: &'a [u8]) -> Result<V
     std::fs::create_dir_all(&folder).map_err(|e| Failure::io("make the directory", &folder, &e))?;
     let mut out = std::ffi::OsString::from("-o");
     out.push(&folder);
-    let git = index.git_on_index().args(["mailsplit", "-d8"]);
+    let git = index.git_on_index()?.args(["mailsplit", "-d8"]);
     // Line ends that the whole mailbox has belong to its transport, others to the files.
     let git = if first.ends_with(b"\r\n") { git } else { git.arg("--keep-cr") };
     // Without its first line, git would take the whole mailbox for one mail.
@@ -97,7 +97,7 @@ fn read_mail(index: &PrivateIndex, number: usize) -> Result<MailPart<'static>> {
         |e: std::io::Error| Failure::new(Code::Io, format!("cannot read mail {number} of the mailbox: {e}"));
     let mail = std::fs::read(place(format!("{number:08}"))).map_err(failed)?;
     let (message, diff) = (place(format!("{number:08}.message")), place(format!("{number:08}.diff")));
-    let git = index.git_on_index().args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
+    let git = index.git_on_index()?.args(["mailinfo", "-n", "--no-scissors", "--quoted-cr=nowarn"]);
     let output = git.arg(message).arg(&diff).stdin(mail).run()?;
     if !output.success() {
         return Err(mailbox_unreadable(&output.stderr).detail("mail", number));
