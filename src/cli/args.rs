@@ -316,6 +316,10 @@ pub struct CheckArgs {
     /// What is staged, by every verifier, concerned or not.
     #[arg(long, group = "what")]
     pub all: bool,
+    /// Take what verifiers that do not pass would change: with what is staged, in your files and the index;
+    /// with `--live` and `--all`, in your files alone.
+    #[arg(long)]
+    pub fix: bool,
     /// Run what is flaky until it passed three times in a row, which clears it.
     #[arg(long)]
     pub again: bool,

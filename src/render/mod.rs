@@ -31,7 +31,7 @@ pub use answer::answer_text;
 pub use brief::brief_text;
 pub use cancel::cancel_text;
 pub use candidate::candidate_text;
-pub use check::{check_end_text, checked_text, settled_text};
+pub use check::{check_end_text, checked_text, mended_text, settled_text};
 pub use ci_formats::{github_text, junit_text, sarif_text};
 pub use delivery::delivery_text;
 pub use demo::demo_text;

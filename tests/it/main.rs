@@ -28,6 +28,7 @@ mod cancel;
 mod cases;
 mod cheats;
 mod check;
+mod check_fix;
 mod check_hook;
 mod commands;
 mod content;

@@ -125,6 +125,18 @@ pub struct CheckedTree {
     pub changes: u64,
     /// What a reader should know beside the rows.
     pub notes: Vec<String>,
+    /// What was changed to come to this tree, with `--fix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<FixObject>,
+}
+
+/// A fix that verifiers made and that was written to the user's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixObject {
+    /// The action that wrote it.
+    pub action: String,
+    pub patch: PatchObject,
+    pub paths: Vec<DeliveredPath>,
 }
 
 /// The reason why a row's evidence is fresh or not.
