@@ -278,8 +278,14 @@ pub struct SubmitArgs {
     /// The task; may be left out inside its worktree, or where one task is open.
     pub task: Option<String>,
     /// Take this patch instead of the worktree; `-` reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "what")]
     pub patch: Option<PathBuf>,
+    /// Take only what the worktree changes at these paths, from the current folder; the rest stays there.
+    #[arg(long, value_name = "PATH", num_args = 1.., group = "what")]
+    pub only: Vec<String>,
+    /// Choose hunk by hunk what is taken, as `git add -p` does; at a terminal.
+    #[arg(long, group = "what")]
+    pub patch_mode: bool,
 }
 
 /// Arguments of `verify`.

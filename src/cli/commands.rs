@@ -237,8 +237,15 @@ impl Invocation<'_> {
 
     fn submit(&self, args: &SubmitArgs) -> Result<u8> {
         let session = self.session()?;
-        let patch = self.read_inputs(args.patch.as_deref())?;
-        let object = ops::submit::submit(&session, args.task.as_deref(), patch.as_deref())?;
+        let task = args.task.as_deref();
+        let object = match (args.patch_mode, args.only.as_slice()) {
+            (true, _) => ops::submit::submit_hunks(&session, task)?,
+            (false, []) => {
+                let patch = self.read_inputs(args.patch.as_deref())?;
+                ops::submit::submit(&session, task, patch.as_deref())?
+            }
+            (false, names) => ops::submit::submit_named(&session, task, names, &self.cwd())?,
+        };
         self.show(&object, || render::candidate_text(&object))
     }
 

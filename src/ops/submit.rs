@@ -1,10 +1,17 @@
-//! `submit`: a candidate, from the worktree or from a patch.
+//! `submit`: a candidate, from the worktree or a part of what it changes, or from a patch.
+
+mod hunks;
+mod named;
 
 use super::Session;
+use crate::domain::change::patch::Candidate;
 use crate::domain::ledger::report::CandidateObject;
 use crate::error::Result;
 use crate::task::budget;
 use crate::task::submission::{came_from_patch, capture_candidate, is_untouched};
+
+pub use hunks::submit_hunks;
+pub use named::submit_named;
 
 /// Captures a candidate. The same tree under the same contract version is the same candidate.
 pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> Result<CandidateObject> {
@@ -12,8 +19,12 @@ pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> R
     task.require_active()?;
     budget::require_left(&task)?;
     let candidate = capture_candidate(&mut task, patch)?;
+    Ok(object_of(session, &task.view.id, &candidate))
+}
+
+fn object_of(session: &Session, task: &str, candidate: &Candidate) -> CandidateObject {
     let path = session.blobs().path(&candidate.patch.sha256).display().to_string();
-    Ok(CandidateObject::new(&task.view.id, &candidate, path))
+    CandidateObject::new(task, candidate, path)
 }
 
 /// The same, but where the last candidate came from a patch and nobody has worked in the worktree, that one
@@ -25,8 +36,7 @@ pub fn submit_or_go_on(session: &Session, id: &str, patch: Option<&[u8]>) -> Res
             && came_from_patch(&task, last.value.candidate)?
             && is_untouched(&task)?
         {
-            let path = session.blobs().path(&last.value.patch.sha256).display().to_string();
-            return Ok(CandidateObject::new(id, &last.value, path));
+            return Ok(object_of(session, id, &last.value));
         }
     }
     submit(session, Some(id), patch)

@@ -50,6 +50,7 @@ mod live_code;
 mod mcp;
 mod on_live;
 mod open;
+mod part;
 mod patches;
 mod policy;
 mod prove;

@@ -58,6 +58,9 @@ pub struct CandidateObject {
     pub tree: ObjectId,
     pub patch: PatchObject,
     pub changes: Vec<Change>,
+    /// Of a part of what the worktree changes: the paths of which anything was left there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Vec<RepoPath>>,
 }
 
 /// The patch of a candidate.
@@ -86,6 +89,7 @@ impl CandidateObject {
                 path,
             },
             changes: candidate.changes.clone(),
+            left: None,
         }
     }
 }
