@@ -88,6 +88,8 @@ pub enum Command {
     Deliver(DeliverArgs),
     /// Submit, verify and deliver in one go, until one of them fails.
     Ship(ShipArgs),
+    /// Deliver every verified task in turn: the same as `ship --all`.
+    Queue(QueueArgs),
     /// Carry the last candidate over to HEAD and your edits of its paths, in the task's worktree.
     Rebase {
         /// The task; may be left out inside its worktree, or where one task is open.
@@ -375,7 +377,12 @@ pub struct DeliverArgs {
 #[derive(Debug, Args)]
 pub struct ShipArgs {
     /// A task, or the file of a contract that is opened first.
+    #[arg(conflicts_with = "all")]
     pub task: Option<String>,
+    /// Deliver every verified task, one after the other. Where the one before moved the ground, the next is
+    /// rebased and shown again; one that cannot be delivered is skipped.
+    #[arg(long, conflicts_with_all = ["input", "patch", "no_sandbox"])]
+    pub all: bool,
     /// Take this patch instead of the worktree; `-` reads standard input.
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
@@ -389,6 +396,17 @@ pub struct ShipArgs {
     #[arg(long)]
     pub no_sandbox: bool,
     /// Show it on the live tree first: run the verifiers that would see other files there than they saw.
+    #[arg(long)]
+    pub prove: bool,
+}
+
+/// Arguments of `queue`.
+#[derive(Debug, Args)]
+pub struct QueueArgs {
+    /// Compare and say what would be written; write nothing.
+    #[arg(long, conflicts_with = "prove")]
+    pub dry_run: bool,
+    /// Show each on the live tree first: run the verifiers that would see other files there than they saw.
     #[arg(long)]
     pub prove: bool,
 }

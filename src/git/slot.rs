@@ -40,7 +40,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How many slots one verifier has at most: so many of its runs can go on at once.
-const MOST: usize = 8;
+const MOST: usize = 16;
 
 /// Where slots and what is known of them lie.
 #[derive(Debug, Clone, Copy)]

@@ -56,6 +56,7 @@ mod policy;
 mod prove;
 mod push;
 mod push_outcomes;
+mod queue;
 mod race;
 mod readme;
 mod rebase;
