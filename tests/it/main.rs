@@ -30,6 +30,7 @@ mod cheats;
 mod check;
 mod check_fix;
 mod check_hook;
+mod check_untouched;
 mod commands;
 mod content;
 mod contract;
