@@ -87,6 +87,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("git/object_store.rs", "objects into a quarantine, by a throw-away git directory; the refs of a task"),
     ("git/registration.rs", "git's record of a worktree of ours"),
     ("git/slot.rs", "our slots"),
+    ("git/slot/mending.rs", "lets a verifier write in a slot of ours"),
     ("git/merge.rs", "a throw-away place for what git merges"),
     ("git/convert.rs", "a throw-away place for git's conversions"),
     ("git/live_base.rs", "a copy of the user's index, to work on as a private one"),

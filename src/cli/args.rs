@@ -88,6 +88,8 @@ pub enum Command {
     Deliver(DeliverArgs),
     /// Submit, verify and deliver in one go, until one of them fails.
     Ship(ShipArgs),
+    /// Deliver every verified task in turn: the same as `ship --all`.
+    Queue(QueueArgs),
     /// Carry the last candidate over to HEAD and your edits of its paths, in the task's worktree.
     Rebase {
         /// The task; may be left out inside its worktree, or where one task is open.
@@ -278,8 +280,14 @@ pub struct SubmitArgs {
     /// The task; may be left out inside its worktree, or where one task is open.
     pub task: Option<String>,
     /// Take this patch instead of the worktree; `-` reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "what")]
     pub patch: Option<PathBuf>,
+    /// Take only what the worktree changes at these paths, from the current folder; the rest stays there.
+    #[arg(long, value_name = "PATH", num_args = 1.., group = "what")]
+    pub only: Vec<String>,
+    /// Choose hunk by hunk what is taken, as `git add -p` does; at a terminal.
+    #[arg(long, group = "what")]
+    pub patch_mode: bool,
 }
 
 /// Arguments of `verify`.
@@ -316,6 +324,10 @@ pub struct CheckArgs {
     /// What is staged, by every verifier, concerned or not.
     #[arg(long, group = "what")]
     pub all: bool,
+    /// Take what verifiers that do not pass would change: with what is staged, in your files and the index;
+    /// with `--live` and `--all`, in your files alone.
+    #[arg(long)]
+    pub fix: bool,
     /// Run what is flaky until it passed three times in a row, which clears it.
     #[arg(long)]
     pub again: bool,
@@ -365,7 +377,12 @@ pub struct DeliverArgs {
 #[derive(Debug, Args)]
 pub struct ShipArgs {
     /// A task, or the file of a contract that is opened first.
+    #[arg(conflicts_with = "all")]
     pub task: Option<String>,
+    /// Deliver every verified task, one after the other. Where the one before moved the ground, the next is
+    /// rebased and shown again; one that cannot be delivered is skipped.
+    #[arg(long, conflicts_with_all = ["input", "patch", "no_sandbox"])]
+    pub all: bool,
     /// Take this patch instead of the worktree; `-` reads standard input.
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
@@ -379,6 +396,17 @@ pub struct ShipArgs {
     #[arg(long)]
     pub no_sandbox: bool,
     /// Show it on the live tree first: run the verifiers that would see other files there than they saw.
+    #[arg(long)]
+    pub prove: bool,
+}
+
+/// Arguments of `queue`.
+#[derive(Debug, Args)]
+pub struct QueueArgs {
+    /// Compare and say what would be written; write nothing.
+    #[arg(long, conflicts_with = "prove")]
+    pub dry_run: bool,
+    /// Show each on the live tree first: run the verifiers that would see other files there than they saw.
     #[arg(long)]
     pub prove: bool,
 }

@@ -2,11 +2,12 @@
 //! that converts its arguments and calls one operation, and one view in `render`.
 
 mod check;
+mod ship;
 mod views;
 
 use super::args::{
-    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, ShipArgs, StartArgs, StatusArgs,
-    SubmitArgs, VerifyArgs,
+    AgentArgs, AttestArgs, Cli, Command, DeliverArgs, DemoArgs, InitArgs, StartArgs, StatusArgs, SubmitArgs,
+    VerifyArgs,
 };
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
@@ -43,7 +44,9 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Check(args) => run.check_tree(args),
         Command::Attest(args) => run.attest(args),
         Command::Deliver(args) => run.deliver(args),
+        Command::Ship(args) if args.all => run.ship_all(args.dry_run, args.prove),
         Command::Ship(args) => run.ship(args),
+        Command::Queue(args) => run.ship_all(args.dry_run, args.prove),
         Command::Rebase { task } => run.rebase(task.as_deref()),
         Command::Undo { task, dry_run } => run.undo(task.as_deref(), write_wanted(*dry_run)),
         Command::Redo { task, dry_run } => run.redo(task.as_deref(), write_wanted(*dry_run)),
@@ -237,8 +240,15 @@ impl Invocation<'_> {
 
     fn submit(&self, args: &SubmitArgs) -> Result<u8> {
         let session = self.session()?;
-        let patch = self.read_inputs(args.patch.as_deref())?;
-        let object = ops::submit::submit(&session, args.task.as_deref(), patch.as_deref())?;
+        let task = args.task.as_deref();
+        let object = match (args.patch_mode, args.only.as_slice()) {
+            (true, _) => ops::submit::submit_hunks(&session, task)?,
+            (false, []) => {
+                let patch = self.read_inputs(args.patch.as_deref())?;
+                ops::submit::submit(&session, task, patch.as_deref())?
+            }
+            (false, names) => ops::submit::submit_named(&session, task, names, &self.cwd())?,
+        };
         self.show(&object, || render::candidate_text(&object))
     }
 
@@ -285,38 +295,6 @@ impl Invocation<'_> {
         let object = deliver(&session, task, &options, &|done, total| progress.advance(done, total))?;
         drop(progress);
         self.show(&object, || render::delivery_text(&object))
-    }
-
-    fn ship(&self, args: &ShipArgs) -> Result<u8> {
-        let session = self.session()?;
-        // `ship -` is the only open task, with what comes in.
-        let (task, first) = match args.task.as_deref() {
-            Some("-") if args.input.is_none() && args.patch.is_none() => (None, Some(Path::new("-"))),
-            task => (task, None),
-        };
-        let patch = self.read_inputs(first.or(args.input.as_deref()).or(args.patch.as_deref()))?;
-        let contract = match task {
-            Some(name) if self.cwd().join(name).is_file() => Some(self.read_input(Path::new(name))?),
-            _ => None,
-        };
-        let subject = match &contract {
-            Some(bytes) => ops::ship::Subject::Contract(bytes),
-            None => ops::ship::Subject::Task(task),
-        };
-        let progress = self.start_progress("shipping");
-        let how = ops::ship::Options {
-            sandbox: sandbox_wanted(args.no_sandbox),
-            proof: proof_wanted(args.prove),
-            write: write_wanted(args.dry_run),
-        };
-        let shipped = ops::ship::ship(&session, subject, patch.as_deref(), how, &|done, total| {
-            progress.advance(done, total)
-        })?;
-        drop(progress);
-        self.show(&shipped.report, || render::report_text(&shipped.report))?;
-        let Some(failure) = shipped.refused else { return Ok(0) };
-        self.tell_person(&render::refusal_text(&failure));
-        Ok(failure.exit_code())
     }
 
     fn rebase(&self, task: Option<&str>) -> Result<u8> {

@@ -13,7 +13,7 @@ pub mod person;
 use crate::domain::ledger::action::Actor;
 use crate::error::{Code, Failure, Result};
 use crate::git::Repository;
-use crate::ops::{Machine, Session};
+use crate::ops::{Machine, Person as _, Session};
 use crate::store::Layout;
 use args::Cli;
 use clap::Parser;
@@ -102,7 +102,7 @@ fn open_session(folder: Option<&Path>, surroundings: &Surroundings) -> Result<Se
     let repository = Repository::discover(&caller)?;
     let layout = Layout::new(repository.common_dir());
     let person = person::Terminal::new(&repository)?;
-    let actor = if person.is_reachable() { Actor::User } else { Actor::Agent };
+    let actor = if person.is_at_terminal() { Actor::User } else { Actor::Agent };
     let origin = "cli".to_owned();
     Ok(Session {
         repository,

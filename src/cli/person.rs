@@ -35,11 +35,6 @@ impl Terminal {
             .run()?;
         Ok(Self { tty, consent: said.first_text() == "true" })
     }
-
-    /// True where somebody can be asked.
-    pub fn is_reachable(&self) -> bool {
-        self.tty.is_some()
-    }
 }
 
 impl Person for Terminal {
@@ -56,5 +51,21 @@ impl Person for Terminal {
 
     fn has_consented(&self) -> bool {
         self.consent
+    }
+
+    fn choose(&self, lines: &[String], question: &str) -> Option<String> {
+        let mut tty = self.tty.as_ref()?;
+        for line in lines {
+            writeln!(tty, "{line}").ok()?;
+        }
+        write!(tty, "{question} ").ok()?;
+        let mut answer = String::new();
+        // An end without a line is no answer.
+        let read = BufReader::new(tty).read_line(&mut answer).ok()?;
+        (read > 0).then(|| answer.trim().to_owned())
+    }
+
+    fn is_at_terminal(&self) -> bool {
+        self.tty.is_some()
     }
 }

@@ -159,11 +159,16 @@ impl Plan {
         &self.index
     }
 
+    /// With other changes of the index than those that follow from the files.
+    pub fn with_index_steps(mut self, steps: Vec<IndexStep>) -> Self {
+        self.index = steps;
+        self
+    }
+
     /// To take back what a delivery changed in the index, and nothing else of it: also where it found the
     /// file as wanted already.
-    pub fn taking_index_back(mut self, changed: &[IndexStep]) -> Self {
-        self.index = changed.iter().map(IndexStep::reverse_step).collect();
-        self
+    pub fn taking_index_back(self, changed: &[IndexStep]) -> Self {
+        self.with_index_steps(changed.iter().map(IndexStep::reverse_step).collect())
     }
 
     /// Allows the plan. A clearance for another manifest is our own fault and refused.
@@ -219,6 +224,11 @@ impl Clearance {
     /// For a task's own worktree: what is written there is nobody's but the task's, and is shown before it
     /// goes anywhere else.
     pub fn for_a_worktree(manifest: Sha256) -> Self {
+        Self { manifest }
+    }
+
+    /// For a fix of the user's own files that the user has asked for by name: it is shown afterwards.
+    pub fn for_an_asked_fix(manifest: Sha256) -> Self {
         Self { manifest }
     }
 

@@ -11,6 +11,7 @@
 
 mod above;
 mod laid;
+mod mending;
 mod scratch;
 
 use super::beneath::{Folder, file_type, remove_content, walk_folder};
@@ -31,6 +32,7 @@ use crate::store::layout::{create_private_dir, replace_private_unsynced};
 use crate::store::lock::LockGuard;
 pub use above::{ConfigurationAbove, choose_slots_folder};
 use laid::LaidScratch;
+pub use mending::MendedFile;
 use rustix::fs::FileType;
 use scratch::{KeptScratch, Ours};
 use serde::{Deserialize, Serialize};
@@ -38,7 +40,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How many slots one verifier has at most: so many of its runs can go on at once.
-const MOST: usize = 8;
+const MOST: usize = 16;
 
 /// Where slots and what is known of them lie.
 #[derive(Debug, Clone, Copy)]

@@ -8,6 +8,7 @@
 //! effect that would have to be recovered, so its rows are written together once it has ended.
 
 mod asked;
+mod fix;
 
 use super::Session;
 use crate::domain::change::patch::{BoundPatch, Candidate, Change, manifest_sha256};
@@ -32,11 +33,12 @@ use crate::task::action::{ActionOrigin, RunningAction, random_hex};
 use crate::task::enter::require_own_store;
 use crate::task::home::note_home;
 use crate::task::observation::{JudgeRules, lend_subject};
+use crate::task::recover::as_far_as_known;
 use crate::task::terms::Terms;
 use crate::task::verification::{FlakyRows, Sandbox};
 use crate::task::{evidence, runs};
 use crate::verifier;
-use asked::ask_for_concerned;
+use asked::{AskedCheck, ask_for_concerned};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -72,6 +74,16 @@ pub struct CheckOptions {
     pub index: Option<PathBuf>,
     pub flaky: FlakyRows,
     pub sandbox: Sandbox,
+    pub fix: Fix,
+}
+
+/// What becomes of what verifiers would change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fix {
+    /// It is told as a failure.
+    Told,
+    /// It is written to the user's files, and to the index where that is what is looked at.
+    Written,
 }
 
 /// What happens during a check, for whoever looks on.
@@ -83,6 +95,8 @@ pub enum CheckEvent<'a> {
     Runs { verifier: &'a str, number: u64, of: u64 },
     /// A row is settled, with the runs that it rests on.
     Settled { row: &'a Row, runs: &'a [Run] },
+    /// Verifiers would change these paths; what they make of them is looked at next.
+    Mended(&'a [Change]),
 }
 
 /// Hears what happens.
@@ -101,39 +115,79 @@ pub fn check_tree(
     listen: CheckListener<'_>,
 ) -> Result<VerificationObject> {
     require_own_store(session)?;
+    fix::refuse_unfixable(options)?;
+    // What a fix that was cut off has left in files and index is no work of the user's.
     let room = CheckRoom::take_free(&session.layout)?;
+    as_far_as_known(session, room.id())?;
     let trees = find_trees(session, &room, options)?;
-    let objects = session.repository.object_reader(Some(&session.quarantine(room.id())))?;
-    let changes = tree::changes_between(&objects, &trees.base, &trees.tree)?;
-    let asked = ask_for_concerned(session, &trees, &changes, &options.target)?;
-    let checked = CheckedTree {
-        what: options.target.word().to_owned(),
-        base_tree: trees.base.clone(),
-        tree: trees.tree.clone(),
-        changes: changes.len() as u64,
-        notes: asked.notes,
-    };
-    listen(CheckEvent::Began(&checked));
-    let (mut rows, mut told) = (asked.settled, Vec::new());
-    rows.iter().for_each(|row| listen(CheckEvent::Settled { row, runs: &[] }));
-    if asked.has_any {
-        let candidate = candidate_of(&trees, changes)?;
-        let mut work = CheckWork {
-            session,
-            room: &room,
-            candidate: &candidate,
+    let place = CheckPlace { session, room: &room, options, listen };
+    match options.fix {
+        Fix::Told => Ok(place.show_tree(&trees)?.object),
+        Fix::Written => fix::show_and_fix(&place, trees),
+    }
+}
+
+/// Where trees are looked at, and how.
+struct CheckPlace<'a> {
+    session: &'a Session,
+    room: &'a CheckRoom,
+    options: &'a CheckOptions,
+    listen: CheckListener<'a>,
+}
+
+/// What was shown of a tree.
+struct ShownTree {
+    object: VerificationObject,
+    asked: AskedCheck,
+    /// `None` where no run could show anything.
+    observation: Option<Observation>,
+}
+
+impl CheckPlace<'_> {
+    fn show_tree(&self, trees: &TreePair) -> Result<ShownTree> {
+        let CheckPlace { session, room, options, listen } = *self;
+        let objects = session.repository.object_reader(Some(&session.quarantine(room.id())))?;
+        let changes = tree::changes_between(&objects, &trees.base, &trees.tree)?;
+        let mut asked = ask_for_concerned(session, trees, &changes, &options.target)?;
+        let checked = CheckedTree {
+            what: options.target.word().to_owned(),
+            base_tree: trees.base.clone(),
+            tree: trees.tree.clone(),
+            changes: changes.len() as u64,
+            notes: std::mem::take(&mut asked.notes),
+            fix: None,
+        };
+        listen(CheckEvent::Began(&checked));
+        let mut object = VerificationObject {
+            checked: Some(checked),
+            ..VerificationObject::of_rows(std::mem::take(&mut asked.settled), Vec::new())
+        };
+        object.requirements.iter().for_each(|row| listen(CheckEvent::Settled { row, runs: &[] }));
+        let mut observation = None;
+        if asked.has_any {
+            let candidate = candidate_of(trees, changes)?;
+            let mut work = self.work_on(&candidate, &asked);
+            let shown = work.show_rows(options.flaky)?;
+            object.requirements.extend(shown.rows);
+            object.runs = shown.runs;
+            observation = Some(shown.observation);
+        }
+        Ok(ShownTree { object, asked, observation })
+    }
+
+    fn work_on<'w>(&'w self, candidate: &'w Candidate, asked: &'w AskedCheck) -> CheckWork<'w> {
+        CheckWork {
+            session: self.session,
+            room: self.room,
+            candidate,
             contract: &asked.contract,
             contract_sha256: asked.contract_sha256,
             terms: &asked.terms,
-            listen,
-            sandbox: if options.sandbox == Sandbox::Without { "without" } else { "as offered" },
+            listen: self.listen,
+            sandbox: if self.options.sandbox == Sandbox::Without { "without" } else { "as offered" },
             made: Vec::new(),
-        };
-        let (shown, runs) = work.show_rows(options.flaky)?;
-        rows.extend(shown);
-        told = runs;
+        }
     }
-    Ok(VerificationObject { checked: Some(checked), ..VerificationObject::of_rows(rows, told) })
 }
 
 fn find_trees(session: &Session, room: &CheckRoom, options: &CheckOptions) -> Result<TreePair> {
@@ -228,6 +282,13 @@ struct CheckWork<'a> {
     made: Vec<Sha256>,
 }
 
+/// All rows, the runs to tell of, and what they were observed on.
+struct ShownRows {
+    rows: Vec<Row>,
+    runs: Vec<Run>,
+    observation: Observation,
+}
+
 impl CheckWork<'_> {
     fn with_subject<T>(
         &self,
@@ -243,8 +304,8 @@ impl CheckWork<'_> {
         lend_subject(self.session, (self.room.id(), self.candidate), rules, (&|_| None, None), work)
     }
 
-    /// Runs what no fresh evidence is there for; gives all rows and the runs to tell of.
-    fn show_rows(&mut self, flaky: FlakyRows) -> Result<(Vec<Row>, Vec<Run>)> {
+    /// Runs what no fresh evidence is there for.
+    fn show_rows(&mut self, flaky: FlakyRows) -> Result<ShownRows> {
         // A store that holds anything has a ledger.
         let mut ledger = Ledger::create(&self.session.layout)?;
         note_home(self.session)?;
@@ -267,8 +328,8 @@ impl CheckWork<'_> {
             }
         }
         let rows = self.judge_rows(&observation, &records);
-        let told = runs::of_rows(&self.session.blobs(), &records, &rows);
-        Ok((rows, told))
+        let runs = runs::of_rows(&self.session.blobs(), &records, &rows);
+        Ok(ShownRows { rows, runs, observation })
     }
 
     fn missing_jobs(&self, observation: &Observation, records: &[Recorded<Evidence>]) -> Vec<Job> {

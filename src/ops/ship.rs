@@ -1,6 +1,10 @@
 //! `ship`: (open,) submit, verify and deliver in one go, until a step fails. Once something was verified the
 //! result is the report, whether or not it was delivered.
 
+mod queue;
+
+pub use queue::ship_all;
+
 use super::{Session, deliver, open, report, submit, verify};
 use crate::domain::contract::Kind;
 use crate::domain::ledger::report::Report;

@@ -1,4 +1,7 @@
-//! `submit`: a candidate, from the worktree or from a patch.
+//! `submit`: a candidate, from the worktree or a part of what it changes, or from a patch.
+
+mod hunks;
+mod named;
 
 use super::Session;
 use crate::domain::ledger::report::CandidateObject;
@@ -6,6 +9,9 @@ use crate::error::Result;
 use crate::task::budget;
 use crate::task::candidate::candidate_object;
 use crate::task::submission::{came_from_patch, capture_candidate, is_untouched};
+
+pub use hunks::submit_hunks;
+pub use named::submit_named;
 
 /// Captures a candidate. The same tree under the same contract version is the same candidate.
 pub fn submit(session: &Session, named: Option<&str>, patch: Option<&[u8]>) -> Result<CandidateObject> {

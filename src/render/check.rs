@@ -2,12 +2,16 @@
 
 use super::style::{BAD, BOLD, DIM, GOOD, style_text};
 use super::verification::requirement_row;
-use crate::domain::ledger::report::{CheckedTree, Summary, VerificationObject};
+use crate::domain::change::patch::Change;
+use crate::domain::ledger::report::{CheckedTree, FixObject, Summary, VerificationObject};
 use crate::domain::proof::judge::is_not_concerned;
 use crate::domain::proof::run::Run;
 use crate::domain::proof::verdict::{Row, Verdict};
 use crate::domain::value::outside::plain_line;
 use std::fmt::Write;
+
+/// How many paths a line names.
+const MOST_NAMES: usize = 8;
 
 /// What is looked at.
 pub fn checked_text(checked: &CheckedTree) -> String {
@@ -36,6 +40,26 @@ pub fn settled_text(row: &Row, runs: &[Run]) -> String {
         requirement_row(&mut out, row, runs);
     }
     out
+}
+
+/// What verifiers would change: it is looked at next.
+pub fn mended_text(changes: &[Change]) -> String {
+    let names: Vec<String> = changes.iter().take(MOST_NAMES).map(|change| change.path.to_string()).collect();
+    let more = match changes.len().saturating_sub(MOST_NAMES) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("  with a fix of {}{more}:\n", plain_line(&names.join(", "), usize::MAX))
+}
+
+/// What was written, and how it is taken back.
+fn fix_text(fix: &FixObject, what: &str) -> String {
+    let paths = match fix.paths.len() {
+        1 => "1 path".to_owned(),
+        many => format!("{many} paths"),
+    };
+    let place = if what == "staged" { "your files and the index" } else { "your files, not staged" };
+    format!("fixed {paths} in {place}; git tender show {} tells what was there\n", fix.action)
 }
 
 /// What came of it, in a line or two.
@@ -71,5 +95,10 @@ pub fn check_end_text(object: &VerificationObject) -> String {
     }
     let style = if blocked { BAD } else { GOOD };
     let _ = writeln!(out, "{}", style_text(style, &parts.join(", ")));
+    if let Some(checked) = &object.checked
+        && let Some(fix) = &checked.fix
+    {
+        out.push_str(&fix_text(fix, &checked.what));
+    }
     out
 }

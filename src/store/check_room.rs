@@ -12,7 +12,7 @@ use crate::error::{Failure, Result};
 use std::path::{Path, PathBuf};
 
 /// How many checks have a room of their own.
-const MOST: usize = 8;
+const MOST: usize = 16;
 
 /// From how many notes on a room is emptied.
 const MOST_NOTES: usize = 256;

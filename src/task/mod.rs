@@ -20,6 +20,7 @@ pub mod meter;
 mod newer_rules;
 pub mod observation;
 pub mod on_live;
+pub mod part;
 pub mod reach;
 pub mod recover;
 pub mod reference;

@@ -76,6 +76,8 @@ fn settle(
         (Ground::Ref, _) => return Ok(None),
         (Ground::OwnTask, _) if mine => None,
         (Ground::LiveTree, _) if mine && delivery_is_ours => None,
+        // It belongs to no task.
+        (Ground::LiveTree, None) if delivery_is_ours => None,
         (Ground::LiveTree, Some(task)) if !mine && delivery_is_ours => {
             let Some(lock) = LockGuard::try_acquire(&session.layout.task_lock(task))? else {
                 return Ok(None);

@@ -26,6 +26,13 @@ pub trait Person: std::fmt::Debug {
 
     /// True where the repository's owner has said that calls without a terminal count as a person's.
     fn has_consented(&self) -> bool;
+
+    /// Shows lines, puts a question of several answers and gives what was typed; `None` where no person is at
+    /// a terminal. Nobody's consent stands for such an answer.
+    fn choose(&self, lines: &[String], question: &str) -> Option<String>;
+
+    /// True where a person is at a terminal.
+    fn is_at_terminal(&self) -> bool;
 }
 
 /// Where no person can be reached, and none has consented beforehand.
@@ -38,6 +45,14 @@ impl Person for Nobody {
     }
 
     fn has_consented(&self) -> bool {
+        false
+    }
+
+    fn choose(&self, _lines: &[String], _question: &str) -> Option<String> {
+        None
+    }
+
+    fn is_at_terminal(&self) -> bool {
         false
     }
 }

@@ -7,6 +7,7 @@ use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::record::{Opened, Record};
 use crate::domain::ledger::task::TaskView;
 use crate::domain::value::digest::Sha256;
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::capture::Capture;
@@ -16,15 +17,53 @@ use crate::store::Ledger;
 use crate::task::candidate::{SET_ASIDE, bind, keep_last};
 use crate::task::held::TaskWrite;
 use crate::task::observation::Judged;
+use crate::task::part::{self, ChoosePart};
 use crate::task::{budget, candidate, observation, tripwire};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Captures a candidate of a task that may still be worked on.
 pub fn capture_candidate(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
+    keep_candidate(task, &params(patch), |task, opened, most| {
+        if patch.is_none() {
+            require_decided(task, opened)?;
+        }
+        capture(task, opened, patch, most)
+    })
+}
+
+/// The same of a part of what the worktree changes: from `whole`, what `choose` takes. Gives also the paths
+/// of which anything was left. `asked` tells what was asked for.
+pub fn capture_chosen(
+    task: &mut TaskWrite<'_>,
+    asked: &Value,
+    whole: &Capture,
+    choose: ChoosePart<'_>,
+) -> Result<(Candidate, Vec<RepoPath>)> {
+    let mut left = Vec::new();
+    let candidate = keep_candidate(task, asked, |task, opened, most| {
+        require_decided(task, opened)?;
+        let limits = CandidateLimits {
+            allowed: &|path| opened.effective.write_allows(path),
+            scope: &opened.effective.write_patterns(),
+            artifact_bytes: Some(most),
+        };
+        let chosen = part::capture_part(task, opened, whole, choose, &limits);
+        let (captured, rest) = chosen.map_err(|failure| with_report(failure, &task.view.id))?;
+        left = rest;
+        Ok(captured)
+    })?;
+    Ok((candidate, left))
+}
+
+fn keep_candidate(
+    task: &mut TaskWrite<'_>,
+    asked: &Value,
+    take: impl FnOnce(&TaskWrite<'_>, &Opened, u64) -> Result<Capture>,
+) -> Result<Candidate> {
     tripwire::look_at_surroundings(task)?;
-    task.act_if("submit", &params(patch), budget::still_fits, |task| {
-        let candidate = capture_and_bind(task, patch)?;
+    task.act_if("submit", asked, budget::still_fits, |task| {
+        let candidate = capture_and_bind(task, take)?;
         let opened = task.view.opened_terms()?;
         let judged = Judged { opened, candidate: &candidate };
         let observation = observation::take_observation(task, judged)?;
@@ -67,8 +106,7 @@ fn was_captured_by(
 
 /// True where the worktree is what the task started from.
 pub fn is_untouched(task: &TaskWrite<'_>) -> Result<bool> {
-    let limits = CandidateLimits { allowed: &|_| true, scope: &[], artifact_bytes: None };
-    Ok(candidate::worktree(task, limits)?.tree == task.view.opened_terms()?.base.tree)
+    Ok(part::whole_change(task)?.tree == task.view.opened_terms()?.base.tree)
 }
 
 /// True where the last candidate was captured from this patch.
@@ -78,15 +116,15 @@ pub fn is_last_patch(session: &Session, view: &TaskView, patch: &[u8]) -> Result
     was_captured_by(&ledger, view, last.value.candidate, |row| row.params_sha256 == digest)
 }
 
-fn capture_and_bind(task: &mut TaskWrite<'_>, patch: Option<&[u8]>) -> Result<Candidate> {
+fn capture_and_bind(
+    task: &mut TaskWrite<'_>,
+    take: impl FnOnce(&TaskWrite<'_>, &Opened, u64) -> Result<Capture>,
+) -> Result<Candidate> {
     let session = task.session;
     let opened = task.view.opened_terms()?.clone();
     let quarantine = session.quarantine(&task.view.id);
     let most = budget::artifact_bytes(&task.view);
-    if patch.is_none() {
-        require_decided(task, &opened)?;
-    }
-    let captured = capture(task, &opened, patch, most)?;
+    let captured = take(task, &opened, most)?;
     require_resolved(task, &quarantine, &captured)?;
     bind(task, &opened, captured)
 }
@@ -154,12 +192,16 @@ fn capture(task: &TaskWrite<'_>, opened: &Opened, patch: Option<&[u8]>, most: u6
         }
         None => candidate::worktree(task, limits),
     };
-    captured.map_err(|failure| match failure.code() {
-        // Where the scope is looked at, the task's name is not known.
+    captured.map_err(|failure| with_report(failure, id))
+}
+
+/// Where the scope is looked at, the task's name is not known.
+fn with_report(failure: Failure, id: &str) -> Failure {
+    match failure.code() {
         Code::ScopeViolation if !failure.has_remedy() || failure.has_detail(&ALLOWED) => {
             let text = failure.next_step().text;
             failure.remedy(text, ["git", "tender", "report", "--brief", id])
         }
         _ => failure,
-    })
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! Every attempt gets an output directory of its own, and finds none of the outputs of an earlier one.
 
+mod mend;
+
 use super::blame::Blame;
 use super::cache::FileDigests;
 use super::foreign::{RunPlace, find_foreign_code};

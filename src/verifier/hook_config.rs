@@ -48,14 +48,23 @@ impl HookPlan {
         Self { tool, files: files.filter(fits) }
     }
 
-    /// The manifests of all hooks in this configuration, by their ids.
-    pub(super) fn list_manifests(&self, config: &str) -> Vec<(String, String)> {
-        let Some(hooks) = list_hooks(config) else { return vec![self.manifest(ALL, "All hooks", &[])] };
-        let manifest = |hook: &String| {
-            let others: Vec<&str> = hooks.iter().filter(|other| *other != hook).map(String::as_str).collect();
-            self.manifest(&format!("hook.{hook}"), &format!("The hook {hook}"), &others)
+    /// The manifests of all hooks that this configuration has for a commit, by their ids; and the hooks that
+    /// run at other times, each with these.
+    pub(super) fn list_manifests(&self, config: &str) -> (Vec<(String, String)>, Vec<HookElsewhere>) {
+        let Some(hooks) = list_hooks(config) else {
+            return (vec![self.manifest(ALL, "All hooks", &[])], Vec::new());
         };
-        hooks.iter().map(manifest).collect()
+        let manifest = |hook: &ListedHook| {
+            let others = hooks.iter().filter(|other| other.id != hook.id);
+            let others: Vec<&str> = others.map(|other| other.id.as_str()).collect();
+            self.manifest(&format!("hook.{}", hook.id), &format!("The hook {}", hook.id), &others)
+        };
+        let (here, elsewhere): (Vec<_>, Vec<_>) = hooks.iter().partition(|hook| hook.is_for_commits());
+        let elsewhere = elsewhere.into_iter().map(|hook| HookElsewhere {
+            id: format!("hook.{}", hook.id),
+            stages: hook.stages.clone().unwrap_or_default().join(", "),
+        });
+        (here.into_iter().map(manifest).collect(), elsewhere.collect())
     }
 
     fn manifest(&self, id: &str, title: &str, skipped: &[&str]) -> (String, String) {
@@ -81,10 +90,50 @@ impl HookPlan {
     }
 }
 
-/// The ids of the hooks, each once, in their order, but for a hook that calls git-tender itself. `None` where
-/// that cannot be told from the lines alone.
-fn list_hooks(config: &str) -> Option<Vec<String>> {
-    let mut found: Vec<(String, bool)> = Vec::new();
+/// A hook that does not run before a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookElsewhere {
+    /// `hook.ID`
+    pub id: String,
+    /// When it does, as the configuration says.
+    pub stages: String,
+}
+
+/// A hook as the lines tell it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ListedHook {
+    id: String,
+    /// It calls git-tender itself.
+    is_ours: bool,
+    /// When it runs, where the configuration says so.
+    stages: Option<Vec<String>>,
+}
+
+impl ListedHook {
+    /// What says nothing runs before a commit; `commit` is the old word for that.
+    fn is_for_commits(&self) -> bool {
+        let is_commit = |stage: &String| matches!(stage.as_str(), "pre-commit" | "commit");
+        self.stages.as_ref().is_none_or(|stages| stages.iter().any(is_commit))
+    }
+}
+
+/// A list of words on one line: `[a, b]`, or one word. `None` where it does not end there.
+fn words_of_list(value: &str) -> Option<Vec<String>> {
+    let inner = match value.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?,
+        None => value,
+    };
+    Some(inner.split(',').map(|word| plain_value(word).to_owned()).filter(|word| !word.is_empty()).collect())
+}
+
+/// The hooks, each once, in their order, but for a hook that calls git-tender itself. `None` where that
+/// cannot be told from the lines alone.
+fn list_hooks(config: &str) -> Option<Vec<ListedHook>> {
+    let mut found: Vec<ListedHook> = Vec::new();
+    let mut usual: Option<Vec<String>> = None;
+    // The list of stages that the lines below go on with: how far its key is indented, and whether it is the
+    // one for all hooks.
+    let mut stages_below: Option<(usize, bool)> = None;
     // How far `hooks:` is indented, once it was met.
     let mut hooks_at = None;
     // A text of several lines is deeper than its key.
@@ -103,7 +152,15 @@ fn list_hooks(config: &str) -> Option<Vec<String>> {
         text_below = None;
         let inner = text.trim_start_matches("- ").trim_start();
         let indent = line.len() - inner.len();
-        let Some((key, value)) = inner.split_once(':') else { continue };
+        let Some((key, value)) = inner.split_once(':') else {
+            if let Some((at, for_all)) = stages_below.filter(|(at, _)| line.len() - text.len() >= *at) {
+                let stages = if for_all { usual.as_mut() } else { found.last_mut()?.stages.as_mut() };
+                stages?.push(plain_value(inner).to_owned());
+                stages_below = Some((at, for_all));
+            }
+            continue;
+        };
+        stages_below = None;
         let value = plain_value(value);
         if value.starts_with(['&', '*', '{']) || key == "<<" {
             return None;
@@ -116,19 +173,32 @@ fn list_hooks(config: &str) -> Option<Vec<String>> {
                 if !is_id(&format!("hook.{value}")) {
                     return None;
                 }
-                found.push((value.to_owned(), value == "git-tender"));
+                let is_ours = value == "git-tender";
+                found.push(ListedHook { id: value.to_owned(), is_ours, stages: None });
             }
             "entry" if value.contains("git-tender") || value.contains("git tender") => {
-                found.last_mut()?.1 = true;
+                found.last_mut()?.is_ours = true;
+            }
+            "default_stages" if indent == 0 => {
+                usual = Some(words_of_list(value)?);
+                stages_below = value.is_empty().then_some((indent, true));
+            }
+            "stages" if hooks_at.is_some_and(|at| indent > at) => {
+                found.last_mut()?.stages = Some(words_of_list(value)?);
+                stages_below = value.is_empty().then_some((indent, false));
             }
             _ if hooks_at.is_some_and(|at| indent <= at) => hooks_at = None,
             _ => {}
         }
     }
-    let mut hooks: Vec<String> = Vec::new();
-    for (id, _) in found.into_iter().filter(|(_, is_ours)| !is_ours) {
-        if !hooks.contains(&id) {
-            hooks.push(id);
+    let mut hooks: Vec<ListedHook> = Vec::new();
+    for mut hook in found.into_iter().filter(|hook| !hook.is_ours) {
+        hook.stages = hook.stages.or_else(|| usual.clone());
+        match hooks.iter_mut().find(|known| known.id == hook.id) {
+            // One that runs before a commit as well has a row.
+            Some(known) if hook.is_for_commits() => known.stages = hook.stages,
+            Some(_) => {}
+            None => hooks.push(hook),
         }
     }
     Some(hooks)
@@ -181,7 +251,10 @@ repos:
     #[test]
     fn the_ids_of_the_usual_form_are_read_and_doubt_is_said() {
         let usual = USUAL.replace("default_language_version: { }\n", "");
-        let ids = list_hooks(&usual).expect("the usual form");
+        let ids_of = |text: &str| -> Vec<String> {
+            list_hooks(text).expect("the usual form").into_iter().map(|hook| hook.id).collect()
+        };
+        let ids = ids_of(&usual);
         assert_eq!(ids, ["trailing-whitespace", "end-of-file-fixer", "no-bad", "last"]);
         for doubtful in [
             USUAL.to_owned(),
@@ -191,8 +264,24 @@ repos:
             assert_eq!(list_hooks(&doubtful), None, "{doubtful}");
         }
         let text = "repos:\n- repo: local\n  hooks:\n  - id: a\n    exclude: |\n      id: b\n  - id: c\n";
-        assert_eq!(list_hooks(text).expect("the usual form"), ["a", "c"]);
+        assert_eq!(ids_of(text), ["a", "c"]);
         assert_eq!(list_hooks("repos: # none\n"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn hooks_of_other_times_are_told_and_not_run() {
+        let config = "default_stages: [pre-push]\nrepos:\n- repo: local\n  hooks:\n  - id: usual\n  - id: message\n    \
+                      stages: [commit-msg, 'prepare-commit-msg']\n  - id: both\n    stages:\n    - commit-msg\n    - pre-commit # and \
+                      here\n    name: x\n  - id: old\n    stages: [commit]\n  - id: later\n    stages:\n      - manual\n";
+        let (here, elsewhere) = HookPlan { tool: "prek", files: None }.list_manifests(config);
+        let ids: Vec<&str> = here.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["hook.both", "hook.old"]);
+        let told: Vec<String> = elsewhere.iter().map(|hook| format!("{} {}", hook.id, hook.stages)).collect();
+        let wanted =
+            ["hook.usual pre-push", "hook.message commit-msg, prepare-commit-msg", "hook.later manual"];
+        assert_eq!(told, wanted);
+        let open = "repos:\n- repo: local\n  hooks:\n  - id: a\n    stages: [commit-msg,\n      manual]\n";
+        assert_eq!(list_hooks(open), None, "where a list goes on below, that is doubt");
     }
 
     #[test]
@@ -200,14 +289,14 @@ repos:
         let config = "repos:\n- repo: local\n  hooks:\n  - id: a\n  - id: b\n";
         let paths = ["x \"y\".py", "z"].map(|path| Some(path.to_owned()));
         let plan = HookPlan::for_files("prek", paths.into_iter());
-        let manifests = plan.list_manifests(config);
+        let (manifests, _) = plan.list_manifests(config);
         let (id, text) = &manifests[0];
         let read = Manifest::parse(CONFIG, id, text.as_bytes()).expect("a manifest");
         let expected = ["env", "SKIP=b", "prek", "run", "--color", "never", "--files", "x \"y\".py", "z"];
         assert_eq!((id.as_str(), read.command), ("hook.a", expected.map(str::to_owned).to_vec()));
         assert_eq!(read.stores, ["~/.cache/prek"]);
         let whole = HookPlan::for_files("pre-commit", std::iter::once(Some("-x".to_owned())));
-        let (_, text) = &whole.list_manifests("repos: [ ]\n")[0];
+        let (_, text) = &whole.list_manifests("repos: [ ]\n").0[0];
         assert!(text.contains("\"--all-files\"") && text.contains("probe"), "{text}");
         assert_eq!(HookPlan::for_files("prek", std::iter::once(None)).files, None);
     }

@@ -3,7 +3,7 @@
 
 use super::builtin;
 use super::command_line::executed_paths;
-use super::hook_config::{CONFIG, HookPlan};
+use super::hook_config::{CONFIG, HookElsewhere, HookPlan};
 use super::manifest::{Manifest, VerifierKind};
 use crate::domain::proof::listing::InputFile;
 use crate::domain::value::digest::{Mode, ObjectId, Sha256, TreeObject};
@@ -200,22 +200,22 @@ impl Verifiers {
         }
     }
 
-    /// Adds the hooks of the base's configuration; gives how many there are. A verifier that has a hook's id
-    /// already stands for it.
+    /// Adds the hooks that the base has configured for a commit; gives how many, and those for other times. A
+    /// verifier that has a hook's id already stands for it.
     pub fn add_hooks(
         &mut self,
         repository: &Repository,
         base_commit_tree: &ObjectId,
         plan: &HookPlan,
-    ) -> Result<usize> {
+    ) -> Result<(usize, Vec<HookElsewhere>)> {
         let objects = repository.object_reader(None)?;
         let base = BaseTree { objects: &objects, tree: base_commit_tree, all: OnceCell::new() };
         let Some(config) = base.matching(CONFIG)?.into_iter().find(|found| found.file.mode.is_regular())
         else {
-            return Ok(0);
+            return Ok((0, Vec::new()));
         };
         let text = objects.read_blob(&config.file.git_blob)?;
-        let manifests = plan.list_manifests(&String::from_utf8_lossy(&text));
+        let (manifests, elsewhere) = plan.list_manifests(&String::from_utf8_lossy(&text));
         // One that stands for all hooks is told hook by hook.
         self.known.retain(|_, verifier| !verifier.manifest.uses_hooks);
         let mut added = 0;
@@ -229,7 +229,7 @@ impl Verifiers {
             self.known.insert(id, verifier);
             added += 1;
         }
-        Ok(added)
+        Ok((added, elsewhere))
     }
 
     /// The verifier of an id; `None` where no manifest counts for it. `config.invalid` or `not_supported`

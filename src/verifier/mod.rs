@@ -45,7 +45,7 @@ mod watched;
 
 pub use load::Verifiers;
 pub use observe::observe;
-pub use run::run;
+pub use run::{mend, run};
 pub use view::depends_on;
 
 use crate::domain::change::patch::Candidate;

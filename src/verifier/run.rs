@@ -12,6 +12,7 @@ use crate::domain::proof::judge::Job;
 use crate::domain::proof::records::On;
 use crate::domain::proof::verdict::Verdict;
 use crate::error::{Failure, Result};
+use crate::git::slot::MendedFile;
 use crate::process::SandboxLayer;
 use crate::store::ledger::now;
 use std::collections::BTreeMap;
@@ -41,6 +42,27 @@ pub fn run(
     };
     let finished_at = now();
     rows.iter().map(|row| record(subject, row, job.on, ticket, &made, (&started_at, &finished_at))).collect()
+}
+
+/// Lets the verifier of these rows change the files that it looks at, in a slot, and gives those that it
+/// changed. Nothing of it is evidence.
+///
+/// # Errors
+/// As for [`run`].
+pub fn mend(
+    subject: &VerificationSubject<'_>,
+    verifiers: &Verifiers,
+    host: &Host<'_>,
+    rows: &[&Observed],
+    ticket: &Ticket,
+) -> Result<Vec<MendedFile>> {
+    let Some(first) = rows.first() else { return Ok(Vec::new()) };
+    match (&first.source, verifiers.get(&first.clause.verifier)?) {
+        (Source::Command, Some(verifier)) => {
+            attempt::Runner::prepare(subject, verifier, host, rows, On::Candidate, ticket)?.mend_files()
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 fn command(

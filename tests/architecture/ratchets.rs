@@ -238,6 +238,7 @@ const SEQUENCES: &[(&str, &[&str])] = &[
     ("deliver/merge", &["rebase", "verify"]),
     ("demo", &["deliver", "open", "report", "submit", "verify"]),
     ("ship", &["deliver", "open", "report", "submit", "verify"]),
+    ("ship/queue", &["deliver"]),
     ("start", &["open"]),
 ];
 

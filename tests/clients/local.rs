@@ -170,3 +170,105 @@ fn the_hooks_of_pre_commits_configuration_are_run() {
         assert_eq!(inside.json["requirements"].as_array().expect("rows").len(), 0);
     }
 }
+
+const STAGES: &str = "\
+repos:
+- repo: local
+  hooks:
+  - id: message
+    name: reads the message
+    entry: sh -c 'grep -q ticket \"$1\"' --
+    language: system
+    stages: [commit-msg]
+  - id: push
+    name: reads what is pushed
+    entry: sh -c 'exit 1'
+    language: system
+    always_run: true
+    stages:
+    - pre-push
+  - id: mends
+    name: takes blanks away
+    entry: sh -c 'for f; do if grep -q \" $\" \"$f\"; then sed \"s/ *$//\" \"$f\" > \"$f.new\" && cat \"$f.new\" > \"$f\"; rm \"$f.new\"; fi; done' --
+    language: system
+    files: ^src/
+";
+
+/// A hook's fix goes to index and files; hooks for other times are told; and neither needs a home.
+#[test]
+fn what_a_hook_mends_is_taken_and_hooks_of_other_times_are_told() {
+    for name in ["pre-commit", "prek"] {
+        let Some(program) = manager(name) else { continue };
+        let lab = Lab::new();
+        let repo = lab.repo("app");
+        repo.write(".pre-commit-config.yaml", STAGES);
+        repo.write("src/a.txt", "one\ntwo\nthree\nfour\n");
+        repo.commit("hooks");
+        let folder = lab.path("tools");
+        std::fs::create_dir(&folder).expect("made");
+        let started = format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display());
+        std::fs::write(folder.join(name), started).expect("written");
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).expect("set");
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+        for home in [lab.path("home").to_str().expect("UTF-8"), ""] {
+            let check = |args: &[&str]| {
+                repo.json_in(
+                    "",
+                    &[("PATH", path.as_str()), ("HOME", home)],
+                    None,
+                    &[&["check"], args].concat(),
+                )
+            };
+            repo.write("src/a.txt", format!("one, with blanks {home}  \ntwo\nthree\nfour\n"));
+            repo.git(&["add", "-A"]);
+            repo.write("src/a.txt", format!("one, with blanks {home}  \ntwo\nthree\nfour, not staged  \n"));
+            let before = repo.snapshot();
+            let answer = check(&[]).result(1);
+            assert_eq!(answer.verdict("hook.mends"), "failed", "HOME={home:?}");
+            assert_eq!((answer.verdict("hook.message"), answer.verdict("hook.push")), ("not_run", "not_run"));
+            assert!(answer.reason("hook.message").contains("commit-msg"), "{:#}", answer.json);
+            before.same(&repo.snapshot());
+            let answer = check(&["--fix"]).ok();
+            assert_eq!(answer.verdict("hook.mends"), "passed");
+            let fixed = format!("one, with blanks {home}").trim_end().to_owned();
+            assert_eq!(repo.text("src/a.txt"), format!("{fixed}\ntwo\nthree\nfour, not staged  \n"));
+            assert_eq!(repo.git(&["show", ":src/a.txt"]), format!("{fixed}\ntwo\nthree\nfour"));
+            repo.git(&["reset", "-q", "--hard"]);
+        }
+    }
+}
+
+/// Who keeps pre-commit's own hooks for the message and the push has both: each is called by git with what git
+/// gives it.
+#[test]
+fn hooks_of_other_times_stay_with_their_tool() {
+    for name in ["pre-commit", "prek"] {
+        let Some(program) = manager(name) else { continue };
+        let lab = Lab::new();
+        let repo = lab.repo("app");
+        repo.write(".pre-commit-config.yaml", STAGES);
+        repo.commit("hooks");
+        with_tools(
+            &repo,
+            &program,
+            &["install", "--hook-type", "commit-msg", "--hook-type", "pre-push"],
+            &[],
+        )
+        .ok();
+        repo.json(&["init", "--hook"]).ok();
+        repo.write("src/a.txt", "blanks \n");
+        repo.git(&["add", "-A"]);
+        let commit =
+            |message: &str| with_tools(&repo, Path::new("git"), &["commit", "-q", "-m", message], &[]);
+        let refused = commit("with a ticket");
+        assert!(refused.code != 0 && refused.all().contains("hook.mends"), "{}", refused.all());
+        with_tools(&repo, Path::new("git-tender"), &["check", "--fix"], &[]).ok();
+        let refused = commit("without");
+        assert!(refused.code != 0 && refused.all().contains("reads the message"), "{}", refused.all());
+        commit("with a ticket").ok();
+        let elsewhere = lab.repo_with("elsewhere", &["--bare"]);
+        let there = elsewhere.path.to_str().expect("UTF-8").to_owned();
+        let pushed = with_tools(&repo, Path::new("git"), &["push", "-q", &there, "main"], &[]);
+        assert!(pushed.code != 0 && pushed.all().contains("reads what is pushed"), "{}", pushed.all());
+    }
+}

@@ -19,6 +19,7 @@ mod support;
 mod calls;
 mod damage;
 mod faults;
+mod fixes;
 mod kills;
 mod many;
 mod mixed;

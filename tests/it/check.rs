@@ -7,13 +7,13 @@ use serde_json::json;
 use std::os::unix::fs::MetadataExt as _;
 
 /// The user's files, index and stash, the index to its bytes and its time.
-struct Untouched {
+pub struct Untouched {
     seen: Snapshot,
     index: Option<(Vec<u8>, i64, i64, u64)>,
 }
 
 impl Untouched {
-    fn of(repo: &Repo<'_>) -> Self {
+    pub fn of(repo: &Repo<'_>) -> Self {
         // Asking git for a state refreshes the index; once it has, it has nothing left to write.
         repo.git_out(&["status"]);
         let seen = Snapshot::of(repo);
@@ -21,7 +21,7 @@ impl Untouched {
     }
 
     #[track_caller]
-    fn is_still_so(&self, repo: &Repo<'_>) {
+    pub fn is_still_so(&self, repo: &Repo<'_>) {
         assert!(self.index == index_of(repo), "the index file changed");
         self.seen.same(&Snapshot::of(repo));
     }

@@ -19,6 +19,7 @@ impl Invocation<'_> {
             index: self.surroundings.index_file(self.cli.folder.as_deref()),
             flaky: runs_wanted(args.again),
             sandbox: sandbox_wanted(args.no_sandbox),
+            fix: if args.fix { ops::check::Fix::Written } else { ops::check::Fix::Told },
         };
         let session = self.session()?;
         let text = self.cli.format == OutputFormat::Text;
@@ -28,6 +29,7 @@ impl Invocation<'_> {
             let line = match event {
                 ops::check::CheckEvent::Began(checked) => render::checked_text(checked),
                 ops::check::CheckEvent::Settled { row, runs } => render::settled_text(row, runs),
+                ops::check::CheckEvent::Mended(changes) => render::mended_text(changes),
                 ops::check::CheckEvent::Runs { verifier, number, of } => {
                     let bar = ProgressBar::start(self.cli.format, format!("running {verifier}"));
                     bar.advance(number, of);

@@ -90,9 +90,12 @@ impl ActionState {
     }
 }
 
+/// What a fix of the user's files is called that belongs to no task.
+pub const FIX: &str = "fix";
+
 /// True for the tools whose actions write to the live tree.
 pub fn writes_live_tree(tool: &str) -> bool {
-    matches!(tool, "deliver" | "undo")
+    matches!(tool, "deliver" | "undo" | FIX)
 }
 
 #[cfg(test)]

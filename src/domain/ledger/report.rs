@@ -18,6 +18,7 @@ use crate::domain::value::outside::Speaker;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding;
 use crate::domain::worker::finding::{Finding, Reference};
+use crate::error::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,6 +59,9 @@ pub struct CandidateObject {
     pub tree: ObjectId,
     pub patch: PatchObject,
     pub changes: Vec<Change>,
+    /// Of a part of what the worktree changes: the paths of which anything was left there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Vec<RepoPath>>,
 }
 
 /// The patch of a candidate.
@@ -86,6 +90,7 @@ impl CandidateObject {
                 path,
             },
             changes: candidate.changes.clone(),
+            left: None,
         }
     }
 }
@@ -140,6 +145,18 @@ pub struct CheckedTree {
     pub changes: u64,
     /// What a reader should know beside the rows.
     pub notes: Vec<String>,
+    /// What was changed to come to this tree, with `--fix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<FixObject>,
+}
+
+/// A fix that verifiers made and that was written to the user's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixObject {
+    /// The action that wrote it.
+    pub action: String,
+    pub patch: PatchObject,
+    pub paths: Vec<DeliveredPath>,
 }
 
 /// The reason why a row's evidence is fresh or not.
@@ -177,6 +194,42 @@ pub struct DeliveryObject {
     pub risks: Option<Vec<Risk>>,
     /// Notes for the reader.
     pub notes: Vec<String>,
+}
+
+/// What `ship --all` shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueObject {
+    /// `git-tender/queue/v1`
+    pub schema: String,
+    /// What became of each task that was verified, in the order in which they were taken.
+    pub tasks: Vec<QueueRow>,
+    /// Tasks that have not ended and were not verified: nothing was done with them.
+    pub waiting: Vec<String>,
+}
+
+/// One task of the queue.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueRow {
+    pub task_id: String,
+    pub outcome: QueueOutcome,
+    /// As `deliver` shows it.
+    pub delivery: Option<DeliveryObject>,
+    /// Why it was skipped.
+    pub error: Option<Failure>,
+}
+
+/// What became of a task of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueOutcome {
+    Delivered,
+    WouldDeliver,
+    /// Somebody else changed the same.
+    Conflict,
+    /// Something else stood in its way.
+    Skipped,
 }
 
 /// One path of a delivery.

@@ -147,7 +147,12 @@ fn add_hooks(
             HookPlan::for_files(tool, there.map(name))
         }
     };
-    match verifiers.add_hooks(&session.repository, &trees.base, &plan)? {
+    let (added, elsewhere) = verifiers.add_hooks(&session.repository, &trees.base, &plan)?;
+    asked.settled.extend(elsewhere.into_iter().map(|hook| {
+        let reason = format!("it runs at {}, and not before a commit", hook.stages);
+        Row::without_run(&hook.id, &hook.id, Verdict::NotRun, Some(reason))
+    }));
+    match added {
         0 => {}
         1 => asked.notes.push(format!("{CONFIG} has a hook, run by {tool}")),
         many => asked.notes.push(format!("{CONFIG} has {many} hooks, run by {tool}")),

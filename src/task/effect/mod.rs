@@ -8,6 +8,7 @@
 pub mod advance;
 pub mod cut_off;
 pub mod findings;
+pub mod fix;
 pub mod patch;
 pub mod refs;
 pub mod tree;

@@ -13,21 +13,8 @@ use crate::ops::open;
 use crate::ops::recover::Consent;
 use crate::store::Layout;
 use crate::task::effect::patch::*;
-use crate::task::session::{Machine, Person};
+use crate::task::session::{Machine, Nobody};
 use std::path::PathBuf;
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Person for Nobody {
-    fn confirm(&self, _question: &str) -> Option<bool> {
-        None
-    }
-
-    fn has_consented(&self) -> bool {
-        false
-    }
-}
 
 /// A repository with an open task.
 pub(in crate::task) struct Place {
