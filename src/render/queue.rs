@@ -3,7 +3,7 @@
 use super::delivery::delivery_text;
 use super::failure::failure_text;
 use super::style::{BAD, GOOD, style_text};
-use crate::domain::ledger::report::{QueueObject, QueueOutcome, QueueRow};
+use crate::domain::ledger::objects::{QueueObject, QueueOutcome, QueueRow};
 use std::fmt::Write;
 
 /// A task, as soon as it is known.

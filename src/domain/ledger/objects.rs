@@ -4,6 +4,7 @@ use crate::domain::ledger::action::writes_live_tree;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::ledger::record::{Relocation, Seal};
+use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::ledger::turn::WhoseTurn;
 use crate::domain::proof::evidence::Evidence;
@@ -11,6 +12,7 @@ use crate::domain::value::bytes::{decode_base64, encode_base64};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
+use crate::error::Failure;
 use serde::Serialize;
 
 /// What `demo` shows.
@@ -421,4 +423,40 @@ pub struct ManualPages {
     pub dir: String,
     /// Their file names.
     pub pages: Vec<String>,
+}
+
+/// What `ship --all` shows.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueObject {
+    /// `git-tender/queue/v1`
+    pub schema: String,
+    /// What became of each task that was verified, in the order in which they were taken.
+    pub tasks: Vec<QueueRow>,
+    /// Tasks that have not ended and were not verified: nothing was done with them.
+    pub waiting: Vec<String>,
+}
+
+/// One task of the queue.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueRow {
+    pub task_id: String,
+    pub outcome: QueueOutcome,
+    /// As `deliver` shows it.
+    pub delivery: Option<DeliveryObject>,
+    /// Why it was skipped.
+    pub error: Option<Failure>,
+}
+
+/// What became of a task of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueOutcome {
+    Delivered,
+    WouldDeliver,
+    /// Somebody else changed the same.
+    Conflict,
+    /// Something else stood in its way.
+    Skipped,
 }

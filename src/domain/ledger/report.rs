@@ -18,7 +18,6 @@ use crate::domain::value::outside::Speaker;
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::finding;
 use crate::domain::worker::finding::{Finding, Reference};
-use crate::error::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -194,42 +193,6 @@ pub struct DeliveryObject {
     pub risks: Option<Vec<Risk>>,
     /// Notes for the reader.
     pub notes: Vec<String>,
-}
-
-/// What `ship --all` shows.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QueueObject {
-    /// `git-tender/queue/v1`
-    pub schema: String,
-    /// What became of each task that was verified, in the order in which they were taken.
-    pub tasks: Vec<QueueRow>,
-    /// Tasks that have not ended and were not verified: nothing was done with them.
-    pub waiting: Vec<String>,
-}
-
-/// One task of the queue.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QueueRow {
-    pub task_id: String,
-    pub outcome: QueueOutcome,
-    /// As `deliver` shows it.
-    pub delivery: Option<DeliveryObject>,
-    /// Why it was skipped.
-    pub error: Option<Failure>,
-}
-
-/// What became of a task of the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueOutcome {
-    Delivered,
-    WouldDeliver,
-    /// Somebody else changed the same.
-    Conflict,
-    /// Something else stood in its way.
-    Skipped,
 }
 
 /// One path of a delivery.

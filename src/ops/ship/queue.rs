@@ -6,7 +6,8 @@
 //! and stays as it was. No lock is held from one task to the next, nor while verifiers run.
 
 use super::{Options, Session};
-use crate::domain::ledger::report::{DeliveryObject, QueueObject, QueueOutcome, QueueRow};
+use crate::domain::ledger::objects::{QueueObject, QueueOutcome, QueueRow};
+use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::error::{Code, Failure, Result};
 use crate::ops::deliver;
