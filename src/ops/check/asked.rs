@@ -149,7 +149,7 @@ fn add_hooks(
     };
     let (added, elsewhere) = verifiers.add_hooks(&session.repository, &trees.base, &plan)?;
     asked.settled.extend(elsewhere.into_iter().map(|hook| {
-        let reason = Some(format!("it runs at {}, and not before a commit", hook.stages));
+        let reason = format!("it runs at {}, and not before a commit", hook.stages);
         Row::without_run(&hook.id, &hook.id, Verdict::NotRun, Some(reason))
     }));
     match added {
