@@ -1,8 +1,9 @@
 //! The hooks of a `.pre-commit-config.yaml` as verifiers, one each, without a file of ours. The tool that the
 //! file is for reads it and runs them; here only their names are read, so that each gets a row of its own.
-//! Where the file is written in a way that leaves doubt, one row stands for all of them.
+//! Where the file cannot be read, or a hook has a name that no verifier can have, one row stands for all.
 
 use crate::domain::value::document::is_id;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Where the hooks are configured.
@@ -62,7 +63,7 @@ impl HookPlan {
         let (here, elsewhere): (Vec<_>, Vec<_>) = hooks.iter().partition(|hook| hook.is_for_commits());
         let elsewhere = elsewhere.into_iter().map(|hook| HookElsewhere {
             id: format!("hook.{}", hook.id),
-            stages: hook.stages.clone().unwrap_or_default().join(", "),
+            stages: hook.stages.as_ref().map(|stages| stages.words().join(", ")).unwrap_or_default(),
         });
         (here.into_iter().map(manifest).collect(), elsewhere.collect())
     }
@@ -99,101 +100,75 @@ pub struct HookElsewhere {
     pub stages: String,
 }
 
-/// A hook as the lines tell it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A hook as the file tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct ListedHook {
     id: String,
-    /// It calls git-tender itself.
-    is_ours: bool,
+    #[serde(default)]
+    entry: String,
     /// When it runs, where the configuration says so.
-    stages: Option<Vec<String>>,
+    #[serde(default)]
+    stages: Option<Stages>,
+}
+
+/// One stage, or a list of them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum Stages {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// As much of the file as is read here.
+#[derive(Deserialize)]
+struct HookFile {
+    #[serde(default)]
+    repos: Option<Vec<HookSource>>,
+    #[serde(default)]
+    default_stages: Option<Stages>,
+}
+
+#[derive(Deserialize)]
+struct HookSource {
+    #[serde(default)]
+    hooks: Vec<ListedHook>,
+}
+
+impl Stages {
+    fn words(&self) -> &[String] {
+        match self {
+            Self::One(stage) => std::slice::from_ref(stage),
+            Self::Many(stages) => stages,
+        }
+    }
 }
 
 impl ListedHook {
     /// What says nothing runs before a commit; `commit` is the old word for that.
     fn is_for_commits(&self) -> bool {
         let is_commit = |stage: &String| matches!(stage.as_str(), "pre-commit" | "commit");
-        self.stages.as_ref().is_none_or(|stages| stages.iter().any(is_commit))
+        self.stages.as_ref().is_none_or(|stages| stages.words().iter().any(is_commit))
+    }
+
+    /// It calls git-tender itself.
+    fn is_ours(&self) -> bool {
+        self.id == "git-tender" || self.entry.contains("git-tender") || self.entry.contains("git tender")
     }
 }
 
-/// A list of words on one line: `[a, b]`, or one word. `None` where it does not end there.
-fn words_of_list(value: &str) -> Option<Vec<String>> {
-    let inner = match value.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']')?,
-        None => value,
-    };
-    Some(inner.split(',').map(|word| plain_value(word).to_owned()).filter(|word| !word.is_empty()).collect())
-}
-
-/// The hooks, each once, in their order, but for a hook that calls git-tender itself. `None` where that
-/// cannot be told from the lines alone.
+/// The hooks, each once, in their order, but for a hook that calls git-tender itself. `None` where the file
+/// is not read as one, or a name cannot be a verifier's.
 fn list_hooks(config: &str) -> Option<Vec<ListedHook>> {
-    let mut found: Vec<ListedHook> = Vec::new();
-    let mut usual: Option<Vec<String>> = None;
-    // The list of stages that the lines below go on with: how far its key is indented, and whether it is the
-    // one for all hooks.
-    let mut stages_below: Option<(usize, bool)> = None;
-    // How far `hooks:` is indented, once it was met.
-    let mut hooks_at = None;
-    // A text of several lines is deeper than its key.
-    let mut text_below: Option<usize> = None;
-    for line in config.lines() {
-        let text = line.trim_start();
-        if text.is_empty() || text.starts_with('#') || text == "---" {
-            continue;
-        }
-        if line[..line.len() - text.len()].contains('\t') {
-            return None;
-        }
-        if text_below.is_some_and(|key| line.len() - text.len() > key) {
-            continue;
-        }
-        text_below = None;
-        let inner = text.trim_start_matches("- ").trim_start();
-        let indent = line.len() - inner.len();
-        let Some((key, value)) = inner.split_once(':') else {
-            if let Some((at, for_all)) = stages_below.filter(|(at, _)| line.len() - text.len() >= *at) {
-                let stages = if for_all { usual.as_mut() } else { found.last_mut()?.stages.as_mut() };
-                stages?.push(plain_value(inner).to_owned());
-                stages_below = Some((at, for_all));
-            }
-            continue;
-        };
-        stages_below = None;
-        let value = plain_value(value);
-        if value.starts_with(['&', '*', '{']) || key == "<<" {
-            return None;
-        }
-        text_below = value.starts_with(['|', '>']).then_some(indent);
-        match key {
-            "hooks" if value.is_empty() => hooks_at = Some(indent),
-            "hooks" | "repos" if !value.is_empty() => return None,
-            "id" if hooks_at.is_some_and(|at| indent > at) => {
-                if !is_id(&format!("hook.{value}")) {
-                    return None;
-                }
-                let is_ours = value == "git-tender";
-                found.push(ListedHook { id: value.to_owned(), is_ours, stages: None });
-            }
-            "entry" if value.contains("git-tender") || value.contains("git tender") => {
-                found.last_mut()?.is_ours = true;
-            }
-            "default_stages" if indent == 0 => {
-                usual = Some(words_of_list(value)?);
-                stages_below = value.is_empty().then_some((indent, true));
-            }
-            "stages" if hooks_at.is_some_and(|at| indent > at) => {
-                found.last_mut()?.stages = Some(words_of_list(value)?);
-                stages_below = value.is_empty().then_some((indent, false));
-            }
-            _ if hooks_at.is_some_and(|at| indent <= at) => hooks_at = None,
-            _ => {}
-        }
-    }
+    let file: HookFile = serde_saphyr::from_str(config).ok()?;
     let mut hooks: Vec<ListedHook> = Vec::new();
-    for mut hook in found.into_iter().filter(|hook| !hook.is_ours) {
-        hook.stages = hook.stages.or_else(|| usual.clone());
+    for mut hook in file.repos.unwrap_or_default().into_iter().flat_map(|source| source.hooks) {
+        if !is_id(&format!("hook.{}", hook.id)) {
+            return None;
+        }
+        if hook.is_ours() {
+            continue;
+        }
+        hook.stages = hook.stages.or_else(|| file.default_stages.clone());
         match hooks.iter_mut().find(|known| known.id == hook.id) {
             // One that runs before a commit as well has a row.
             Some(known) if hook.is_for_commits() => known.stages = hook.stages,
@@ -202,20 +177,6 @@ fn list_hooks(config: &str) -> Option<Vec<ListedHook>> {
         }
     }
     Some(hooks)
-}
-
-/// A scalar without its quotes and without a comment behind it.
-fn plain_value(value: &str) -> &str {
-    let value = value.trim();
-    for quote in ['"', '\''] {
-        if let Some((inner, _)) = value.strip_prefix(quote).and_then(|rest| rest.split_once(quote)) {
-            return inner;
-        }
-    }
-    if value.starts_with('#') {
-        return "";
-    }
-    value.split(" #").next().unwrap_or_default().trim_end()
 }
 
 #[cfg(test)]
@@ -250,19 +211,19 @@ repos:
 
     #[test]
     fn the_ids_of_the_usual_form_are_read_and_doubt_is_said() {
-        let usual = USUAL.replace("default_language_version: { }\n", "");
         let ids_of = |text: &str| -> Vec<String> {
             list_hooks(text).expect("the usual form").into_iter().map(|hook| hook.id).collect()
         };
-        let ids = ids_of(&usual);
+        let ids = ids_of(USUAL);
         assert_eq!(ids, ["trailing-whitespace", "end-of-file-fixer", "no-bad", "last"]);
         for doubtful in [
-            USUAL.to_owned(),
-            "repos:\n- repo: local\n  hooks: [{id: a}]\n".to_owned(),
-            "repos:\n- repo: local\n  hooks:\n  - id: a b\n".to_owned(),
+            "repos:\n- repo: local\n  hooks:\n  - id: a b\n",
+            "repos: [\n",
+            "repos:\n- hooks:\n  - name: a\n",
         ] {
-            assert_eq!(list_hooks(&doubtful), None, "{doubtful}");
+            assert_eq!(list_hooks(doubtful), None, "{doubtful}");
         }
+        assert_eq!(ids_of("repos:\n- repo: local\n  hooks: [{id: a}, &b {id: b}]\n"), ["a", "b"]);
         let text = "repos:\n- repo: local\n  hooks:\n  - id: a\n    exclude: |\n      id: b\n  - id: c\n";
         assert_eq!(ids_of(text), ["a", "c"]);
         assert_eq!(list_hooks("repos: # none\n"), Some(Vec::new()));
@@ -281,7 +242,7 @@ repos:
             ["hook.usual pre-push", "hook.message commit-msg, prepare-commit-msg", "hook.later manual"];
         assert_eq!(told, wanted);
         let open = "repos:\n- repo: local\n  hooks:\n  - id: a\n    stages: [commit-msg,\n      manual]\n";
-        assert_eq!(list_hooks(open), None, "where a list goes on below, that is doubt");
+        assert!(!list_hooks(open).expect("reads")[0].is_for_commits(), "a list that goes on below");
     }
 
     #[test]
