@@ -1,19 +1,24 @@
 //! A run of a program as its caller sees it: what is to be run, and how it ended.
 
 use super::output::Captured;
+use super::sandbox::Confinement;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which confinement a program gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Which confinement a program gets, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SandboxLayer {
     /// None: what the user may do, the program may do.
     #[default]
     None,
+    /// Landlock and seccomp.
+    Partial,
+    /// Namespaces, Landlock and seccomp.
+    Full,
 }
 
 impl SandboxLayer {
@@ -21,6 +26,8 @@ impl SandboxLayer {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
+            Self::Partial => "partial",
+            Self::Full => "full",
         }
     }
 }
@@ -56,7 +63,8 @@ pub struct Invocation {
     /// Values that must not be seen in what is kept.
     pub secrets: Vec<Vec<u8>>,
     pub limits: ProcessLimits,
-    pub sandbox: SandboxLayer,
+    /// What the program is confined to; `None` for nothing.
+    pub confinement: Option<Confinement>,
 }
 
 impl fmt::Debug for Invocation {
@@ -89,7 +97,7 @@ impl Invocation {
             output_cap: 1024 * 1024,
             secrets: Vec::new(),
             limits: ProcessLimits::default(),
-            sandbox: SandboxLayer::None,
+            confinement: None,
         }
     }
 }
@@ -102,6 +110,8 @@ pub enum NotStarted {
     NotFound,
     /// It is there and cannot be executed.
     PermissionDenied,
+    /// What it was to be confined by could not be had.
+    NotConfined,
     /// The working directory is missing.
     NoDirectory,
     /// Anything else; the message says what.
