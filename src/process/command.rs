@@ -1,7 +1,6 @@
 //! A run of a program as its caller sees it: what is to be run, and how it ended.
 
 use super::output::Captured;
-use super::sandbox::Confinement;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
@@ -30,6 +29,20 @@ impl SandboxLayer {
             Self::Full => "full",
         }
     }
+}
+
+/// What a program is confined to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    pub layer: SandboxLayer,
+    /// The file of bubblewrap, for the tier full.
+    pub bubblewrap: PathBuf,
+    /// What it may read beside the system. What is not there is passed over.
+    pub read: Vec<PathBuf>,
+    /// What it may write; each has to be there.
+    pub write: Vec<PathBuf>,
+    /// Folders of which nothing is shown but what is named otherwise, and in which nothing can be made.
+    pub bare: Vec<PathBuf>,
 }
 
 /// Limits of the system for each process of the run; none where not given. Core dumps are always off.

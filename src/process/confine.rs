@@ -4,7 +4,7 @@
 //! It is a thread of the supervisor, which itself stays outside: so the program cannot signal it.
 
 use super::command::SandboxLayer;
-use super::sandbox::SYSTEM;
+use super::mounts::SYSTEM;
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,

@@ -4,8 +4,8 @@
 //! It makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper,
 //! starts the program in a process group, and waits for the first of: the program ends, the time is up, the
 //! launcher wants it to end (it closes its sending direction), the launcher is gone. Then everything below it
-//! is ended (`supervise`) before it answers and exits itself. The program is confined (`confine`) by the thread
-//! that starts it; in namespaces of its own the supervisor is already.
+//! is ended (`supervise`) before it answers and exits itself. The program is confined (`confine`) by the
+//! thread that starts it; in namespaces of its own the supervisor is already.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Pid;
 
-use super::command::{FinishedRun, Invocation, NotStarted, ProgramEnd, SandboxLayer};
+use super::command::{Confinement, FinishedRun, Invocation, NotStarted, ProgramEnd, SandboxLayer};
+use super::mounts::{bubblewrap_arguments, explain_refusal};
 use super::output::{Captured, Collector};
 use super::redact::Secrets;
-use super::sandbox::{Confinement, bubblewrap_arguments, explain_refusal};
 use super::supervise::{KILL_LIMIT, kill_session};
 use super::wire::{ConfinementOrder, OsText, SupervisorAnswer, SupervisorOrder};
 use crate::error::{Code, Failure, Result};
@@ -116,7 +116,7 @@ fn supervisor_command(helper_exe: &Path, command: &Invocation) -> std::process::
     match in_namespaces {
         Some(confinement) => {
             let mut starter = program_command(&confinement.bubblewrap);
-            starter.args(bubblewrap_arguments(confinement, helper_exe));
+            starter.args(bubblewrap_arguments(confinement, helper_exe, HELPER_ARGUMENT));
             starter
         }
         None => {

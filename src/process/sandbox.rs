@@ -9,44 +9,17 @@
 //!
 //! Which tier there is, is found by starting a program in it, never by looking at versions.
 
-use super::command::{Invocation, ProgramEnd, SandboxLayer};
+use super::command::{Confinement, Invocation, ProgramEnd, SandboxLayer};
 use super::helper::find_program;
-use super::launch::{HELPER_ARGUMENT, run_program};
+use super::launch::run_program;
 use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What belongs to the system and is shown to every confined program, read-only.
-pub(super) const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"];
-
-/// What of the system is for its administrator only. A program that runs as root would read it.
-const MASKED: &[&str] = &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"];
-
-/// Where this program lies for a supervisor in namespaces of its own.
-const INSIDE: &str = "/run/git-tender";
-
-/// How a folder is shown without what is in it.
-const BARE: &str = "--tmpfs";
-
 /// How long trying a tier may take.
 const TRY_TIME: Duration = Duration::from_secs(10);
-
-/// What a program is confined to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Confinement {
-    pub layer: SandboxLayer,
-    /// The file of bubblewrap, for the tier full.
-    pub bubblewrap: PathBuf,
-    /// What it may read beside the system. What is not there is passed over.
-    pub read: Vec<PathBuf>,
-    /// What it may write; each has to be there.
-    pub write: Vec<PathBuf>,
-    /// Folders of which nothing is shown but what is named otherwise, and in which nothing can be made.
-    pub bare: Vec<PathBuf>,
-}
 
 /// What somebody's runs get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,89 +104,6 @@ fn try_tier(helper: &Path, layer: SandboxLayer, bubblewrap: &Path) -> Result<(),
     }
 }
 
-/// What bubblewrap is told so that the supervisor runs in namespaces of its own.
-pub(super) fn bubblewrap_arguments(confinement: &Confinement, helper: &Path) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = [
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-net",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        "/tmp",
-        "--tmpfs",
-        "/run",
-        "--tmpfs",
-        "/var/tmp",
-    ]
-    .map(OsString::from)
-    .to_vec();
-    let mut mount = |how: &str, from: &OsStr, to: &Path| {
-        arguments.extend([how.into(), from.to_owned(), to.as_os_str().to_owned()]);
-    };
-    for place in SYSTEM.iter().map(Path::new) {
-        match std::fs::read_link(place) {
-            Ok(target) => mount("--symlink", target.as_os_str(), place),
-            Err(_) if place.is_dir() => mount("--ro-bind", place.as_os_str(), place),
-            Err(_) => {}
-        }
-    }
-    for place in MASKED.iter().map(Path::new).filter(|place| place.is_file()) {
-        mount("--ro-bind", OsStr::new("/dev/null"), place);
-    }
-    mount("--ro-bind", helper.as_os_str(), Path::new(INSIDE));
-    for (how, place) in mounts_in_order(confinement) {
-        match how {
-            BARE => arguments.extend([how.into(), place.as_os_str().to_owned()]),
-            _ => arguments.extend([how.into(), place.as_os_str().to_owned(), place.as_os_str().to_owned()]),
-        }
-    }
-    for place in &confinement.bare {
-        arguments.extend(["--remount-ro".into(), place.as_os_str().to_owned()]);
-    }
-    arguments
-        .extend(["--remount-ro", "/", "--chdir", "/", "--", INSIDE, HELPER_ARGUMENT].map(OsString::from));
-    arguments
-}
-
-/// What is shown beside the system, what lies above before what lies below.
-fn mounts_in_order(confinement: &Confinement) -> Vec<(&'static str, &Path)> {
-    let of_system = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
-    let read = confinement.read.iter().filter(|path| !of_system(path));
-    let mut mounts: Vec<(&'static str, &Path)> = read.map(|path| ("--ro-bind-try", path.as_path())).collect();
-    mounts.extend(confinement.bare.iter().map(|path| (BARE, path.as_path())));
-    mounts.extend(confinement.write.iter().map(|path| ("--bind", path.as_path())));
-    mounts.sort_by_key(|(how, path)| (path.components().count(), *how != BARE, *how != "--bind"));
-    mounts
-}
-
-/// What bubblewrap said when it could not make the namespaces, with the known causes by name.
-pub(super) fn explain_refusal(stderr: &[u8]) -> String {
-    let said = String::from_utf8_lossy(stderr);
-    let said = said.lines().find(|line| line.contains("bwrap")).unwrap_or_default().trim();
-    let switches = [
-        ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor restricts user namespaces"),
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are switched off"),
-        ("/proc/sys/user/max_user_namespaces", "0", "no user namespaces are allowed"),
-    ];
-    let cause = switches.iter().find_map(|(file, off, what)| {
-        let value = std::fs::read_to_string(file).ok()?;
-        (value.trim() == *off).then(|| format!("{what} ({file} is {off})"))
-    });
-    match cause {
-        Some(cause) => format!("{cause}: {said}"),
-        None => said.to_owned(),
-    }
-}
-
 /// What tells these files, in this start of the machine and for this user, from all others.
 pub fn stamps_of_files(files: &[&Path]) -> String {
     use std::os::unix::fs::MetadataExt as _;
@@ -235,23 +125,6 @@ pub fn program_folders(path: &OsStr) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_lies_above_is_mounted_before_what_lies_below() {
-        let confinement = Confinement {
-            layer: SandboxLayer::Full,
-            bubblewrap: PathBuf::new(),
-            read: vec!["/w/tree/.git".into(), "/usr/lib/x".into(), "/w".into()],
-            write: vec!["/w/tree".into(), "/w".into()],
-            bare: vec!["/v".into()],
-        };
-        let mut order: Vec<String> = mounts_in_order(&confinement)
-            .iter()
-            .map(|(how, path)| format!("{how} {}", path.display()))
-            .collect();
-        assert_eq!(order.remove(0), "--tmpfs /v");
-        assert_eq!(order, ["--bind /w", "--ro-bind-try /w", "--bind /w/tree", "--ro-bind-try /w/tree/.git"]);
-    }
 
     #[test]
     fn only_absolute_folders_of_the_path_are_shown() {

@@ -1,5 +1,5 @@
-//! Which confinement the runs of a task get: as its contract and the user's configuration ask for, and as this
-//! machine can give.
+//! Which confinement the runs of a task get: as its contract and the user's configuration ask for, and as
+//! this machine can give.
 //!
 //! What the machine offers is tried once for each start of it, program and bubblewrap; the answer is kept, so
 //! that a command that runs nothing starts nothing.

@@ -1,6 +1,6 @@
-//! What a verifier's run is confined to: it reads the system, the programs of the caller's `PATH` and what its
-//! manifest names; it writes its slot, its private home and its output. The live tree, other slots and other
-//! tasks are in none of these.
+//! What a verifier's run is confined to: it reads the system, the programs of the caller's `PATH` and what
+//! its manifest names; it writes its slot, its private home and its output. The live tree, other slots and
+//! other tasks are in none of these.
 
 use super::Host;
 use super::load::Verifier;
