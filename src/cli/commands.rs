@@ -259,7 +259,8 @@ impl Invocation<'_> {
             flaky: runs_wanted(args.again),
             sandbox: sandbox_wanted(args.no_sandbox),
         };
-        let session = self.session()?;
+        let mut session = self.session()?;
+        session.machine.no_sandbox = args.no_sandbox;
         let progress = self.start_progress("running verifiers");
         let object = ops::verify::verify(&session, args.task.as_deref(), &options, &|done, total| {
             progress.advance(done, total)

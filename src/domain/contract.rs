@@ -106,7 +106,7 @@ pub struct Verification {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxWish {
-    /// Nothing runs without it (from the version on that has it).
+    /// Nothing runs without it.
     Required,
     /// `--no-sandbox` is let through, and the report says so.
     Optional,
@@ -141,6 +141,9 @@ pub struct Contract {
     /// The part of the network that may be reached.
     pub network: Network,
     pub sandbox: SandboxWish,
+    /// It says so itself; otherwise that is the default.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sandbox_in_words: bool,
     pub verification: Verification,
     /// Requirements: as written, or one per allowed verifier.
     pub requirements: Vec<Requirement>,

@@ -7,6 +7,8 @@ use crate::error::{Failure, Result};
 use crate::git::tree::{TreeFile, list_files};
 use crate::git::version::{OLDEST_GIT, parse_version};
 use crate::git::{Caller, Git, Repository};
+use crate::process::command::SandboxLayer;
+use crate::process::{SandboxGrant, SandboxOffer};
 use crate::store::{Blobs, Layout, Ledger};
 use crate::task::session::Machine;
 use crate::verifier::load::{Verifier, manifest_place};
@@ -29,11 +31,23 @@ pub fn diagnose(caller: &Caller, machine: &Machine) -> Diagnosis {
             checks.push(DoctorCheck::new("repository", Err((failure.message().to_owned(), remedy))));
         }
     }
-    checks.push(DoctorCheck::new(
-        "sandbox",
-        Ok("none in this version: verifiers run with your own rights, and every report says so".to_owned()),
-    ));
+    checks.push(DoctorCheck::new("sandbox", try_sandbox(machine)));
     Diagnosis { schema: "git-tender/doctor/v1", ok: checks.iter().all(|c| c.ok), checks, verifiers }
+}
+
+/// Really starts a program in each tier.
+fn try_sandbox(machine: &Machine) -> std::result::Result<String, (String, &'static str)> {
+    const REMEDY: &str =
+        "install bubblewrap and allow user namespaces, or use a kernel with Landlock (6.2 or newer)";
+    let path = machine.vars.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let offer = SandboxOffer::try_tiers(&machine.program, path);
+    let lacks = offer.lacks.join("; ");
+    let ask = "verifiers run in it where the contract says `\"sandbox\": \"required\"`, or git's `tender.sandbox` is `best`";
+    match offer.layer {
+        SandboxLayer::Full => Ok(format!("full; {ask}")),
+        SandboxLayer::Partial => Ok(format!("partial; {ask}; for the tier full is missing: {lacks}")),
+        SandboxLayer::None => Err((lacks, REMEDY)),
+    }
 }
 
 fn git_version(caller: &Caller) -> std::result::Result<String, (String, &'static str)> {
@@ -82,6 +96,7 @@ fn list_verifiers(repository: &Repository, machine: &Machine) -> Result<Vec<Know
         layout: &layout,
         blobs: &Blobs::new(&layout),
         slots: apart.path(),
+        sandbox: &SandboxGrant::Unconfined,
         progress: &|_, _, _| {},
         watch: &|_| None,
         most: None,

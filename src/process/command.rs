@@ -7,13 +7,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which confinement a program gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Which confinement a program gets, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SandboxLayer {
     /// None: what the user may do, the program may do.
     #[default]
     None,
+    /// Landlock and seccomp.
+    Partial,
+    /// Namespaces, Landlock and seccomp.
+    Full,
 }
 
 impl SandboxLayer {
@@ -21,8 +25,24 @@ impl SandboxLayer {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
+            Self::Partial => "partial",
+            Self::Full => "full",
         }
     }
+}
+
+/// What a program is confined to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    pub layer: SandboxLayer,
+    /// The file of bubblewrap, for the tier full.
+    pub bubblewrap: PathBuf,
+    /// What it may read beside the system. What is not there is passed over.
+    pub read: Vec<PathBuf>,
+    /// What it may write; each has to be there.
+    pub write: Vec<PathBuf>,
+    /// Folders of which nothing is shown but what is named otherwise, and in which nothing can be made.
+    pub bare: Vec<PathBuf>,
 }
 
 /// Limits of the system for each process of the run; none where not given. Core dumps are always off.
@@ -56,7 +76,8 @@ pub struct Invocation {
     /// Values that must not be seen in what is kept.
     pub secrets: Vec<Vec<u8>>,
     pub limits: ProcessLimits,
-    pub sandbox: SandboxLayer,
+    /// What the program is confined to; `None` for nothing.
+    pub confinement: Option<Confinement>,
 }
 
 impl fmt::Debug for Invocation {
@@ -89,7 +110,7 @@ impl Invocation {
             output_cap: 1024 * 1024,
             secrets: Vec::new(),
             limits: ProcessLimits::default(),
-            sandbox: SandboxLayer::None,
+            confinement: None,
         }
     }
 }
@@ -102,6 +123,8 @@ pub enum NotStarted {
     NotFound,
     /// It is there and cannot be executed.
     PermissionDenied,
+    /// What it was to be confined by could not be had.
+    NotConfined,
     /// The working directory is missing.
     NoDirectory,
     /// Anything else; the message says what.

@@ -4,7 +4,8 @@
 //! It makes a session of its own (no terminal, no Ctrl-C meant for the harness) and becomes child subreaper,
 //! starts the program in a process group, and waits for the first of: the program ends, the time is up, the
 //! launcher wants it to end (it closes its sending direction), the launcher is gone. Then everything below it
-//! is ended (`supervise`) before it answers and exits itself. A later sandbox is entered here too.
+//! is ended (`supervise`) before it answers and exits itself. The program is confined (`confine`) by the
+//! thread that starts it; in namespaces of its own the supervisor is already.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -20,9 +21,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus};
 
 use super::command::{NotStarted, ProcessLimits, ProgramEnd};
+use super::confine::confine_thread;
 use super::launch::{self, HELPER_ARGUMENT};
 use super::supervise::{Children, Tree, ask_to_end};
-use super::wire::{SupervisorAnswer, SupervisorOrder};
+use super::wire::{ConfinementOrder, SupervisorAnswer, SupervisorOrder};
 
 /// While nothing happens, orphans that ended are taken notice of this often.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,6 +52,11 @@ fn supervise_program() -> std::io::Result<()> {
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     apply_limits(&order.limits)?;
+    if order.confinement.is_some() {
+        // So the program can neither trace it nor read its memory.
+        let hidden = rustix::process::DumpableBehavior::NotDumpable;
+        rustix::process::set_dumpable_behavior(hidden)?;
+    }
     let answer = match start_program(&order, !stdin.is_empty()) {
         Ok((main, input)) => SupervisedRun::new(&order, main, input, &stdin, &socket).finish_run(),
         Err(end) => Some(SupervisorAnswer { end, duration_us: 0, survivors_killed: 0, unkillable: 0 }),
@@ -111,11 +118,30 @@ fn start_program(order: &SupervisorOrder, with_stdin: bool) -> Result<(Pid, Opti
         .current_dir(cwd)
         .stdin(if with_stdin { Stdio::piped() } else { Stdio::null() })
         .process_group(0);
-    let mut child = command.spawn().map_err(|error| could_not(&file, &error))?;
+    let spawned = match &order.confinement {
+        None => command.spawn(),
+        Some(confinement) => spawn_confined(&mut command, confinement)
+            .map_err(|why| not_started(NotStarted::NotConfined, why))?,
+    };
+    let mut child = spawned.map_err(|error| could_not(&file, &error))?;
     let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let main =
         main.ok_or_else(|| not_started(NotStarted::Other, "the system gave no process id".to_owned()))?;
     Ok((main, child.stdin.take()))
+}
+
+/// Starts the program from a thread that is confined before; a process takes over what its starter was.
+fn spawn_confined(
+    command: &mut std::process::Command,
+    confinement: &ConfinementOrder,
+) -> Result<std::io::Result<std::process::Child>, String> {
+    let paths = |texts: &[super::wire::OsText]| texts.iter().map(|text| PathBuf::from(&text.0)).collect();
+    let (read, write): (Vec<PathBuf>, Vec<PathBuf>) = (paths(&confinement.read), paths(&confinement.write));
+    let started = std::thread::scope(|scope| {
+        let start = || confine_thread(confinement.layer, &read, &write).map(|()| command.spawn());
+        scope.spawn(start).join()
+    });
+    started.map_err(|_| "the thread that confines broke off".to_owned())?
 }
 
 /// What the system said when it did not start the file.

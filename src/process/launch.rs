@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Pid;
 
-use super::command::{FinishedRun, Invocation, ProgramEnd};
+use super::command::{Confinement, FinishedRun, Invocation, NotStarted, ProgramEnd, SandboxLayer};
+use super::mounts::{bubblewrap_arguments, explain_refusal};
 use super::output::{Captured, Collector};
 use super::redact::Secrets;
 use super::supervise::{KILL_LIMIT, kill_session};
-use super::wire::{OsText, SupervisorAnswer, SupervisorOrder};
-use crate::error::{Failure, Result};
+use super::wire::{ConfinementOrder, OsText, SupervisorAnswer, SupervisorOrder};
+use crate::error::{Code, Failure, Result};
 
 /// The hidden first argument that makes the binary a supervisor.
 pub(super) const HELPER_ARGUMENT: &str = "__supervise";
@@ -48,13 +49,13 @@ pub(super) fn program_command(file: impl AsRef<OsStr>) -> std::process::Command 
 /// That the program failed, was killed or could not be started is no error here: see [`ProgramEnd`].
 ///
 /// # Errors
-/// `io` if the supervisor cannot be started or spoken to.
+/// `io` if the supervisor cannot be started or spoken to; `sandbox.unavailable` where what the program is to
+/// be confined to cannot be had: it is not started then.
 pub fn run_program(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) -> Result<FinishedRun> {
     let failed = |doing: &'static str| move |error: std::io::Error| Failure::io(doing, helper_exe, &error);
     let (socket, theirs) = UnixStream::pair().map_err(failed("make the socket for"))?;
-    let mut starter = program_command(helper_exe);
+    let mut starter = supervisor_command(helper_exe, command);
     starter
-        .arg(HELPER_ARGUMENT)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
@@ -88,6 +89,12 @@ pub fn run_program(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) ->
         },
     };
     let end = match answer.end {
+        ProgramEnd::NotStarted { kind: NotStarted::NotConfined, message } => {
+            return Err(confinement_refused(&message));
+        }
+        ProgramEnd::SupervisorLost if refused_by_bubblewrap(command, &stdout, &stderr) => {
+            return Err(confinement_refused(&explain_refusal(&stderr.bytes)));
+        }
         ProgramEnd::NotStarted { kind, message } => {
             ProgramEnd::NotStarted { kind, message: secrets.redact_text(&message) }
         }
@@ -101,6 +108,36 @@ pub fn run_program(helper_exe: &Path, command: &Invocation, watch: Watch<'_>) ->
         survivors_killed: answer.survivors_killed,
         unkillable: answer.unkillable,
     })
+}
+
+/// The supervisor: this program by itself, or in namespaces of its own.
+fn supervisor_command(helper_exe: &Path, command: &Invocation) -> std::process::Command {
+    let in_namespaces = command.confinement.as_ref().filter(|one| one.layer == SandboxLayer::Full);
+    match in_namespaces {
+        Some(confinement) => {
+            let mut starter = program_command(&confinement.bubblewrap);
+            starter.args(bubblewrap_arguments(confinement, helper_exe, HELPER_ARGUMENT));
+            starter
+        }
+        None => {
+            let mut starter = program_command(helper_exe);
+            starter.arg(HELPER_ARGUMENT);
+            starter
+        }
+    }
+}
+
+/// True where nothing ran because bubblewrap could not make the namespaces, or show what it was told to.
+fn refused_by_bubblewrap(command: &Invocation, stdout: &Captured, stderr: &Captured) -> bool {
+    let in_namespaces = command.confinement.as_ref().is_some_and(|one| one.layer == SandboxLayer::Full);
+    in_namespaces && stdout.total == 0 && stderr.bytes.starts_with(b"bwrap: ")
+}
+
+/// Nothing was started, since it would not have been confined.
+pub fn confinement_refused(why: &str) -> Failure {
+    Failure::new(Code::SandboxUnavailable, format!("the program was not started: {why}"))
+        .subject("sandbox")
+        .remedy("See what this machine offers, and how to get the rest.", ["git", "tender", "doctor"])
 }
 
 /// The time after which a supervisor that works has answered, where the program may run for `time`.
@@ -124,12 +161,21 @@ fn send_order(mut socket: &UnixStream, command: &Invocation) -> std::io::Result<
         timeout_ms: milliseconds(command.timeout),
         grace_ms: milliseconds(command.grace),
         limits: command.limits,
-        sandbox: command.sandbox,
+        confinement: command.confinement.as_ref().map(order_confinement),
     };
     let mut line = serde_json::to_vec(&order)?;
     line.push(b'\n');
     socket.write_all(&line)?;
     socket.write_all(&command.stdin)
+}
+
+fn order_confinement(confinement: &Confinement) -> ConfinementOrder {
+    let texts = |paths: &[std::path::PathBuf]| paths.iter().map(OsText::from_os).collect();
+    ConfinementOrder {
+        layer: confinement.layer,
+        read: texts(&confinement.read),
+        write: texts(&confinement.write),
+    }
 }
 
 /// Kills a supervisor that does not answer, and what is left of its session. Returns how many that were.

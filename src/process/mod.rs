@@ -10,15 +10,20 @@
 //! - What a program prints goes through `redact`, then through the cap of `output`; the raw bytes are stored
 //!   nowhere, and a flood costs no more memory than the cap.
 //!
-//! Which layer of confinement is used is `SandboxLayer`; so far there is only `none`.
+//! - What a program is confined to is a value (`command`), carried out by bubblewrap around the supervisor
+//!   (`mounts`) and by the thread that starts the program (`confine`). Where it cannot be had, nothing is
+//!   started. What the machine has is tried by `sandbox`.
 
 pub mod command;
+mod confine;
 pub mod environment;
 pub mod helper;
 pub mod home;
 pub mod launch;
+mod mounts;
 pub mod output;
 pub mod redact;
+pub mod sandbox;
 mod supervise;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -26,9 +31,10 @@ pub(crate) mod testing;
 mod tests;
 mod wire;
 
-pub use command::{FinishedRun, Invocation, ProgramEnd, SandboxLayer};
+pub use command::{Confinement, FinishedRun, Invocation, ProgramEnd, SandboxLayer};
 pub use environment::base_environment;
 pub use helper::find_program;
 pub use home::PrivateHome;
-pub use launch::run_program;
+pub use launch::{confinement_refused, run_program};
 pub use redact::{Secrets, secret_values};
+pub use sandbox::{SandboxGrant, SandboxOffer};

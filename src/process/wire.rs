@@ -51,7 +51,16 @@ pub(super) struct SupervisorOrder {
     pub(super) timeout_ms: u64,
     pub(super) grace_ms: u64,
     pub(super) limits: ProcessLimits,
-    pub(super) sandbox: SandboxLayer,
+    /// What the program is confined by beside namespaces.
+    pub(super) confinement: Option<ConfinementOrder>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConfinementOrder {
+    pub(super) layer: SandboxLayer,
+    pub(super) read: Vec<OsText>,
+    pub(super) write: Vec<OsText>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

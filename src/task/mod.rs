@@ -27,6 +27,7 @@ pub mod reference;
 pub mod report;
 pub mod rollback;
 pub mod runs;
+pub mod sandbox;
 pub mod session;
 pub mod submission;
 pub mod task_object;

@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::held::TaskWrite;
+use super::sandbox::grant_sandbox;
 use super::terms::verifiers_of_base;
 use crate::domain::change::patch::Candidate;
 use crate::domain::contract::Contract;
@@ -84,6 +85,7 @@ pub fn lend_subject<T>(
     let slots = worktree::worktree_root(&session.repository)?.join(".slots");
     let slots = choose_slots_folder(slots, session.machine.cache.as_deref(), session.repository.common_dir());
     let blobs = session.blobs();
+    let sandbox = grant_sandbox(session, rules.contract)?;
     let subject = VerificationSubject {
         repository: &session.repository,
         quarantine: Some(&quarantine),
@@ -102,6 +104,7 @@ pub fn lend_subject<T>(
         layout: &session.layout,
         blobs: &blobs,
         slots: &slots,
+        sandbox: &sandbox,
         progress: &|_, _, _| {},
         watch,
         most,

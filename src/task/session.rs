@@ -72,6 +72,8 @@ pub struct Machine {
     pub vars: Vec<(OsString, OsString)>,
     pub home: Option<PathBuf>,
     pub cache: Option<PathBuf>,
+    /// The user does without confinement, where the contract lets that through.
+    pub no_sandbox: bool,
     /// What of the environment must be seen nowhere, once somebody has asked for it.
     secrets: OnceLock<Secrets>,
 }
@@ -79,7 +81,7 @@ pub struct Machine {
 impl Machine {
     /// By what a process found out.
     pub fn new(program: PathBuf, vars: Vec<(OsString, OsString)>) -> Self {
-        Self { program, vars, home: None, cache: None, secrets: OnceLock::new() }
+        Self { program, vars, home: None, cache: None, no_sandbox: false, secrets: OnceLock::new() }
     }
 
     /// The values of all variables whose names look like secrets, made ready to be looked for.

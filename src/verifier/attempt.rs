@@ -6,6 +6,7 @@ mod mend;
 
 use super::blame::Blame;
 use super::cache::FileDigests;
+use super::confinement::confine_run;
 use super::foreign::{RunPlace, find_foreign_code};
 use super::formats::Counted;
 use super::load::Verifier;
@@ -310,6 +311,8 @@ impl<'a> Runner<'a> {
         command.grace = GRACE;
         command.output_cap = LOG;
         command.secrets.clone_from(&self.secrets);
+        let (live, tree) = (self.subject.repository.top().ok(), self.slot.tree_folder());
+        command.confinement = confine_run(self.host, self.verifier, &self.home, (live, &tree, out))?;
         let before = self.printed.get();
         let halt = RefCell::new(None);
         let watch = |printed: u64| {

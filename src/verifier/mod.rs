@@ -14,6 +14,7 @@ mod blame;
 pub mod builtin;
 mod cache;
 mod command_line;
+mod confinement;
 mod folders;
 mod foreign;
 pub mod formats;
@@ -54,6 +55,7 @@ use crate::domain::contract::policy::Effective;
 use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::error::Failure;
 use crate::git::{Quarantine, Repository};
+use crate::process::SandboxGrant;
 use crate::store::{Blobs, Layout};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -115,6 +117,8 @@ pub struct Host<'a> {
     pub blobs: &'a Blobs,
     /// Where slots lie: a directory of ours outside of any repository.
     pub slots: &'a Path,
+    /// What runs are confined to.
+    pub sandbox: &'a SandboxGrant,
     /// Hears what is being done, of how much how much is done.
     pub progress: &'a dyn Fn(&str, u64, u64),
     /// Asked many times a second while a program runs.

@@ -421,7 +421,7 @@ impl<'a> Observer<'a> {
             env: tools::env_digests(self.host, verifier),
             read: read_digests(self.host, verifier, &mut self.programs),
             checkout: self.checkout(verifier)?,
-            sandbox: SandboxLayer::None.as_str().to_owned(),
+            sandbox: self.host.sandbox.as_str().to_owned(),
             tender_version: env!("CARGO_PKG_VERSION").to_owned(),
         })
     }

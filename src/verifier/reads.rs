@@ -43,7 +43,8 @@ pub(super) fn absent_reads(host: &Host<'_>, verifier: &Verifier) -> Vec<String> 
     entries.filter(|entry| !real_path(host, entry).exists()).cloned().collect()
 }
 
-fn real_path(host: &Host<'_>, entry: &str) -> PathBuf {
+/// The place that an entry of `read` means.
+pub(super) fn real_path(host: &Host<'_>, entry: &str) -> PathBuf {
     match (entry.strip_prefix("~/"), host.home) {
         (Some(below), Some(home)) => home.join(below),
         _ => PathBuf::from(entry),

@@ -41,7 +41,12 @@ pub fn run(
         _ => return Err(Failure::internal(format!("{id} was to be run, but nothing can run it"))),
     };
     let finished_at = now();
-    rows.iter().map(|row| record(subject, row, job.on, ticket, &made, (&started_at, &finished_at))).collect()
+    let sandbox = match first.source {
+        Source::Command => host.sandbox.as_str(),
+        _ => SandboxLayer::None.as_str(),
+    };
+    let around = (started_at.as_str(), finished_at.as_str(), sandbox);
+    rows.iter().map(|row| record(subject, row, job.on, ticket, &made, around)).collect()
 }
 
 /// Lets the verifier of these rows change the files that it looks at, in a slot, and gives those that it
@@ -169,7 +174,7 @@ fn record(
     on: On,
     ticket: &Ticket,
     made: &RunOutcome,
-    (started_at, finished_at): (&str, &str),
+    (started_at, finished_at, sandbox): (&str, &str, &str),
 ) -> Result<Evidence> {
     let incomplete = || Failure::internal(format!("the row {} was run without a key", row.clause.id));
     let judged = made.rows.get(&row.clause.id).ok_or_else(incomplete)?;
@@ -205,7 +210,7 @@ fn record(
         findings: made.findings.clone(),
         started_at: started_at.to_owned(),
         finished_at: finished_at.to_owned(),
-        sandbox: SandboxLayer::None.as_str().to_owned(),
+        sandbox: sandbox.to_owned(),
         attestation: None,
     })
 }

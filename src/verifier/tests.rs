@@ -130,7 +130,6 @@ impl Bench {
         let task = self.task.borrow().clone();
         let vars = self.vars.borrow().clone();
         let home = self.home.borrow().clone();
-        let filters = self.filters.borrow().clone();
         let subject = VerificationSubject {
             repository: &repository,
             quarantine: None,
@@ -140,7 +139,7 @@ impl Bench {
             contract: &contract,
             contract_sha256: candidate.patch.manifest_sha256,
             effective: &effective,
-            filters: &filters,
+            filters: &self.filters.borrow().clone(),
         };
         let slots = self.repository.outside().join("repo.tender/.slots");
         let host = Host {
@@ -150,6 +149,7 @@ impl Bench {
             layout: &layout,
             blobs: &blobs,
             slots: &slots,
+            sandbox: &crate::process::SandboxGrant::Unconfined,
             progress: &|_, _, _| {},
             watch: &|_| None,
             most: None,

@@ -66,6 +66,7 @@ mod repair;
 mod report;
 mod repositories;
 mod rollback;
+mod sandbox;
 mod scenarios;
 mod ship;
 mod staged;

@@ -21,7 +21,8 @@ impl Invocation<'_> {
             sandbox: sandbox_wanted(args.no_sandbox),
             fix: if args.fix { ops::check::Fix::Written } else { ops::check::Fix::Told },
         };
-        let session = self.session()?;
+        let mut session = self.session()?;
+        session.machine.no_sandbox = args.no_sandbox;
         let text = self.cli.format == OutputFormat::Text;
         let progress = std::cell::RefCell::new(None);
         let object = ops::check::check_tree(&session, &options, &|event| {

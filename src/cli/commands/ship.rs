@@ -10,7 +10,8 @@ use std::path::Path;
 
 impl Invocation<'_> {
     pub(super) fn ship(&self, args: &ShipArgs) -> Result<u8> {
-        let session = self.session()?;
+        let mut session = self.session()?;
+        session.machine.no_sandbox = args.no_sandbox;
         // `ship -` is the only open task, with what comes in.
         let (task, first) = match args.task.as_deref() {
             Some("-") if args.input.is_none() && args.patch.is_none() => (None, Some(Path::new("-"))),

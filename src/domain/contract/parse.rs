@@ -273,6 +273,7 @@ fn fill_contract(draft: Draft) -> Option<Contract> {
         scratch: draft.scratch.unwrap_or_default(),
         network: Network::Disabled,
         sandbox: draft.sandbox.unwrap_or(SandboxWish::Required),
+        sandbox_in_words: draft.sandbox.is_some(),
         verification: Verification { allowed, forbidden: draft.forbidden },
         requirements,
         artifacts: draft.artifacts,

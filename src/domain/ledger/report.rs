@@ -382,7 +382,7 @@ impl Report {
                 .map_or(Value::Null, crate::domain::ledger::charges::Standing::shares_object),
             sandbox: SandboxObject {
                 requested: word_of(&opened.contract.sandbox),
-                enforced: "none".to_owned(),
+                enforced: crate::domain::ledger::risk::enforced_sandbox(known).to_owned(),
             },
             delivery: receipt.map(|r| DeliveryObject::new(&view.id, state, opened.effective.delivery, r)),
             contract: opened.seal.clone(),

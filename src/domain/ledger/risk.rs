@@ -181,8 +181,24 @@ fn moved_head(known: Known<'_>, risks: &mut Vec<Risk>) {
 
 fn add_confinement(known: Known<'_>, risks: &mut Vec<Risk>) {
     let Some(opened) = &known.view.opened else { return };
-    let text = "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network";
-    add_risk(risks, &opened.action, text.to_owned());
+    let text = match enforced_sandbox(known) {
+        "none" => "no sandbox was in force: the worker and the verifiers could read and write whatever the user can, and use the network".to_owned(),
+        tier => format!("the verifiers ran in the sandbox's tier {tier}; the worker was not confined: it could read and write whatever the user can, and use the network"),
+    };
+    add_risk(risks, &opened.action, text);
+}
+
+/// The weakest confinement of the runs that the rows rest on; `none` where nothing ran.
+pub fn enforced_sandbox(known: Known<'_>) -> &str {
+    const WEAKEST_FIRST: [&str; 3] = ["none", "partial", "full"];
+    let counts = |evidence: &Evidence| {
+        let digest = shown_digest(&evidence.digest());
+        !evidence.attempts.is_empty() && known.rows.iter().any(|row| row.evidence.as_ref() == Some(&digest))
+    };
+    let ran = known.evidence.iter().map(|recorded| &recorded.value).filter(|evidence| counts(evidence));
+    let tiers: Vec<&str> = ran.map(|evidence| evidence.sandbox.as_str()).collect();
+    let weakest = WEAKEST_FIRST.into_iter().find(|tier| tiers.contains(tier));
+    weakest.unwrap_or("none")
 }
 
 fn add_protected(known: Known<'_>, risks: &mut Vec<Risk>) {
