@@ -72,6 +72,9 @@ pub enum Command {
     Open {
         /// The contract: a JSON file, or `-` for standard input.
         contract: PathBuf,
+        /// Say what the files cost that were brought into the worktree beside its base.
+        #[arg(long)]
+        size: bool,
     },
     /// Capture a candidate from the task's worktree, or from a patch.
     Submit(SubmitArgs),
@@ -269,6 +272,9 @@ pub struct StartArgs {
     /// What the task starts from: a revision, or `live` for your uncommitted work.
     #[arg(long, value_name = "BASE", default_value = "HEAD")]
     pub base: String,
+    /// Say what the files cost that were brought into the worktree beside its base.
+    #[arg(long)]
+    pub size: bool,
     /// A command to run in the worktree (not in this version).
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,

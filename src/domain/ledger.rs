@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod brief;
+pub mod brought;
 pub mod calls;
 pub mod charges;
 pub mod entry;

@@ -27,8 +27,8 @@ mod tests;
 mod wire;
 
 pub use command::{FinishedRun, Invocation, ProgramEnd, SandboxLayer};
-pub use environment::base_environment;
+pub use environment::{base_environment, network_variables};
 pub use helper::find_program;
 pub use home::PrivateHome;
 pub use launch::run_program;
-pub use redact::{Secrets, secret_values};
+pub use redact::{Secrets, secret_values, secret_values_of_settings};

@@ -10,6 +10,7 @@ pub mod enter;
 pub mod evidence;
 pub mod family;
 pub mod finding;
+pub mod furnish;
 pub mod held;
 pub mod home;
 pub mod hooks;

@@ -42,6 +42,7 @@ mod evidence;
 mod explore;
 mod family;
 mod formats;
+mod furnished;
 mod gate;
 mod history;
 mod home;
