@@ -278,8 +278,8 @@ pub fn secret_values(vars: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
     vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()
 }
 
-/// The values in a file of settings (`NAME=value` a line, as in `.env`) that look like secrets: by their name,
-/// as the password in an address, or since nobody would type them.
+/// The values in a file of settings (`NAME=value` a line, as in `.env`) that look like secrets: by their
+/// name, as the password in an address, or since nobody would type them.
 pub fn secret_values_of_settings(file: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for line in String::from_utf8_lossy(file).lines() {

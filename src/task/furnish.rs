@@ -1,7 +1,8 @@
 //! A task's worktree is made ready: ignored files, links, submodules, and what a command makes of them.
 //!
 //! What is to be brought is said by the base commit and the user's private layer. All of it is recorded, so
-//! that no capture takes it; the places of files that hold secret values are noted, so that no log shows them.
+//! that no capture takes it; the places of files that hold secret values are noted, so that no log shows
+//! them.
 
 mod leavings;
 mod setup;
