@@ -199,6 +199,11 @@ pub enum Command {
     Gc,
     /// Say what this machine and repository offer, what is missing, and how to get it.
     Doctor,
+    /// Look at this repository's verifiers, try one on projects of its own, write one to begin with.
+    Verifier {
+        #[command(subcommand)]
+        command: VerifierCommand,
+    },
     /// Print the JSON schema of a document, for editors.
     Schema {
         /// The document.
@@ -278,6 +283,32 @@ pub struct StartArgs {
     /// A command to run in the worktree (not in this version).
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
+}
+
+/// What `verifier` does.
+#[derive(Debug, Subcommand)]
+pub enum VerifierCommand {
+    /// List the verifiers with what each needs and whether that is here.
+    List,
+    /// Show one with its manifest.
+    Show {
+        /// The verifier.
+        id: String,
+    },
+    /// Run one of the live tree on its `fixtures/passing` and `fixtures/failing`, each in a throw-away
+    /// repository.
+    Test {
+        /// The verifier.
+        id: String,
+    },
+    /// Write one to begin with: a shipped one by its name, or one that runs a command.
+    New {
+        /// Its name.
+        id: String,
+        /// What it runs.
+        #[arg(last = true, value_name = "CMD")]
+        command: Vec<String>,
+    },
 }
 
 /// Arguments of `submit`.

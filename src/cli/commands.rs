@@ -3,6 +3,7 @@
 
 mod check;
 mod ship;
+mod verifiers;
 mod views;
 
 use super::args::{
@@ -68,6 +69,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Recover { .. } => run.recover(Consent::Nothing),
         Command::Gc => run.gc(),
         Command::Doctor => run.doctor(),
+        Command::Verifier { command } => run.verifier(command),
         Command::Schema { name } => run.schema(*name),
         Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
         Command::Man { dir } => run.write_manual(dir.as_deref()),

@@ -2,7 +2,7 @@
 //!
 //! A result is filled under another name and renamed once it is whole, so that whoever finds it may take it.
 
-use super::layout::{Layout, create_private_dir};
+use super::layout::{Layout, create_private_dir, replace_private_unsynced};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::presence::means_absent;
@@ -58,7 +58,7 @@ impl SetupCache {
         fill(&tree)?;
         let list = serde_json::to_vec(places)
             .map_err(|e| Failure::internal(format!("the list of a set-up cannot be written: {e}")))?;
-        std::fs::write(new.path().join(PLACES), list).map_err(failed)?;
+        replace_private_unsynced(&new.path().join(PLACES), &list)?;
         // A power cut must not leave a whole list beside half of the files.
         File::open(new.path()).and_then(|file| Ok(rustix::fs::syncfs(file)?)).map_err(failed)?;
         if std::fs::rename(new.path(), &self.folder).is_ok() {
@@ -104,16 +104,12 @@ mod tests {
         let cache = SetupCache::new(&layout, key);
         let places = vec![RepoPath::new("deps").expect("a path")];
         let cut_off = cache.keep_result(&places, |tree| {
-            std::fs::write(tree.join("deps"), b"half").expect("written");
+            replace_private_unsynced(&tree.join("deps"), b"half")?;
             Err(Failure::internal("killed"))
         });
         assert!(cut_off.is_err() && cache.find_places().is_none());
-        let fill = |bytes: &'static [u8]| {
-            move |tree: &Path| {
-                std::fs::write(tree.join("deps"), bytes).expect("written");
-                Ok(())
-            }
-        };
+        let fill =
+            |bytes: &'static [u8]| move |tree: &Path| replace_private_unsynced(&tree.join("deps"), bytes);
         cache.keep_result(&places, fill(b"first")).expect("kept");
         cache.keep_result(&places, fill(b"second")).expect("the first stays");
         assert_eq!(cache.find_places(), Some(places));

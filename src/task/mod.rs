@@ -16,6 +16,7 @@ pub mod home;
 pub mod hooks;
 pub mod inquiry;
 pub mod journal;
+pub mod known_verifiers;
 pub mod live_ground;
 pub mod meter;
 mod newer_rules;

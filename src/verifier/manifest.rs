@@ -288,14 +288,8 @@ cases = true
 
     #[test]
     fn what_comes_later_is_not_supported() {
-        for (text, subject) in [("network = true", "network")] {
-            let failure = with(text).expect_err(text);
-            assert_eq!(
-                (failure.code(), failure.subject_text()),
-                (Code::NotSupported, Some(subject)),
-                "{text}"
-            );
-        }
+        let failure = with("network = true").expect_err("a later one");
+        assert_eq!((failure.code(), failure.subject_text()), (Code::NotSupported, Some("network")));
         assert_eq!(
             parse("protocol = 2\nid = \"unit\"\ncommand = [\"x\"]").expect_err("2").code(),
             Code::NotSupported

@@ -75,6 +75,7 @@ mod submit;
 mod submodules;
 mod tripwire;
 mod undo;
+mod verifiers;
 mod verify;
 mod views;
 mod warm;
