@@ -240,6 +240,7 @@ const SEQUENCES: &[(&str, &[&str])] = &[
     ("ship", &["deliver", "open", "report", "submit", "verify"]),
     ("ship/queue", &["deliver"]),
     ("start", &["open"]),
+    ("verifiers", &["check"]),
 ];
 
 /// The command of a file of `ops/`, by its place there: `deliver` of `deliver/prove.rs`.
