@@ -4,7 +4,7 @@
 //! (`fixtures/passing`, `fixtures/failing`), each in a throw-away repository, by the same way as `check`.
 
 use super::Session;
-use super::check::{CheckOptions, CheckTarget, check_tree};
+use super::check::{CheckOptions, CheckTarget, Fix, check_tree};
 use crate::domain::ledger::action::Actor;
 use crate::domain::ledger::objects::{
     FixtureRun, ShownVerifier, TestedVerifier, VerifierList, WrittenVerifier,
@@ -192,6 +192,7 @@ fn run_fixture(
         index: None,
         flaky: FlakyRows::RunOnce,
         sandbox: Sandbox::AsContracted,
+        fix: Fix::Told,
     };
     let object = check_tree(&inner, &options, &|_| {})?;
     let row = object.requirements.into_iter().find(|row| row.verifier == id);
