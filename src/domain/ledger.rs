@@ -16,3 +16,4 @@ pub mod risk;
 pub mod store_home;
 pub mod task;
 pub mod turn;
+pub mod verifier_objects;

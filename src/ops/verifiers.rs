@@ -6,7 +6,7 @@
 use super::Session;
 use super::check::{CheckOptions, CheckTarget, Fix, check_tree};
 use crate::domain::ledger::action::Actor;
-use crate::domain::ledger::objects::{
+use crate::domain::ledger::verifier_objects::{
     FixtureRun, ShownVerifier, TestedVerifier, VerifierList, WrittenVerifier,
 };
 use crate::domain::proof::verdict::Verdict;

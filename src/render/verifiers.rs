@@ -2,7 +2,7 @@
 
 use super::doctor::verifier_lines;
 use super::style::{BOLD, style_text};
-use crate::domain::ledger::objects::{ShownVerifier, TestedVerifier, VerifierList, WrittenVerifier};
+use crate::domain::ledger::verifier_objects::{ShownVerifier, TestedVerifier, VerifierList, WrittenVerifier};
 use crate::domain::value::outside::readable_text;
 
 pub fn verifier_list_text(list: &VerifierList) -> String {

@@ -8,8 +8,6 @@ use crate::domain::ledger::report::DeliveryObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::ledger::turn::WhoseTurn;
 use crate::domain::proof::evidence::Evidence;
-use crate::domain::proof::run::FirstErrorIn;
-use crate::domain::proof::verdict::Verdict;
 use crate::domain::value::bytes::{decode_base64, encode_base64};
 use crate::domain::value::digest::ObjectId;
 use crate::domain::value::digest::Sha256;
@@ -463,57 +461,4 @@ pub enum QueueOutcome {
     Conflict,
     /// Something else stood in its way.
     Skipped,
-}
-
-/// The verifiers of a repository.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VerifierList {
-    pub schema: &'static str,
-    pub verifiers: Vec<KnownVerifier>,
-}
-
-/// One of them.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownVerifier {
-    pub schema: &'static str,
-    pub verifier: KnownVerifier,
-    /// Where its manifest lies, as it is shown.
-    pub file: String,
-    pub manifest: String,
-}
-
-/// A verifier that was written to begin with.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WrittenVerifier {
-    pub schema: &'static str,
-    pub id: String,
-    pub written: Vec<String>,
-}
-
-/// What a verifier said of its own projects.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TestedVerifier {
-    pub schema: &'static str,
-    pub id: String,
-    /// True where it said of each what it should.
-    pub passed: bool,
-    pub fixtures: Vec<FixtureRun>,
-}
-
-/// One of the projects.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FixtureRun {
-    /// The name of its folder.
-    pub fixture: String,
-    pub expected: Verdict,
-    pub verdict: Verdict,
-    pub reason: Option<String>,
-    /// The first error that its log has.
-    pub first_error: Option<FirstErrorIn>,
-    pub as_expected: bool,
 }
