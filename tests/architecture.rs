@@ -101,6 +101,10 @@ const WRITERS: &[(&str, &str)] = &[
     ("ops/doctor.rs", "tries in a throw-away folder what the file system can do"),
     ("ops/demo.rs", "a throw-away repository"),
     ("ops/init.rs", "creates the folders of `.tender/`; files by the store's exclusive writer"),
+    (
+        "ops/verifiers.rs",
+        "folders for a new verifier, and throw-away repositories; files by the store's writers",
+    ),
     ("ops/init/hook.rs", "the hook of git's, where none of somebody else's is; files by the store's writer"),
     ("task/unfinished.rs", "removes a task's private files, which are ours"),
     ("cli/manual.rs", "the folder for generated man pages and completions"),

@@ -72,6 +72,9 @@ pub enum Command {
     Open {
         /// The contract: a JSON file, or `-` for standard input.
         contract: PathBuf,
+        /// Say what the files cost that were brought into the worktree beside its base.
+        #[arg(long)]
+        size: bool,
     },
     /// Capture a candidate from the task's worktree, or from a patch.
     Submit(SubmitArgs),
@@ -196,6 +199,11 @@ pub enum Command {
     Gc,
     /// Say what this machine and repository offer, what is missing, and how to get it.
     Doctor,
+    /// Look at this repository's verifiers, try one on projects of its own, write one to begin with.
+    Verifier {
+        #[command(subcommand)]
+        command: VerifierCommand,
+    },
     /// Print the JSON schema of a document, for editors.
     Schema {
         /// The document.
@@ -269,9 +277,38 @@ pub struct StartArgs {
     /// What the task starts from: a revision, or `live` for your uncommitted work.
     #[arg(long, value_name = "BASE", default_value = "HEAD")]
     pub base: String,
+    /// Say what the files cost that were brought into the worktree beside its base.
+    #[arg(long)]
+    pub size: bool,
     /// A command to run in the worktree (not in this version).
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
+}
+
+/// What `verifier` does.
+#[derive(Debug, Subcommand)]
+pub enum VerifierCommand {
+    /// List the verifiers with what each needs and whether that is here.
+    List,
+    /// Show one with its manifest.
+    Show {
+        /// The verifier.
+        id: String,
+    },
+    /// Run one of the live tree on its `fixtures/passing` and `fixtures/failing`, each in a throw-away
+    /// repository.
+    Test {
+        /// The verifier.
+        id: String,
+    },
+    /// Write one to begin with: a shipped one by its name, or one that runs a command.
+    New {
+        /// Its name.
+        id: String,
+        /// What it runs.
+        #[arg(last = true, value_name = "CMD")]
+        command: Vec<String>,
+    },
 }
 
 /// Arguments of `submit`.

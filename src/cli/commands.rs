@@ -3,6 +3,7 @@
 
 mod check;
 mod ship;
+mod verifiers;
 mod views;
 
 use super::args::{
@@ -12,8 +13,9 @@ use super::args::{
 use super::environment::Surroundings;
 use super::output::{self, OutputFormat, ProgressBar, show};
 use super::{machine, manual};
+use crate::domain::ledger::brought::BroughtObject;
 use crate::domain::ledger::objects::RecoveryOutcome;
-use crate::domain::ledger::report::VerificationObject;
+use crate::domain::ledger::report::{TaskObject, VerificationObject};
 use crate::error::{Category, Code, Failure, Result};
 use crate::ops::deliver::{LiveProof, Place, Turn, Write};
 use crate::ops::recover::Consent;
@@ -38,7 +40,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Init(args) => run.init(args),
         Command::Demo(args) => run.demo(args),
         Command::Start(args) => run.start(args),
-        Command::Open { contract } => run.open(contract),
+        Command::Open { contract, size } => run.open(contract, *size),
         Command::Submit(args) => run.submit(args),
         Command::Verify(args) => run.verify(args),
         Command::Check(args) => run.check_tree(args),
@@ -67,6 +69,7 @@ pub fn run_command(cli: &Cli, surroundings: &Surroundings) -> Result<u8> {
         Command::Recover { .. } => run.recover(Consent::Nothing),
         Command::Gc => run.gc(),
         Command::Doctor => run.doctor(),
+        Command::Verifier { command } => run.verifier(command),
         Command::Schema { name } => run.schema(*name),
         Command::Completions { shell } => output::write_out(&manual::completions(*shell)).map(|()| 0),
         Command::Man { dir } => run.write_manual(dir.as_deref()),
@@ -226,16 +229,24 @@ impl Invocation<'_> {
             }
         })?;
         drop(progress);
+        self.show_task(object, args.size)
+    }
+
+    /// A new task; what its worktree cost only where that was asked for.
+    fn show_task(&self, mut object: TaskObject, size: bool) -> Result<u8> {
+        if !size {
+            object.brought = object.brought.map(BroughtObject::without_size);
+        }
         self.show(&object, || render::task_text(&object))
     }
 
-    fn open(&self, contract: &Path) -> Result<u8> {
+    fn open(&self, contract: &Path, size: bool) -> Result<u8> {
         let session = self.session()?;
         let bytes = self.read_input(contract)?;
         let progress = self.start_progress("filling the worktree");
         let object = ops::open::open(&session, &bytes, &|done, total| progress.advance(done, total))?;
         drop(progress);
-        self.show(&object, || render::task_text(&object))
+        self.show_task(object, size)
     }
 
     fn submit(&self, args: &SubmitArgs) -> Result<u8> {

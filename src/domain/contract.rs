@@ -19,6 +19,7 @@ mod parse;
 pub mod policy;
 pub mod terms;
 pub mod tool;
+pub mod worktree_rules;
 
 pub(super) use later::read_network;
 pub use mode::DeliveryMode;

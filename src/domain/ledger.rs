@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod brief;
+pub mod brought;
 pub mod calls;
 pub mod charges;
 pub mod entry;
@@ -15,3 +16,4 @@ pub mod risk;
 pub mod store_home;
 pub mod task;
 pub mod turn;
+pub mod verifier_objects;

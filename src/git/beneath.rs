@@ -9,11 +9,13 @@
 //! [`TreeTop`] and [`FolderCursor`] lead from a path to its folder, [`walk_folder()`] visits all that there
 //! is.
 
+mod copy;
 #[cfg(test)]
 pub mod fault;
 mod resolve;
 mod walk;
 
+pub use copy::{CopyCost, copy_file, shares_blocks, timestamps_of};
 pub use resolve::{Barred, FolderCursor, TreeTop, or_absent};
 pub use walk::{DeepVisit, remove_content, walk_at_any_depth, walk_folder, walk_what_can_be_seen};
 

@@ -20,6 +20,7 @@ use super::repository::Repository;
 use super::submodule::refuse_changed_submodule;
 use super::tree;
 use crate::domain::change::patch::Change;
+use crate::domain::ledger::brought::BroughtPlaces;
 use crate::domain::value::digest::{Mode, ObjectId, TreeObject};
 use crate::domain::value::repo_path::{RULE, RepoPath, display_bytes, is_dot_git};
 use crate::domain::value::scope::Scope;
@@ -45,6 +46,8 @@ pub struct CaptureRequest<'a> {
     /// Files that the last candidate added: they are captured also where git ignores them.
     pub added: &'a [PrivateIndexEntry],
     pub scratch: &'a Scope,
+    /// What was brought into the worktree: never captured, whatever rules it has by now.
+    pub brought: &'a BroughtPlaces,
     pub limits: CandidateLimits<'a>,
 }
 
@@ -168,7 +171,9 @@ impl CaptureSurvey<'_> {
             return Ok(false);
         }
         let directory = file_type(stat) == FileType::Directory;
-        if !self.is_tracked(bytes, directory) && self.is_ignored(bytes, directory)? {
+        if !self.is_tracked(bytes, directory)
+            && (self.request.brought.entry_at(bytes).is_some() || self.is_ignored(bytes, directory)?)
+        {
             return Ok(false);
         }
         let path = match RepoPath::new(bytes) {
@@ -511,6 +516,7 @@ mod tests {
                 held: &self.held,
                 added: &[],
                 scratch: &Scope::default(),
+                brought: &BroughtPlaces::default(),
                 limits: CandidateLimits {
                     allowed: &|path| !path.as_bytes().starts_with(b"forbidden/"),
                     scope: &["everything else".to_owned()],

@@ -65,6 +65,7 @@ pub mod tripwire;
 pub mod user_index;
 pub mod version;
 pub mod worktree;
+pub mod worktree_extras;
 
 pub use command::{Environment, Git, Quarantine};
 pub use objects::Objects;

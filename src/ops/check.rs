@@ -396,7 +396,7 @@ impl CheckWork<'_> {
         let verifier = &observation.rows[job.rows[0]].clause.verifier;
         let params = json!({ "verifier": verifier, "tree": self.candidate.tree, "baseTree": self.candidate.base_tree, "sandbox": self.sandbox });
         let basis = json!({ "policySha256": self.terms.effective.policy_sha256 });
-        let channel = ActionOrigin { origin: &session.origin, secrets: session.machine.secrets() };
+        let channel = ActionOrigin { origin: &session.origin, secrets: session.secrets() };
         let mut action = RunningAction::new(Actor::Harness, None, "check", &params, basis, channel);
         let ticket = verifier::Ticket {
             run: action.id().to_owned(),

@@ -1,19 +1,14 @@
 //! `doctor`: what this machine and repository offer, what is missing, and how to get it. Each answer comes
 //! from trying it.
 
-use crate::domain::ledger::objects::{Diagnosis, DoctorCheck, KnownVerifier, NeededTool};
-use crate::domain::value::scope::Scope;
-use crate::error::{Failure, Result};
-use crate::git::tree::{TreeFile, list_files};
+use crate::domain::ledger::objects::{Diagnosis, DoctorCheck};
 use crate::git::version::{OLDEST_GIT, parse_version};
 use crate::git::{Caller, Git, Repository};
+use crate::process::SandboxOffer;
 use crate::process::command::SandboxLayer;
-use crate::process::{SandboxGrant, SandboxOffer};
-use crate::store::{Blobs, Layout, Ledger};
+use crate::store::{Layout, Ledger};
+use crate::task::known_verifiers::list_verifiers;
 use crate::task::session::Machine;
-use crate::verifier::load::{Verifier, manifest_place};
-use crate::verifier::needs::find_needs;
-use crate::verifier::{Host, Verifiers};
 use std::path::Path;
 
 /// Looks at the machine, and at the repository where there is one.
@@ -80,70 +75,6 @@ fn in_repository(repository: &Repository, checks: &mut Vec<DoctorCheck>) {
         )),
     }
     checks.push(DoctorCheck::new("ledger", ledger(&Layout::new(repository.common_dir()))));
-}
-
-fn list_verifiers(repository: &Repository, machine: &Machine) -> Result<Vec<KnownVerifier>> {
-    let Some(tree) = repository.resolve_revision("HEAD", "tree")? else { return Ok(Vec::new()) };
-    let layout = Layout::new(repository.common_dir());
-    let all = Verifiers::load(repository, &tree, &layout.local(), &Scope::default())?;
-    let files = list_files(&repository.object_reader(None)?, &tree)?;
-    // What a probe needs is made apart from everything that is kept.
-    let apart = tempfile::tempdir().map_err(|e| Failure::io("make", Path::new("a temporary folder"), &e))?;
-    let host = Host {
-        program: &machine.program,
-        vars: &machine.vars,
-        home: machine.home.as_deref(),
-        layout: &layout,
-        blobs: &Blobs::new(&layout),
-        slots: apart.path(),
-        sandbox: &SandboxGrant::Unconfined,
-        progress: &|_, _, _| {},
-        watch: &|_| None,
-        most: None,
-    };
-    let mut rows: Vec<KnownVerifier> =
-        all.all().map(|(id, verifier)| describe_verifier(id, verifier, &host, &files)).collect();
-    rows.extend(all.only_live().map(|id| KnownVerifier {
-        id: id.to_owned(),
-        problem: Some("it is in the live tree only: commit it".to_owned()),
-        ..KnownVerifier::default()
-    }));
-    Ok(rows)
-}
-
-fn describe_verifier(
-    id: &str,
-    verifier: std::result::Result<&Verifier, &Failure>,
-    host: &Host<'_>,
-    files: &[TreeFile],
-) -> KnownVerifier {
-    let place = manifest_place(id);
-    let committed = files.iter().any(|file| file.path.as_bytes() == place.as_bytes());
-    let (id, private) = (id.to_owned(), !committed);
-    let verifier = match verifier {
-        Ok(verifier) => verifier,
-        Err(failure) => {
-            let problem = Some(failure.message().to_owned());
-            return KnownVerifier { id, problem, committed, private, ..KnownVerifier::default() };
-        }
-    };
-    let title = verifier.manifest.title.clone();
-    match find_needs(verifier, host, files) {
-        Ok(needs) => KnownVerifier {
-            id,
-            title,
-            problem: needs.problem,
-            committed,
-            private,
-            tools: needs.tools.into_iter().map(|(name, problem)| NeededTool { name, problem }).collect(),
-            absent_reads: needs.absent_reads,
-            dead_inputs: needs.dead_inputs,
-        },
-        Err(failure) => {
-            let problem = Some(failure.message().to_owned());
-            KnownVerifier { id, title, problem, committed, private, ..KnownVerifier::default() }
-        }
-    }
 }
 
 /// Really exchanges two files where deliveries would do it: in a directory beside the repository's own files.

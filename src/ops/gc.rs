@@ -4,7 +4,8 @@
 use super::Session;
 use crate::domain::ledger::objects::{Collection, KeptCommit, KeptTask};
 use crate::domain::ledger::record::Record;
-use crate::domain::value::digest::{Mode, ObjectId};
+use crate::domain::value::digest::{Mode, ObjectId, Sha256};
+use crate::domain::value::repo_path::RepoPath;
 use crate::error::presence::is_present;
 use crate::error::{Code, Failure, Result};
 use crate::git::limits::CandidateLimits;
@@ -13,17 +14,26 @@ use crate::git::submodule::module_with_own_commits;
 use crate::git::{capture, keep, materialise, tree, worktree};
 use crate::store::Ledger;
 use crate::store::lock::LockGuard;
+use crate::store::setup_cache::remove_unused_setups;
 use crate::task::candidate;
 use crate::task::enter::require_own_store;
+use crate::task::furnish::{brought_places, find_unbrought};
 use crate::task::held::TaskWrite;
 use crate::task::unfinished::{remove_private, take_back};
 use crate::task::view::load;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub fn gc(session: &Session) -> Result<Collection> {
-    let mut collection =
-        Collection { schema: "git-tender/gc/v1", removed: Vec::new(), kept: Vec::new(), commits: Vec::new() };
+    let mut collection = Collection {
+        schema: "git-tender/gc/v1",
+        removed: Vec::new(),
+        kept: Vec::new(),
+        commits: Vec::new(),
+        setups: 0,
+    };
+    let mut used_setups: BTreeSet<Sha256> = BTreeSet::new();
     require_own_store(session)?;
     let Some(ids) = session.ledger()?.map(|ledger| ledger.tasks()).transpose()? else {
         return Ok(collection);
@@ -33,6 +43,8 @@ pub fn gc(session: &Session) -> Result<Collection> {
         let Some(view) = view.filter(|view| !view.collected) else { continue };
         let kept = |reason: String| KeptTask { task_id: id.clone(), reason };
         if !view.has_ended() {
+            let brought = view.opened_terms().ok().and_then(|opened| opened.brought.as_ref());
+            used_setups.extend(brought.and_then(|brought| brought.made_from));
             collection.kept.push(kept("it has not ended".to_owned()));
             continue;
         }
@@ -47,6 +59,7 @@ pub fn gc(session: &Session) -> Result<Collection> {
     let ledger = Ledger::create(&session.layout)?;
     let unfinished = sweep_unfinished(session, &ledger)?;
     collection.removed.extend(unfinished);
+    collection.setups = remove_unused_setups(&session.layout, &used_setups)?;
     ledger.shorten_log(0)?;
     Ok(collection)
 }
@@ -130,15 +143,16 @@ fn nothing_is_lost(task: &TaskWrite<'_>, worktree: &Path) -> Result<()> {
     }
     let ignored = capture::never_captured(&session.repository, &quarantine, worktree, &opened.base.tree)?;
     let scratch = &opened.contract.scratch;
-    match ignored
-        .iter()
-        .find(|path| !scratch.matches_path(path) && !materialise::covers_folder(scratch, path))
-    {
-        Some(path) => {
-            Err(lost(format!("{} holds an ignored file outside of scratch: {path}", worktree.display())))
+    let places = brought_places(session, opened)?;
+    let outside =
+        |path: &&RepoPath| !scratch.matches_path(path) && !materialise::covers_folder(scratch, path);
+    for path in ignored.iter().filter(outside) {
+        if let Some(path) = find_unbrought(worktree, path, &places)? {
+            let what = format!("{} holds an ignored file outside of scratch: {path}", worktree.display());
+            return Err(lost(what));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 /// No process may have its current folder in the worktree.

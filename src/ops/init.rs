@@ -48,7 +48,11 @@ pub fn init(session: &Session, layer: Layer) -> Result<Initialised> {
         Layer::Committed => (top.join(".tender"), "committed"),
         Layer::Private => (session.layout.local(), "private"),
     };
-    let fitting = shipped::fitting(&|path| top.join(path).exists());
+    let read = |path: &str| {
+        let place = top.join(path);
+        place.exists().then(|| std::fs::read_to_string(&place).unwrap_or_default())
+    };
+    let fitting = shipped::fitting(&read);
     let mut done = Initialised {
         schema: "git-tender/init/v1",
         layer: word,

@@ -28,6 +28,7 @@ pub mod ship;
 pub mod start;
 pub mod submit;
 pub mod undo;
+pub mod verifiers;
 pub mod verify;
 pub mod widen;
 

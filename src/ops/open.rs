@@ -1,6 +1,7 @@
 //! `open`: seals the contract, fixes the base, makes the worktree.
 
 use super::Session;
+use crate::domain::contract::worktree_rules::WorktreeRules;
 use crate::domain::contract::{Base, Contract, Kind};
 use crate::domain::ledger::record::{BaseState, Home, Opened, Record, Seal};
 use crate::domain::ledger::report::TaskObject;
@@ -16,6 +17,7 @@ use crate::store::Ledger;
 use crate::store::layout::create_private_dir;
 use crate::store::lock::LockGuard;
 use crate::task::enter::require_own_store;
+use crate::task::furnish::{brought_places, forget_brought_lacks, furnish_worktree};
 use crate::task::home::note_home;
 use crate::task::session::{Progress, path_text};
 use crate::task::task_object::{known_task_object, manual_requirements, task_object};
@@ -71,7 +73,7 @@ pub(super) fn open_named(
     if let Err(failure) = session.blobs().put(document) {
         return Err(action.fail(&mut ledger, failure));
     }
-    let Prepared { opened, manual, notes } = match make(session, prepared, progress) {
+    let Prepared { opened, manual, notes, .. } = match make(session, prepared, progress) {
         Ok(prepared) => prepared,
         Err(failure) => {
             let failure = failure.also(take_back(session, &contract.task_id).err());
@@ -114,6 +116,8 @@ fn again(session: &Session, view: &TaskView, seal: &Seal) -> Result<TaskObject> 
 
 struct Prepared {
     opened: Opened,
+    /// What the worktree is to get beside the files of its base.
+    rules: WorktreeRules,
     manual: Vec<String>,
     notes: Vec<String>,
 }
@@ -122,7 +126,7 @@ struct Prepared {
 fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepared> {
     let repository = &session.repository;
     let base = base_of(session, contract)?;
-    let Terms { effective, filters, hooks, narrowed, verifiers } =
+    let Terms { effective, filters, hooks, narrowed, worktree, verifiers } =
         read_terms(session, contract, base.commit_tree())?;
     let home = Home {
         top: path_text(repository.top()?)?,
@@ -141,13 +145,14 @@ fn prepare(session: &Session, contract: &Contract, seal: &Seal) -> Result<Prepar
         author: crate::task::effect::refs::before_opening(repository, contract)?,
         sight: None,
         hooks,
+        brought: None,
         base,
         home,
     };
     let manual = manual_requirements(contract, &verifiers);
     let mut notes = uncommitted_configuration(session)?;
     notes.extend(look_at_verifiers(session, contract, &verifiers, &opened.base)?);
-    Ok(Prepared { opened, manual, notes })
+    Ok(Prepared { opened, rules: worktree, manual, notes })
 }
 
 /// What a person should know of the verifiers that a contract asks for, or does not ask for.
@@ -262,6 +267,12 @@ fn make(session: &Session, mut prepared: Prepared, progress: Progress<'_>) -> Re
     opened.worktree = path_text(&path)?;
     session.keep_held(&id, &held)?;
     opened.lacks = live_base::find_lacks(repository, &opened.base.tree, opened.base.live)?;
+    if let Some(furnished) = furnish_worktree(session, opened, &prepared.rules, progress)? {
+        opened.brought = Some(furnished.brought);
+        let places = brought_places(session, opened)?;
+        forget_brought_lacks(opened, &places);
+        prepared.notes.extend(furnished.notes);
+    }
     opened.sight = Some(tripwire::first_look(session, opened)?);
     Ok(prepared)
 }

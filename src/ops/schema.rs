@@ -94,9 +94,9 @@ mod tests {
     }
 
     /// Keys that say nothing of what is done. The first is for editors; the next name the form, or the
-    /// folder, and are refused where they name another; the last two are ceilings of what no contract can
-    /// ask for.
-    const SAYS_NOTHING: [&str; 6] = ["$schema", "schema", "protocol", "id", "network", "env"];
+    /// folder, and are refused where they name another; the last is a ceiling of what no contract can ask
+    /// for.
+    const SAYS_NOTHING: [&str; 5] = ["$schema", "schema", "protocol", "id", "env"];
 
     /// A value of each key that is not the one without it.
     const CONTRACT_VALUES: [(&str, &str); 20] = [
@@ -121,12 +121,14 @@ mod tests {
         ("delivery", r#""staged""#),
         ("commitAllowed", "true"),
     ];
-    const CONFIG_VALUES: [(&str, &str); 3] = [
+    const CONFIG_VALUES: [(&str, &str); 4] = [
+        ("worktree", r#"{ copy = [".env"] }"#),
         ("filters", r#"["lfs"]"#),
         ("policy", "{ commit = false }"),
         ("hooks", r#"[{ event = "after_task", kind = "observer", command = ["true"] }]"#),
     ];
-    const POLICY_VALUES: [(&str, &str); 11] = [
+    const POLICY_VALUES: [(&str, &str); 12] = [
+        ("network", r#""disabled""#),
         ("write", r#"["src/"]"#),
         ("protected", r#"["docs/"]"#),
         ("require", r#"[{ verifier = "unit", when = ["**"] }]"#),

@@ -31,6 +31,27 @@ pub fn base_environment(
     ]
 }
 
+/// What of the caller's environment says how the network is reached, for a program that may have it.
+pub fn network_variables(vars: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    const NAMES: [&str; 12] = [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "CURL_CA_BUNDLE",
+        "REQUESTS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        "GIT_SSL_CAINFO",
+        "GOPROXY",
+        "PIP_INDEX_URL",
+    ];
+    let is_named =
+        |name: &OsStr| name.to_str().is_some_and(|name| NAMES.contains(&name.to_uppercase().as_str()));
+    vars.iter().filter(|(name, _)| is_named(name)).cloned().collect()
+}
+
 fn absolute_entries(path: &OsStr) -> OsString {
     let kept: Vec<&[u8]> =
         path.as_bytes().split(|byte| *byte == b':').filter(|entry| entry.starts_with(b"/")).collect();

@@ -32,9 +32,9 @@ mod tests;
 mod wire;
 
 pub use command::{Confinement, FinishedRun, Invocation, ProgramEnd, SandboxLayer};
-pub use environment::base_environment;
+pub use environment::{base_environment, network_variables};
 pub use helper::find_program;
 pub use home::PrivateHome;
 pub use launch::{confinement_refused, run_program};
-pub use redact::{Secrets, secret_values};
+pub use redact::{Secrets, secret_values, secret_values_of_settings};
 pub use sandbox::{SandboxGrant, SandboxOffer};

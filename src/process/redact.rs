@@ -278,6 +278,42 @@ pub fn secret_values(vars: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
     vars.iter().filter(secret).map(|(_, value)| value.as_bytes().to_vec()).collect()
 }
 
+/// The values in a file of settings (`NAME=value` a line, as in `.env`) that look like secrets: by their
+/// name, as the password in an address, or since nobody would type them.
+pub fn secret_values_of_settings(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for line in String::from_utf8_lossy(file).lines() {
+        let line = line.trim().trim_start_matches("export ");
+        let Some((name, value)) = line.split_once('=').filter(|_| !line.starts_with('#')) else { continue };
+        let value = value.trim();
+        let quoted = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.split_once(*quote));
+        let value = quoted.map_or(value, |(inner, _)| inner);
+        if looks_secret(name.trim()) || looks_random(value) {
+            found.push(value.as_bytes().to_vec());
+        }
+        found.extend(password_in_address(value).map(|password| password.as_bytes().to_vec()));
+    }
+    found
+}
+
+/// One long word of letters and digits.
+fn looks_random(value: &str) -> bool {
+    const LEAST: usize = 20;
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || "_-+/=.".contains(c);
+    value.len() >= LEAST
+        && value.chars().all(is_of_word)
+        && value.chars().filter(char::is_ascii_digit).count() >= 3
+        && value.chars().any(|c| c.is_ascii_alphabetic())
+        && !value.starts_with(['/', '.'])
+}
+
+/// The password of `scheme://user:password@host`.
+fn password_in_address(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let (who, _) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
+    who.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
+}
+
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_small = false;
@@ -390,6 +426,18 @@ mod tests {
         ] {
             assert!(!looks_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn secrets_of_settings_are_told_from_the_rest() {
+        let file = b"# TOKEN=comment\nNODE_ENV=development\nPORT=3000\nexport API_KEY='k-1234'\n\
+            DATABASE_URL=postgres://me:pw%21x@localhost:5432/app\nSTRIPE=sk_live_51Habcdefghij0123\n\
+            DIR=/usr/local/share/some/long/path0123\n//registry.example/:_authToken=npm_abc\nempty\n";
+        let found: Vec<String> = secret_values_of_settings(file)
+            .into_iter()
+            .map(|v| String::from_utf8(v).expect("UTF-8"))
+            .collect();
+        assert_eq!(found, ["k-1234", "pw%21x", "sk_live_51Habcdefghij0123", "npm_abc"]);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ pub fn doctor_text(diagnosis: &Diagnosis) -> String {
     diagnosis.checks.iter().map(line).chain(diagnosis.verifiers.iter().map(verifier_lines)).collect()
 }
 
-fn verifier_lines(known: &KnownVerifier) -> String {
+pub(super) fn verifier_lines(known: &KnownVerifier) -> String {
     let said = known.problem.as_ref().or(known.title.as_ref());
     let said = said.map(|text| format!(": {}", readable_text(text))).unwrap_or_default();
     let mark = match (&known.problem, known.is_ready()) {

@@ -8,6 +8,11 @@ pub fn gc_text(collection: &Collection) -> String {
     let commits = collection.commits.iter();
     let commits = commits
         .map(|kept| format!("{}: its worker's commit {} is {}\n", kept.task_id, kept.commit, kept.reference));
-    let text: String = removed.chain(kept).chain(commits).collect();
+    let setups = match collection.setups {
+        0 => None,
+        1 => Some("removed what one set-up of worktrees had made\n".to_owned()),
+        many => Some(format!("removed what {many} set-ups of worktrees had made\n")),
+    };
+    let text: String = removed.chain(kept).chain(commits).chain(setups).collect();
     if text.is_empty() { "nothing to remove\n".to_owned() } else { text }
 }

@@ -26,6 +26,7 @@ mod status;
 mod style;
 mod task;
 mod verification;
+mod verifiers;
 mod worker;
 
 pub use answer::answer_text;
@@ -50,3 +51,4 @@ pub use stat::stat_text;
 pub use status::{lost_head_line, status_text, unfinished_line};
 pub use task::task_text;
 pub use verification::verification_text;
+pub use verifiers::{shown_verifier_text, tested_verifier_text, verifier_list_text, written_verifier_text};

@@ -2,6 +2,7 @@
 
 use super::style::{BOLD, OPEN, SHOWN, short_id, spaced_word, style_text};
 use crate::domain::contract::Kind;
+use crate::domain::ledger::brought::{BroughtObject, SetupEnd};
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::TaskState;
 use crate::domain::value::repo_path::RepoPath;
@@ -28,6 +29,9 @@ pub fn task_text(task: &TaskObject) -> String {
             "  {} {id} has no verifier here; a person has to attest it",
             style_text(OPEN, "manual:")
         );
+    }
+    if let Some(brought) = &task.brought {
+        out.push_str(&brought_text(brought));
     }
     for (what, paths) in [
         ("uncommitted work", &task.lacks.dirty),
@@ -56,6 +60,44 @@ pub fn task_text(task: &TaskObject) -> String {
             },
             task.task_id
         );
+    }
+    out
+}
+
+/// What the worktree got beside the files of its base, and what it did not get.
+fn brought_text(brought: &BroughtObject) -> String {
+    let counted = |count: u64, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let submodules = brought.submodules.len() as u64;
+    let mut parts: Vec<String> = [
+        counted(brought.copied, "ignored file copied", "ignored files copied"),
+        counted(brought.linked, "link to your own", "links to your own"),
+        counted(submodules, "submodule checked out", "submodules checked out"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    parts.extend(brought.setup.map(|end| match end {
+        SetupEnd::Ran => "setup ran".to_owned(),
+        SetupEnd::Cached => "setup taken from an earlier run".to_owned(),
+        SetupEnd::Failed => style_text(OPEN, "setup failed"),
+    }));
+    if let (Some(bytes), Some(shared)) = (brought.bytes, brought.shared) {
+        parts.push(format!("{bytes} bytes written, {shared} shared with your files"));
+    }
+    let mut out = String::new();
+    if !parts.is_empty() {
+        let _ = writeln!(out, "  brought   {}", parts.join(", "));
+    }
+    for left in brought.left.iter().take(SHOWN) {
+        let _ = writeln!(out, "  {} {} was not brought: {}", style_text(OPEN, "note:"), left.path, left.why);
+    }
+    let rest = brought.left.len().saturating_sub(SHOWN);
+    if rest > 0 {
+        let _ = writeln!(out, "  {} and {rest} more were not brought", style_text(OPEN, "note:"));
     }
     out
 }

@@ -104,6 +104,16 @@ impl Layout {
         self.root.join("local")
     }
 
+    /// What the set-ups of worktrees made.
+    pub fn setups(&self) -> PathBuf {
+        self.root.join("setups")
+    }
+
+    /// The places of files whose values no log may show.
+    pub fn secret_files(&self) -> PathBuf {
+        self.root.join("secret-files")
+    }
+
     /// Which repository the store belongs to.
     pub fn home(&self) -> PathBuf {
         self.root.join("home.json")

@@ -13,6 +13,8 @@ pub mod layout;
 pub mod ledger;
 pub mod lock;
 mod memo;
+pub mod secret_files;
+pub mod setup_cache;
 mod spare;
 mod unsynced;
 mod unwritable;

@@ -2,6 +2,7 @@
 //! against, and kept.
 
 use super::Session;
+use super::furnish::brought_places;
 use super::held::TaskWrite;
 use crate::domain::change::patch::{BoundPatch, Candidate, manifest_sha256};
 use crate::domain::ledger::record::Opened;
@@ -49,6 +50,7 @@ pub fn worktree(task: &TaskWrite<'_>, limits: CandidateLimits<'_>) -> Result<Cap
         held: &session.held(id).unwrap_or_default(),
         added: &added,
         scratch: &opened.contract.scratch,
+        brought: &brought_places(session, opened)?,
         limits,
     })
 }

@@ -213,7 +213,7 @@ fn present_place(session: &Session, view: &TaskView, from: &Path) -> Result<(Str
 }
 
 fn record(session: &Session, ledger: &mut Ledger, task: Option<&str>, relocation: Relocation) -> Result<()> {
-    let channel = ActionOrigin { origin: &session.origin, secrets: session.machine.secrets() };
+    let channel = ActionOrigin { origin: &session.origin, secrets: session.secrets() };
     let params = json!({ "from": relocation.from, "to": relocation.to });
     let mut action = RunningAction::new(session.actor, task, "recover", &params, Value::Null, channel);
     let record = Record::Relocated(Box::new(relocation));

@@ -63,7 +63,7 @@ pub fn accept_rollback(session: &Session) -> Result<Vec<LostHead>> {
         );
     }
     let mut ledger = Ledger::create(&session.layout)?;
-    let channel = ActionOrigin { origin: &session.origin, secrets: session.machine.secrets() };
+    let channel = ActionOrigin { origin: &session.origin, secrets: session.secrets() };
     let params = json!({ "acceptRollback": lost });
     let mut action = RunningAction::new(session.actor, None, "recover", &params, Value::Null, channel);
     let record = Record::RollbackAccepted { lost: lost.clone() };

@@ -9,10 +9,11 @@ use crate::error::presence::is_folder;
 use crate::error::{Code, Failure, Result};
 use crate::git::materialise::HeldFiles;
 use crate::git::{Quarantine, Repository};
-use crate::process::{Secrets, secret_values};
+use crate::process::Secrets;
 use crate::store::layout::replace_private_unsynced;
 use crate::store::{Blobs, Layout, Ledger};
 use crate::task::action::{ActionOrigin, RunningAction};
+use crate::verifier::known_secrets;
 use serde::Serialize;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -83,11 +84,6 @@ impl Machine {
     pub fn new(program: PathBuf, vars: Vec<(OsString, OsString)>) -> Self {
         Self { program, vars, home: None, cache: None, no_sandbox: false, secrets: OnceLock::new() }
     }
-
-    /// The values of all variables whose names look like secrets, made ready to be looked for.
-    pub fn secrets(&self) -> &Secrets {
-        self.secrets.get_or_init(|| Secrets::new(&secret_values(&self.vars)))
-    }
 }
 
 /// The repository, its store and the caller.
@@ -109,6 +105,11 @@ impl Session {
     /// person.
     pub fn for_a_worker(self) -> Self {
         Self { actor: Actor::Agent, origin: "mcp".to_owned(), person: Box::new(Nobody), ..self }
+    }
+
+    /// The values that must be seen nowhere, made ready to be looked for.
+    pub fn secrets(&self) -> &Secrets {
+        self.machine.secrets.get_or_init(|| Secrets::new(&secrets(self)))
     }
 
     pub fn blobs(&self) -> Blobs {
@@ -154,7 +155,7 @@ impl Session {
         params: &impl Serialize,
         basis: Value,
     ) -> RunningAction {
-        let channel = ActionOrigin { origin: &self.origin, secrets: self.machine.secrets() };
+        let channel = ActionOrigin { origin: &self.origin, secrets: self.secrets() };
         RunningAction::new(actor, Some(task), tool, params, basis, channel)
     }
 
@@ -171,14 +172,14 @@ impl Session {
     }
 }
 
-/// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
+/// Values that must be seen nowhere.
 pub fn secrets(session: &Session) -> Vec<Vec<u8>> {
-    secret_values(&session.machine.vars)
+    known_secrets(&session.layout, &session.machine.vars)
 }
 
 /// A text of a worker's without any value that must be seen nowhere.
 pub fn redacted(session: &Session, text: &str) -> String {
-    session.machine.secrets().redact_text(text)
+    session.secrets().redact_text(text)
 }
 
 /// A scope that a person typed in `folder`, in patterns from the top. What is a folder there means all

@@ -3,6 +3,7 @@
 use super::terms::verifiers_of_base;
 use super::{Session, evidence};
 use crate::domain::contract::Contract;
+use crate::domain::ledger::brought::Brought;
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::report::TaskObject;
 use crate::domain::ledger::task::TaskState;
@@ -36,6 +37,7 @@ pub fn task_object(
         base: opened.base.clone(),
         worktree: opened.worktree.clone(),
         lacks: opened.lacks.clone(),
+        brought: opened.brought.as_ref().map(Brought::shown_object),
         narrowed: opened.narrowed.clone(),
         manual,
         notes,

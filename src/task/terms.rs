@@ -5,6 +5,7 @@ use super::Session;
 use super::view::load;
 use crate::domain::contract::hook::{Hook, Layer};
 use crate::domain::contract::policy::{Config, Effective, Policy, effective_contract};
+use crate::domain::contract::worktree_rules::WorktreeRules;
 use crate::domain::contract::{Contract, Kind, family};
 use crate::domain::ledger::record::Opened;
 use crate::domain::ledger::task::TaskView;
@@ -14,6 +15,7 @@ use crate::error::{Code, Failure, Result};
 use crate::git::tree;
 use crate::store::Ledger;
 use crate::verifier::Verifiers;
+use crate::verifier::manifest::Setup;
 
 /// What the base commit says of a contract.
 pub struct Terms {
@@ -24,6 +26,8 @@ pub struct Terms {
     pub hooks: Vec<Hook>,
     /// What the policy took away, as sentences.
     pub narrowed: Vec<String>,
+    /// What a new worktree gets beside the files of its base.
+    pub worktree: WorktreeRules,
     pub verifiers: Verifiers,
 }
 
@@ -47,14 +51,22 @@ pub fn read_terms(session: &Session, contract: &Contract, base: &ObjectId) -> Re
     let demanded = contract.requirements.iter().map(|requirement| &requirement.verifier);
     let demanded = demanded.chain(config.policy.require.iter().map(|floor| &floor.verifier));
     let demanded = demanded.chain(&contract.verification.allowed);
-    for verifier in demanded.filter(|verifier| !forbidden.contains(verifier)) {
-        verifiers.get(verifier)?;
+    let is_networked = |setup: &Setup| setup.network;
+    for id in demanded.filter(|verifier| !forbidden.contains(verifier)) {
+        if verifiers.get(id)?.and_then(|verifier| verifier.manifest.setup.as_ref()).is_some_and(is_networked)
+        {
+            refuse_network(&config.policy, &format!("the setup of the verifier {id}"), "setup.network")?;
+        }
+    }
+    if config.worktree.setup.as_ref().is_some_and(|setup| setup.network) {
+        refuse_network(&config.policy, "the setup of worktrees", "worktree.setup.network")?;
     }
     Ok(Terms {
         effective: effective.protect_more(&verifiers.closure_scope()),
         filters: config.filters,
         hooks: config.hooks,
         narrowed: narrowings.into_iter().map(|narrowing| narrowing.text).collect(),
+        worktree: config.worktree,
         verifiers,
     })
 }
@@ -93,7 +105,8 @@ pub fn read_configuration(session: &Session, base: &ObjectId) -> Result<Config> 
         (Some(mut committed), Some(private)) => {
             committed.filters.extend(private.filters);
             committed.hooks.extend(private.hooks);
-            Config { policy: Policy::intersect(&committed.policy, &private.policy), ..committed }
+            let worktree = committed.worktree.joined_with(private.worktree);
+            Config { policy: Policy::intersect(&committed.policy, &private.policy), worktree, ..committed }
         }
         (one, other) => one.or(other).unwrap_or_default(),
     })
@@ -152,4 +165,19 @@ fn require_what_shows_a_repair(contract: &Contract) -> Result<()> {
     .subject("requirements")
     .expected("a required requirement", "none")
     .remedy("Name the verifier that runs the case under verification.allowed.", ["git", "tender", "doctor"]))
+}
+
+/// A set-up may have the network only where no policy closes it.
+fn refuse_network(policy: &Policy, whose: &str, field: &str) -> Result<()> {
+    if policy.network != Some(false) {
+        return Ok(());
+    }
+    let message = format!("{whose} asks for the network, which the policy keeps `disabled`");
+    Err(Failure::new(Code::PermissionDenied, message)
+        .subject(field)
+        .expected("no network", "network = true")
+        .remedy(
+            "Take `network = true` out of the setup, or let the policy say `network = \"enabled\"`.",
+            ["git", "tender", "doctor"],
+        ))
 }

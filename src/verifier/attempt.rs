@@ -27,7 +27,7 @@ use crate::git::convert::{Conversions, Drivers};
 use crate::git::materialise::{Apart, AttributeTrees};
 use crate::git::slot::{ConfigurationAbove, Filling, Slot, SlotPlaces};
 use crate::git::tree;
-use crate::process::{self, FinishedRun, Invocation, PrivateHome, ProgramEnd, Secrets};
+use crate::process::{self, FinishedRun, Invocation, PrivateHome, ProgramEnd, Secrets, network_variables};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,7 +161,8 @@ impl<'a> Runner<'a> {
             return Ok(Some(refused));
         }
         let out = self.out_directory()?;
-        let finished = self.launch(&setup.command, out.path(), Vec::new())?;
+        let network = if setup.network { network_variables(self.host.vars) } else { Vec::new() };
+        let finished = self.launch(&setup.command, out.path(), (Vec::new(), network))?;
         let said = self.conclude(&finished, &Ok(None), None, (None, None))?;
         if said.0 == Verdict::Passed {
             self.slot.set_setup(Some(made_from));
@@ -213,7 +214,7 @@ impl<'a> Runner<'a> {
         };
         let speaks = manifest.pass == Pass::Protocol;
         let stdin = if speaks { protocol::request(self.subject, self.on, &call) } else { Vec::new() };
-        let finished = self.launch(&manifest.command, out.path(), stdin)?;
+        let finished = self.launch(&manifest.command, out.path(), (stdin, Vec::new()))?;
         let folders = OutputFolders { tree: &root, out: out.path() };
         let (counted, outputs) = read_outputs(manifest, &finished, folders)?;
         let answer = match speaks {
@@ -301,10 +302,17 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn launch(&self, argv: &[String], out: &Path, stdin: Vec<u8>) -> Result<FinishedRun> {
+    /// Starts a program with what it reads and with variables beyond the fixed ones.
+    fn launch(
+        &self,
+        argv: &[String],
+        out: &Path,
+        (stdin, more): (Vec<u8>, Vec<(OsString, OsString)>),
+    ) -> Result<FinishedRun> {
         let mut command =
             Invocation::new(argv.iter().map(|argument| expand(argument, out)), self.slot.tree_folder());
         command.env = tools::environment(self.host, self.verifier, &self.home);
+        command.env.extend(more);
         command.env.push(("TENDER_OUT".into(), OsString::from(out)));
         command.stdin = stdin;
         command.timeout = self.verifier.manifest.timeout;

@@ -47,6 +47,7 @@ mod watched;
 pub use load::Verifiers;
 pub use observe::observe;
 pub use run::{mend, run};
+pub use tools::known_secrets;
 pub use view::depends_on;
 
 use crate::domain::change::patch::Candidate;

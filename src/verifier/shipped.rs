@@ -12,54 +12,72 @@ pub struct ShippedVerifier {
     pub title: &'static str,
     /// Names and contents of the files to write into its directory.
     pub files: &'static [(&'static str, &'static str)],
-    /// Paths of which one has to be in a tree for the verifier to fit it.
-    marks: &'static [&'static str],
+    /// What tells that it fits a tree; one of them does.
+    marks: &'static [Mark],
 }
 
-macro_rules! files {
-    ($id:literal) => {
-        &[
-            ("verifier.toml", include_str!(concat!("../../verifiers/", $id, "/verifier.toml"))),
-            ("README.md", include_str!(concat!("../../verifiers/", $id, "/README.md"))),
-        ]
+/// What tells that a tool is used.
+#[derive(Debug, PartialEq, Eq)]
+enum Mark {
+    /// A path is there.
+    File(&'static str),
+    /// A file at the top is there and has this text.
+    Text(&'static str, &'static str),
+}
+
+use Mark::{File, Text};
+
+macro_rules! shipped {
+    ($id:literal, $title:literal, $marks:expr) => {
+        ShippedVerifier {
+            id: $id,
+            title: $title,
+            files: &[
+                ("verifier.toml", include_str!(concat!("../../verifiers/", $id, "/verifier.toml"))),
+                ("README.md", include_str!(concat!("../../verifiers/", $id, "/README.md"))),
+            ],
+            marks: $marks,
+        }
     };
 }
 
 /// Every one, in the order in which `init` names them.
 pub const ALL: &[ShippedVerifier] = &[
-    ShippedVerifier {
-        id: "cargo-test",
-        title: "Cargo tests",
-        files: files!("cargo-test"),
-        marks: &["Cargo.toml"],
-    },
-    ShippedVerifier {
-        id: "clippy",
-        title: "Clippy has nothing to say",
-        files: files!("clippy"),
-        marks: &["Cargo.toml"],
-    },
-    ShippedVerifier {
-        id: "pytest",
-        title: "Python tests",
-        files: files!("pytest"),
-        marks: &[
-            "pytest.ini",
-            ".pytest.ini",
-            "pyproject.toml",
-            "setup.cfg",
-            "setup.py",
-            "tox.ini",
-            "conftest.py",
-            "tests/conftest.py",
-            "tests/__init__.py",
-        ],
-    },
+    shipped!("cargo-test", "Cargo tests", &[File("Cargo.toml")]),
+    shipped!("clippy", "Clippy has nothing to say", &[File("Cargo.toml")]),
+    shipped!("go-test", "Go tests", &[File("go.mod")]),
+    shipped!("nextest", "Cargo tests by nextest", &[File(".config/nextest.toml")]),
+    shipped!("node-test", "Tests by Node's own runner", &[Text("package.json", "node --test")]),
+    shipped!(
+        "pytest",
+        "Python tests",
+        &[
+            File("pytest.ini"),
+            File(".pytest.ini"),
+            File("pyproject.toml"),
+            File("setup.cfg"),
+            File("setup.py"),
+            File("tox.ini"),
+            File("conftest.py"),
+            File("tests/conftest.py"),
+            File("tests/__init__.py"),
+        ]
+    ),
+    shipped!(
+        "ruff",
+        "Ruff has nothing to say",
+        &[File("ruff.toml"), File(".ruff.toml"), Text("pyproject.toml", "[tool.ruff")]
+    ),
 ];
 
-/// Those that fit a tree, in the order of [`ALL`]. `has` says whether a path, relative to the top, is in it.
-pub fn fitting(has: &dyn Fn(&str) -> bool) -> Vec<&'static ShippedVerifier> {
-    ALL.iter().filter(|shipped| shipped.marks.iter().any(|mark| has(mark))).collect()
+/// Those that fit a tree, in the order of [`ALL`]. `read` gives the text of a path relative to the top, where
+/// something is there; of what is no text, an empty one.
+pub fn fitting(read: &dyn Fn(&str) -> Option<String>) -> Vec<&'static ShippedVerifier> {
+    let is_there = |mark: &Mark| match mark {
+        File(path) => read(path).is_some(),
+        Text(path, text) => read(path).is_some_and(|content| content.contains(text)),
+    };
+    ALL.iter().filter(|shipped| shipped.marks.iter().any(is_there)).collect()
 }
 
 #[cfg(test)]
@@ -83,7 +101,9 @@ mod tests {
             let formats: Vec<&str> = manifest.outputs.iter().map(|output| output.format.name).collect();
             let (expected, least): (&[&str], _) = match shipped.id {
                 "cargo-test" => (&["libtest"], Some(1)),
-                "pytest" => (&["junit"], Some(1)),
+                "go-test" => (&["gotest"], Some(1)),
+                "nextest" | "node-test" | "pytest" => (&["junit"], Some(1)),
+                "ruff" => (&["sarif"], None),
                 _ => (&[], None),
             };
             assert_eq!((formats.as_slice(), manifest.min_checks), (expected, least), "{}", shipped.id);
@@ -115,19 +135,23 @@ mod tests {
             for fixture in ["passing", "failing"] {
                 let place = folder.join(shipped.id).join("fixtures").join(fixture);
                 assert!(place.is_dir() && readme.contains(&format!("fixtures/{fixture}")), "{}", shipped.id);
-                let has = |path: &str| place.join(path).exists();
-                assert!(fitting(&has).contains(&shipped), "{} fits its own fixture", shipped.id);
+                let read = |path: &str| std::fs::read_to_string(place.join(path)).ok();
+                assert!(fitting(&read).contains(&shipped), "{} fits its own fixture", shipped.id);
             }
         }
     }
 
     #[test]
     fn what_fits_follows_from_the_files() {
-        let ids =
-            |files: &[&str]| fitting(&|path| files.contains(&path)).iter().map(|s| s.id).collect::<Vec<_>>();
+        let ids = |files: &[&str]| {
+            let read = |path: &str| files.contains(&path).then(String::new);
+            fitting(&read).iter().map(|s| s.id).collect::<Vec<_>>()
+        };
         assert_eq!(ids(&["Cargo.toml", "src"]), ["cargo-test", "clippy"]);
         assert_eq!(ids(&["setup.cfg"]), ["pytest"]);
         assert_eq!(ids(&["pyproject.toml", "Cargo.toml"]), ["cargo-test", "clippy", "pytest"]);
-        assert_eq!(ids(&["tests", "README.md", "sub/Cargo.toml"]), Vec::<&str>::new());
+        assert_eq!(ids(&["tests", "README.md", "sub/Cargo.toml", "package.json"]), Vec::<&str>::new());
+        let package = |path: &str| (path == "package.json").then(|| r#"{"test": "node --test"}"#.to_owned());
+        assert_eq!(fitting(&package).iter().map(|s| s.id).collect::<Vec<_>>(), ["node-test"]);
     }
 }

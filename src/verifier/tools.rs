@@ -9,7 +9,11 @@ use crate::domain::proof::evidence::Tool;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
 use crate::process::helper::find_program;
-use crate::process::{self, Invocation, PrivateHome, ProgramEnd, base_environment, secret_values};
+use crate::process::{
+    self, Invocation, PrivateHome, ProgramEnd, base_environment, secret_values, secret_values_of_settings,
+};
+use crate::store::Layout;
+use crate::store::secret_files::read_secret_files;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -74,9 +78,17 @@ pub(super) fn environment(
     env
 }
 
-/// Values that must be seen nowhere: those of all the caller's variables whose names look like secrets.
+/// Values that must be seen nowhere: see [`known_secrets`].
 pub(super) fn secrets(host: &Host<'_>) -> Vec<Vec<u8>> {
-    secret_values(host.vars)
+    known_secrets(host.layout, host.vars)
+}
+
+/// Those of all the caller's variables whose names look like secrets, and of the files of settings that were
+/// copied into worktrees.
+pub fn known_secrets(layout: &Layout, vars: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    let files = read_secret_files(layout);
+    let of_files = files.iter().flat_map(|file| secret_values_of_settings(file));
+    secret_values(vars).into_iter().chain(of_files).collect()
 }
 
 /// The digests of the variables' values that a verifier's verdict can hang on: the passed ones, and of the

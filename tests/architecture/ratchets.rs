@@ -16,7 +16,7 @@ const REPEATED_TYPE_NAMES: usize = 21;
 
 /// Functions whose name is one word, of all functions that a file is free to name, in percent; `new` is a
 /// word that everybody knows. The aim is 30.
-const ONE_WORD_FUNCTIONS: usize = 17;
+const ONE_WORD_FUNCTIONS: usize = 16;
 
 /// Lines of documentation that are wider than the formatter lets code be.
 const WIDE_DOCUMENTATION: usize = 0;
@@ -240,6 +240,7 @@ const SEQUENCES: &[(&str, &[&str])] = &[
     ("ship", &["deliver", "open", "report", "submit", "verify"]),
     ("ship/queue", &["deliver"]),
     ("start", &["open"]),
+    ("verifiers", &["check"]),
 ];
 
 /// The command of a file of `ops/`, by its place there: `deliver` of `deliver/prove.rs`.

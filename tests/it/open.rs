@@ -99,6 +99,9 @@ fn the_worktree_says_what_it_lacks() {
                    4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
     repo.write("big.bin", pointer);
     repo.commit("submodule and pointer");
+    // Nothing of it is here.
+    repo.git(&["submodule", "deinit", "-q", "-f", "vendored"]);
+    std::fs::remove_dir_all(repo.join(".git/modules")).expect("removed");
     repo.write("docs/b.md", "dirty\n");
     repo.write("untracked.txt", "new\n");
     repo.write(".env", "SECRET=1\n");

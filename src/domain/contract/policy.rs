@@ -11,6 +11,7 @@ pub use read::{CONFIG_FIELDS, POLICY_FIELDS};
 
 use crate::domain::contract::budget::{Amounts, Limits};
 use crate::domain::contract::hook::Hook;
+use crate::domain::contract::worktree_rules::WorktreeRules;
 use crate::domain::contract::{Contract, DeliveryMode, Kind};
 use crate::domain::value::digest::Sha256;
 use crate::domain::value::repo_path::RepoPath;
@@ -107,6 +108,9 @@ pub struct Policy {
     pub delivery: Option<Vec<DeliveryMode>>,
     /// False where no task may commit.
     pub commit: Option<bool>,
+    /// False where no setup may be told how to reach the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
     /// What flaky counts as; `None` sets nothing, and stands for [`Flaky::Fail`] in the end.
     pub flaky: Option<Flaky>,
     /// What to do about other files in the live tree; `None` sets nothing, and stands for [`LiveRule::Warn`].
@@ -130,6 +134,9 @@ pub struct Config {
     pub filters: Vec<String>,
     /// Programs that are asked, or hear, of what workers do.
     pub hooks: Vec<Hook>,
+    /// What a task's worktree gets beside the files of its base.
+    #[serde(default)]
+    pub worktree: WorktreeRules,
 }
 
 impl Policy {
@@ -154,6 +161,7 @@ impl Policy {
                 a.iter().filter(|mode| b.contains(mode)).copied().collect()
             }),
             commit: lower_of(&self.commit, &other.commit, |a, b| *a && *b),
+            network: lower_of(&self.network, &other.network, |a, b| *a && *b),
             flaky: lower_of(&self.flaky, &other.flaky, |a, b| {
                 if [a, b].contains(&&Flaky::Fail) { Flaky::Fail } else { Flaky::Warn }
             }),

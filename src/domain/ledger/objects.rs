@@ -123,6 +123,8 @@ pub struct Collection {
     pub kept: Vec<KeptTask>,
     /// Commits that a worker had made in a worktree that was removed.
     pub commits: Vec<KeptCommit>,
+    /// How many results of worktrees' set-ups were removed because nobody uses them.
+    pub setups: u64,
 }
 
 /// A worker's commit, which a ref keeps.

@@ -13,6 +13,7 @@ use crate::domain::delivery::decision::Decision;
 use crate::domain::delivery::publication::{Identity, Publication};
 use crate::domain::delivery::publishing::Publishing;
 use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
+use crate::domain::ledger::brought::Brought;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
 use crate::domain::proof::evidence::{Evidence, Observation};
@@ -116,6 +117,9 @@ pub struct Opened {
     /// The hooks of its base commit and of the user's own configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// What the worktree got beside the files of its base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
 }
 
 /// A delivery that is about to write: everything that its end will say and that recovery needs.

@@ -4,6 +4,7 @@ use crate::domain::change::patch::{Candidate, Change};
 use crate::domain::contract::DeliveryMode;
 use crate::domain::delivery::publication::Publication;
 use crate::domain::delivery::receipt::{Outcome, Receipt};
+use crate::domain::ledger::brought::BroughtObject;
 use crate::domain::ledger::calls::Counts;
 use crate::domain::ledger::entry::Recorded;
 use crate::domain::ledger::inquiries::{AmendmentObject, QuestionObject};
@@ -37,6 +38,9 @@ pub struct TaskObject {
     pub base: BaseState,
     pub worktree: String,
     pub lacks: Lacks,
+    /// What the worktree got beside the files of its base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<BroughtObject>,
     /// One sentence for each thing that the policy took away.
     pub narrowed: Vec<String>,
     /// Requirements that only a person can attest.

@@ -6,14 +6,16 @@
 //! came later. A copy shares the blocks where the file system can do that, and is laid but
 //! once where a run left it alone ([`super::laid`]).
 
-use super::super::beneath::{Folder, Stamp, file_type, path_operation_failed, remove_content, walk_folder};
+use super::super::beneath::{
+    Folder, Stamp, file_type, path_operation_failed, remove_content, shares_blocks, timestamps_of,
+    walk_folder,
+};
 use super::super::materialise::{HeldFile, pass_tick};
 use super::laid::LaidScratch;
 use crate::domain::value::digest::Sha256;
 use crate::error::Result;
-use rustix::fs::{FileType, Stat, Timespec, Timestamps};
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -191,19 +193,4 @@ impl ScratchCopy<'_> {
         }
         to.set_times(name, &timestamps_of(stat))
     }
-}
-
-/// Makes a file's content that of another one without copying it, where the file system can.
-fn shares_blocks(target: &File, source: &File) -> bool {
-    #[cfg(target_os = "linux")]
-    return rustix::fs::ioctl_ficlone(target, source).is_ok();
-    #[cfg(not(target_os = "linux"))]
-    return false;
-}
-
-#[expect(clippy::allow_attributes, reason = "the field types differ between architectures")]
-#[allow(clippy::unnecessary_cast, reason = "the field types differ between architectures")]
-fn timestamps_of(stat: &Stat) -> Timestamps {
-    let last_modification = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
-    Timestamps { last_access: last_modification, last_modification }
 }

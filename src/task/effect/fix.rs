@@ -74,7 +74,7 @@ pub fn carry_out(session: &Session, fix: TreeFix<'_>) -> Result<WrittenFix> {
     }
     let params =
         json!({ "before": fix.before, "after": fix.after, "manifestSha256": manifest_sha256(fix.changes) });
-    let channel = ActionOrigin { origin: &session.origin, secrets: session.machine.secrets() };
+    let channel = ActionOrigin { origin: &session.origin, secrets: session.secrets() };
     let mut action = RunningAction::new(session.actor, None, FIX, &params, Value::Null, channel);
     let mut ledger = Ledger::create(&session.layout)?;
     action.dispatch(&mut ledger)?;

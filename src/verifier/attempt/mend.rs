@@ -20,7 +20,7 @@ impl Runner<'_> {
         let files: Vec<_> = self.shown.iter().filter(|file| !judges.contains(&file.path)).cloned().collect();
         let before = self.slot.open_for_mending(&files)?;
         let out = self.out_directory()?;
-        let finished = self.launch(&self.verifier.manifest.command, out.path(), Vec::new())?;
+        let finished = self.launch(&self.verifier.manifest.command, out.path(), (Vec::new(), Vec::new()))?;
         let ended = matches!(finished.end, ProgramEnd::Exited(_)) && self.stopped.borrow().is_none();
         let alone = finished.survivors_killed == 0 && finished.unkillable == 0;
         let mended = if ended && alone { self.slot.collect_mended(&before)? } else { Vec::new() };

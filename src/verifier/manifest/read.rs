@@ -342,20 +342,17 @@ fn output_format(problems: &mut Problems, field: &str, node: &Node) -> Option<Re
 }
 
 fn setup(problems: &mut Problems, field: &str, node: &Node) -> Option<Setup> {
-    let (mut command, mut inputs) = (Vec::new(), None);
+    let (mut command, mut inputs, mut network) = (Vec::new(), None, false);
     problems.read_object(field, node, &["command", "inputs", "network"], |problems, key, field, node| {
         match key {
             "command" => command = argv(problems, field, node),
             "inputs" => inputs = problems.read_scope(field, node),
-            _ => {
-                let wanted = problems.read_boolean(field, node) == Some(true);
-                later_if(problems, wanted, field, "a setup with network");
-            }
+            _ => network = problems.read_boolean(field, node) == Some(true),
         }
     });
     problems.require_key(field, node, "command", "an argument vector");
     problems.require_key(field, node, "inputs", "the files that it depends on");
-    Some(Setup { command, inputs: inputs? })
+    Some(Setup { command, inputs: inputs?, network })
 }
 
 /// What only shows when all keys are known.

@@ -4,13 +4,14 @@
 use super::{BaseRuns, Config, Flaky, Floor, GoneCases, LiveRule, Policy};
 use crate::domain::contract::budget::{Amounts, Key};
 use crate::domain::contract::hook::read_hooks;
+use crate::domain::contract::worktree_rules::read_worktree_rules;
 use crate::domain::contract::{DeliveryMode, Kind, read_network};
 use crate::domain::value::document::{Node, Problems, read_toml};
 use crate::error::{Code, Result};
 use std::collections::BTreeMap;
 
 /// The keys of a configuration.
-pub const CONFIG_FIELDS: [&str; 4] = ["$schema", "filters", "policy", "hooks"];
+pub const CONFIG_FIELDS: [&str; 5] = ["$schema", "filters", "policy", "hooks", "worktree"];
 
 /// The keys of its `policy`.
 pub const POLICY_FIELDS: [&str; 13] = [
@@ -43,7 +44,8 @@ impl Config {
                 "$schema" => drop(problems.read_text(field, node)),
                 "filters" => config.filters = read_names(problems, field, node),
                 "policy" => config.policy = read_policy(problems, field, node),
-                _ => config.hooks = read_hooks(problems, field, node),
+                "hooks" => config.hooks = read_hooks(problems, field, node),
+                _ => config.worktree = read_worktree_rules(problems, field, node),
             }
         });
         problems.into_result()?;
@@ -57,8 +59,7 @@ fn read_policy(problems: &mut Problems, field: &str, node: &Node) -> Policy {
         "write" => policy.write.extend(problems.read_scope(field, node)),
         "protected" => policy.protected = problems.read_scope(field, node),
         "require" => policy.require = read_floors(problems, field, node),
-        // Nothing that this version runs has a network, so that no ceiling can be broken.
-        "network" => drop(read_network(problems, field, node)),
+        "network" => policy.network = read_network(problems, field, node),
         "delivery" => policy.delivery = read_modes(problems, field, node),
         "commit" => policy.commit = problems.read_boolean(field, node),
         "flaky" => {
