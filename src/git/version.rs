@@ -14,8 +14,11 @@ pub fn parse_version(said: &str) -> Option<(u32, u32)> {
 
 /// Refuses a git that is too old. Asked where a task is opened, because everything later rests on it.
 pub fn require_git(repository: &Repository) -> Result<()> {
-    let said = repository
-        .ask_git_once("version", &[], || Ok(repository.git_call().arg("version").run()?.first_text()))?;
+    // A git that breaks off has said nothing of its age.
+    let said = repository.ask_git_once("version", &[], || {
+        let said = repository.git_call().arg("version").run_for_stdout()?;
+        Ok(String::from_utf8_lossy(&said).trim().to_owned())
+    })?;
     if parse_version(&said).is_some_and(|found| found >= OLDEST_GIT) {
         return Ok(());
     }

@@ -8,10 +8,10 @@ use crate::domain::value::outside::plain_line;
 use crate::domain::worker::inquiry::Hint;
 use crate::ops::gate::GateAnswer;
 use rmcp::model::{
-    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, PrimitiveSchemaDefinition,
-    StringSchema,
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    ElicitationSchema, PrimitiveSchemaDefinition, ServerRequest, StringSchema,
 };
-use rmcp::service::{ElicitationMode, Peer, RoleServer};
+use rmcp::service::{Peer, PeerRequestOptions, RoleServer};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -29,14 +29,31 @@ pub fn recorded(called: &McpCall, answer: &GateAnswer) -> Option<String> {
 
 /// Asks, and waits until the user has said something. `None` where nothing came of it.
 pub async fn ask_through_client(client: &Peer<RoleServer>, called: &McpCall, id: &str) -> Option<Hint> {
-    if !client.supported_elicitation_modes().contains(&ElicitationMode::Form) {
+    let info = client.peer_info()?;
+    if !info.capabilities.elicitation.as_ref().is_some_and(shows_forms) {
         return None;
     }
-    let through = client.peer_info()?.client_info.name.clone();
+    let through = info.client_info.name.clone();
     let question = called.arguments["question"].as_str().unwrap_or_default();
     let form = form(question, id).ok()?;
-    let said = client.create_elicitation_with_timeout(form, Some(PATIENCE)).await.ok()?;
+    let said = request_form(client, form).await?;
     Some(Hint { to: id.to_owned(), text: text(&said)?, through: plain_line(&through, 80) })
+}
+
+/// A client that names no kind shows forms: there was no other kind at first.
+fn shows_forms(capability: &ElicitationCapability) -> bool {
+    capability.form.is_some() || capability.url.is_none()
+}
+
+/// By hand: the library's own call for this brings the whole of Unicode's tables for web addresses with it.
+async fn request_form(client: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<ElicitResult> {
+    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    let answer = client.send_request_with_option(request, options).await.ok()?.await_response().await.ok()?;
+    match answer {
+        ClientResult::ElicitResult(said) => Some(said),
+        _ => None,
+    }
 }
 
 fn form(question: &str, id: &str) -> Result<ElicitRequestParams, &'static str> {

@@ -5,6 +5,7 @@
 //! the id last). Both looks are exact for a line that is JSON; for any other they may find an id that nobody
 //! waits for, which harms nobody.
 
+use crate::error::Result;
 use serde_json::Value;
 use std::io::Read;
 use tokio::sync::mpsc;
@@ -92,9 +93,9 @@ impl LineSplitter {
 
 /// Reads an input on a thread of its own, as far ahead as one line. The channel closes at its end; an input
 /// that cannot be read has ended.
-pub fn read_lines(mut input: impl Read + Send + 'static) -> mpsc::Receiver<InputLine> {
+pub fn read_lines(mut input: impl Read + Send + 'static) -> Result<mpsc::Receiver<InputLine>> {
     let (give, lines) = mpsc::channel(1);
-    std::thread::spawn(move || {
+    super::start_thread(move || {
         let mut splitter = LineSplitter::new(LONGEST);
         let mut piece = vec![0; PIECE];
         let mut found = Vec::new();
@@ -115,8 +116,8 @@ pub fn read_lines(mut input: impl Read + Send + 'static) -> mpsc::Receiver<Input
         for line in found {
             let _ = give.blocking_send(line);
         }
-    });
-    lines
+    })?;
+    Ok(lines)
 }
 
 /// A request's id, where a line that cannot be read shows it.

@@ -30,7 +30,9 @@ use rmcp::service::ServerInitializeError;
 use server::{ProgressStep, QueuedCall, Server, ToolShelf, WorkerJob};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use stop::{ServerStop, StopReason};
 use wire::InputEnd;
 
@@ -66,7 +68,7 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     let server = Server::new(give, shelf.clone(), instructions, input_ended.clone());
     let ending = stop.clone();
     let protocol =
-        std::thread::spawn(move || runtime.block_on(run_protocol(server, channel, ending, input_ended)));
+        start_thread(move || runtime.block_on(run_protocol(server, channel, ending, input_ended)))?;
     let broken = run_jobs(&mut door, &jobs, &stop, &shelf);
     let spoken =
         protocol.join().unwrap_or_else(|_| Err(Failure::internal("the protocol's thread broke off")));
@@ -79,6 +81,13 @@ pub fn serve(session: &Session, named: Option<&str>, channel: Channel) -> Result
     Ok(ServerEnd { code, failure })
 }
 
+/// A thread of the server's; the system may refuse one.
+fn start_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    std::thread::Builder::new()
+        .spawn(work)
+        .map_err(|e| Failure::io("start", Path::new("a thread of the server"), &e))
+}
+
 /// The protocol's side, until the connection has ended. The line to the worker ends with it.
 async fn run_protocol(
     server: Server,
@@ -86,7 +95,7 @@ async fn run_protocol(
     stop: ServerStop,
     input_ended: InputEnd,
 ) -> Result<()> {
-    let wire = wire::McpTransport::new(lines::read_lines(channel.input), channel.output, stop, input_ended);
+    let wire = wire::McpTransport::new(lines::read_lines(channel.input)?, channel.output, stop, input_ended)?;
     let failed = |text: String| Failure::internal(format!("the protocol broke off: {text}"));
     match server.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| failed(e.to_string())),

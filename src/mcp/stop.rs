@@ -88,15 +88,15 @@ impl ServerStop {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
         let (asks, bounds) = (self.clone(), self.clone());
-        std::thread::spawn(move || asks.wait(&wake, &output, &number));
-        std::thread::spawn(move || {
+        super::start_thread(move || asks.wait(&wake, &output, &number))?;
+        super::start_thread(move || {
             let reason = runtime.block_on(bounds.asked());
             // A client that reads nothing keeps whoever writes to it from ever coming to an end, and not
             // every tool listens while it works.
             std::thread::sleep(LONGEST_END);
             std::process::exit(reason.exit_code());
-        });
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// Until a signal has come, whose number it gives.

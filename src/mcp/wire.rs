@@ -55,9 +55,9 @@ impl McpTransport {
         output: impl Write + Send + 'static,
         stop: ServerStop,
         input_ended: InputEnd,
-    ) -> Self {
-        let writer = MessageWriter::start(output, stop.clone());
-        Self {
+    ) -> crate::error::Result<Self> {
+        let writer = MessageWriter::start(output, stop.clone())?;
+        Ok(Self {
             lines,
             writer,
             waiting: Waiting::new(),
@@ -66,7 +66,7 @@ impl McpTransport {
             opened: false,
             refusal: None,
             next_request: None,
-        }
+        })
     }
 
     async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -325,9 +325,9 @@ impl WaitingRequests {
 struct MessageWriter(std::sync::mpsc::Sender<(Vec<u8>, oneshot::Sender<std::io::Result<()>>)>);
 
 impl MessageWriter {
-    fn start(mut output: impl Write + Send + 'static, stop: ServerStop) -> Self {
+    fn start(mut output: impl Write + Send + 'static, stop: ServerStop) -> crate::error::Result<Self> {
         let (give, messages) = std::sync::mpsc::channel::<(Vec<u8>, oneshot::Sender<_>)>();
-        std::thread::spawn(move || {
+        super::start_thread(move || {
             for (message, done) in messages {
                 let result = output.write_all(&message).and_then(|()| output.flush());
                 if result.is_err() {
@@ -335,8 +335,8 @@ impl MessageWriter {
                 }
                 let _ = done.send(result);
             }
-        });
-        Self(give)
+        })?;
+        Ok(Self(give))
     }
 
     fn push(&self, message: &impl Serialize) -> Written {
@@ -386,7 +386,10 @@ mod tests {
             give.try_send(line).expect("room");
         }
         let kept = Kept::default();
-        (McpTransport::new(taken, kept.clone(), ServerStop::new(), InputEnd::default()), kept)
+        (
+            McpTransport::new(taken, kept.clone(), ServerStop::new(), InputEnd::default()).expect("starts"),
+            kept,
+        )
     }
 
     fn line(value: Value) -> InputLine {

@@ -484,7 +484,9 @@ artifactBytes = 1000
     #[test]
     fn nothing_said_is_the_default() {
         assert_eq!(parsed_config(""), Config::default());
-        assert_eq!(parsed_config("[policy]\nnetwork = { allow = [\"localhost:80\"] }\n"), Config::default());
+        let network = |text: &str| parsed_config(&format!("[policy]\nnetwork = {text}\n")).policy.network;
+        assert_eq!(network("{ allow = [\"localhost:80\"] }"), Some(true));
+        assert_eq!(network("\"disabled\""), Some(false));
         let protected = Policy::default().protected_scope();
         for name in
             [".tender/config.toml", ".github/w.yml", ".gitattributes", "a/.gitattributes", "b/.gitmodules"]
@@ -562,6 +564,7 @@ artifactBytes = 1000
             assert_eq!(policy.delivery, Some(vec![DeliveryMode::LocalFiles]));
             assert_eq!((policy.commit, policy.flaky), (Some(false), Some(Flaky::Warn)));
             assert_eq!(policy.require.len(), 3);
+            assert_eq!(policy.network, Some(false));
             let bytes = |kind: &str| policy.budget[kind][&Key::ArtifactBytes];
             assert_eq!((bytes("edit"), bytes("repair")), (7, 10));
         }
@@ -577,6 +580,7 @@ artifactBytes = 1000
                 "flaky",
                 "goneCases",
                 "live",
+                "network",
                 "protected",
                 "require",
                 "write"

@@ -33,7 +33,7 @@ impl DeliveryRun<'_> {
     /// an object with two names in the middle of a move (the name that only we use goes), and an exchange by
     /// moves that was cut off (it is undone or completed).
     pub(super) fn tidy_step(&mut self, at: usize) -> Result<()> {
-        let Ok(names) = self.step_names(at) else { return Ok(()) };
+        let Some(names) = self.find_step_names(at)? else { return Ok(()) };
         let aside = aside_name(names.temporary);
         let fail = |e: io::Error| operation_failed("put in order", names.path, &e);
         let inode = |folder: &Folder, name: &[u8]| -> Result<Option<Inode>> {

@@ -1,11 +1,11 @@
 //! The two names of a step: the path, and the temporary name beside it that its object comes from or goes
 //! to.
 
-use super::run::{DeliveryRun, require_folder};
+use super::run::{DeliveryRun, operation_failed, require_folder};
 use crate::domain::delivery::receipt::Note;
 use crate::domain::value::repo_path::RepoPath;
 use crate::error::Result;
-use crate::git::beneath::Folder;
+use crate::git::beneath::{Folder, or_absent};
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
@@ -33,6 +33,19 @@ impl<'a> DeliveryRun<'a> {
             room: require_folder(self.top, spot.folder.as_ref())?,
             temporary: spot.name.as_bytes(),
         })
+    }
+
+    /// The same; `None` where one of the directories is not there.
+    pub(super) fn find_step_names(&self, at: usize) -> Result<Option<StepNames<'a>>> {
+        let path = &self.planned_step(at).change.path;
+        let spot = self.temporary_spot(at)?;
+        let find = |folder: Option<&RepoPath>| {
+            or_absent(self.top.open_folder(folder))
+                .map_err(|e| operation_failed("enter the directory of", path, &e))
+        };
+        let (folder, room) = (find(path.parent().as_ref())?, find(spot.folder.as_ref())?);
+        let names = |(folder, room)| StepNames { path, folder, room, temporary: spot.name.as_bytes() };
+        Ok(folder.zip(room).map(names))
     }
 
     /// The directory of a step's temporary name. The path's own may have made room for a file by now.

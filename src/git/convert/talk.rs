@@ -91,7 +91,7 @@ pub(super) fn complain_of_driver(stderr: &str, path: &RepoPath) -> Result<()> {
             .with_detail(&COMPLAINT, stderr.trim())
             .remedy(
                 "Check the filter driver and the attributes of this path.",
-                ["git", "check-attr", "-a", "--"],
+                ["git", "check-attr", "-a", "--", &path.to_string()],
             )),
     }
 }

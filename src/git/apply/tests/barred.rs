@@ -1,6 +1,9 @@
-//! The user takes everybody's right to read a file, while it is being delivered to.
+//! The user takes everybody's right to read a file, while it is being delivered to; or to enter a folder,
+//! before a delivery that was cut off is put in order.
 
+use super::crash::{count_operations, dead_at, silence_panics};
 use super::world::World;
+use crate::git::apply::recover::Recovered;
 use crate::git::beneath::fault;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
@@ -60,4 +63,40 @@ fn a_file_that_cannot_be_read_any_more_goes_back_and_stops_nothing() {
         at += 1;
     }
     assert!(refused > 3, "{refused}");
+}
+
+/// What lies in a folder that cannot be entered is not taken for gone, nor for the user's: recovery says so,
+/// touches nothing, and comes to a whole end once the folder can be entered.
+#[test]
+fn a_folder_that_cannot_be_entered_says_nothing_of_what_is_in_it() {
+    silence_panics();
+    let world = World::new(&[("a", "base\n"), ("d/x", "base\n"), ("d/y", "base\n"), ("z", "base\n")]);
+    let before = world.live_tree();
+    let changes = world.edit_candidate(|w| {
+        for path in ["a", "d/x", "d/new", "z"] {
+            w.write_file(path, "delivered\n");
+        }
+        w.remove_path("d/y");
+    });
+    let total = count_operations(|| world.deliver_changes(&changes).map(|_| ()));
+    let after = world.live_tree();
+    let mut waited = 0;
+    for at in 1..=total {
+        let unfinished = dead_at(&world, &before, &changes, at);
+        let dead = world.live_tree();
+        world.set_mode("d", 0o000);
+        let barred = as_anybody(|| world.recover_unfinished(&unfinished));
+        world.set_mode("d", 0o755);
+        if let Err(failure) = &barred {
+            assert_eq!(world.live_tree(), dead, "{at}: {failure:?}");
+            assert!(failure.message().contains("ermission denied"), "{at}: {failure:?}");
+            waited += 1;
+        }
+        let whole = match barred.or_else(|_| world.recover_unfinished(&unfinished)).expect("recovers") {
+            Recovered::Completed { .. } => &after,
+            Recovered::TakenBack { .. } => &before,
+        };
+        assert_eq!(world.live_tree(), *whole, "{at}");
+    }
+    assert!(waited > 10, "{waited} of {total}");
 }

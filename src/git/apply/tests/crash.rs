@@ -51,7 +51,7 @@ pub(super) fn run_with(what: InjectedFault, at: u32, run: impl FnOnce() -> Resul
 
 /// A delivery into the tree as it is given, which died at its `at`th file operation; what the ledger holds of
 /// it.
-fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> UnfinishedDelivery {
+pub(super) fn dead_at(world: &World, before: &Tree, changes: &[Change], at: u32) -> UnfinishedDelivery {
     world.reset_live(before);
     let ended = run_with(InjectedFault::Die, at, || world.deliver_changes(changes).map(|_| ()));
     assert!(ended.is_none(), "operation {at} was not reached");
