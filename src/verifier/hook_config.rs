@@ -257,7 +257,7 @@ repos:
         assert_eq!((id.as_str(), read.command), ("hook.a", expected.map(str::to_owned).to_vec()));
         assert_eq!(read.stores, ["~/.cache/prek"]);
         let whole = HookPlan::for_files("pre-commit", std::iter::once(Some("-x".to_owned())));
-        let (_, text) = &whole.list_manifests("repos: [ ]\n").0[0];
+        let (_, text) = &whole.list_manifests("repos: [\n").0[0];
         assert!(text.contains("\"--all-files\"") && text.contains("probe"), "{text}");
         assert_eq!(HookPlan::for_files("prek", std::iter::once(None)).files, None);
     }
