@@ -215,7 +215,6 @@ fn a_command_of_a_later_version_does_not_exist() {
     for args in [
         &["bundle", "create", "t1", "-o", "x"][..],
         &["run", "t1", "--", "true"],
-        &["verifier", "list"],
         &["export", "t1", "--as", "junit"],
         &["no-such-command"],
         &["deliver", "t1", "--no-such-option"],
