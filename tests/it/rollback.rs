@@ -194,28 +194,3 @@ fn a_ledger_ahead_of_its_anchor_is_in_order() {
     std::fs::write(anchor(&repo, "t1"), forged).expect("writes");
     repo.json(&["recover"]).fails("store.rolled_back");
 }
-
-/// The last row of a delivery is not waited for; without it the delivery would be done again.
-#[test]
-fn a_ledger_without_the_last_row_of_a_delivery_was_set_back() {
-    let lab = Lab::new();
-    let repo = lab.repo("app");
-    repo.changing("t1", &[("docs/a.md", Some(&lines_with(5, "five")))]);
-    repo.json(&["deliver", "t1"]).ok();
-    let ledger = rusqlite::Connection::open(repo.store().join("ledger.db")).expect("opens");
-    let rows = |sql: &str| -> i64 { ledger.query_row(sql, [], |row| row.get(0)).expect("a number") };
-    let last = rows("SELECT MAX(seq) FROM ledger WHERE state = 'succeeded' AND tool = 'deliver'");
-    assert_eq!(last, rows("SELECT MAX(seq) FROM ledger"), "nothing follows a plain delivery");
-    ledger
-        .execute_batch("DROP TRIGGER ledger_keeps; DROP TRIGGER ledger_holds; DELETE FROM ledger WHERE seq = (SELECT MAX(seq) FROM ledger)")
-        .expect("cut off");
-    for args in [&["deliver", "t1"][..], &["recover"], &["start", "a goal", "--scope", "docs/"]] {
-        let lost = repo.json(args).fails("store.rolled_back")["details"]["missing"].clone();
-        assert_eq!((&lost[0]["taskId"], &lost[0]["seq"]), (&json!("t1"), &json!(last)), "{args:?}");
-    }
-    // After another start of the machine a power cut may have taken it.
-    let kept = std::fs::read_to_string(anchor(&repo, "t1")).expect("reads");
-    let (before, _) = kept.trim_end().rsplit_once(' ').expect("a late head names the machine's start");
-    std::fs::write(anchor(&repo, "t1"), format!("{before} another-start\n")).expect("writes");
-    assert_eq!(repo.json(&["status"]).ok().json.get("rolledBack"), None);
-}
