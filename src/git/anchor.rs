@@ -3,9 +3,11 @@
 //! It lies outside the store, so that a store that was set back can be told. It goes with the worktree, and
 //! comes back with a copy of the whole repository.
 
+use super::boot::boot_id;
 use super::command::join_absolute;
 use super::repository::Repository;
 use super::worktree::is_in_root;
+use crate::domain::ledger::head::HeadAnchor;
 use crate::error::presence::means_absent;
 use crate::error::{Failure, Result};
 use std::ffi::OsStr;
@@ -17,13 +19,18 @@ const NAME: &str = "tender-ledger";
 /// An anchor as it was found.
 #[derive(Debug)]
 pub struct FoundAnchor {
-    pub path: PathBuf,
+    pub place: HeadAnchor,
     pub worktree: PathBuf,
     pub text: String,
 }
 
 /// Where the anchor of a task lies; `None` where git has no record of its worktree.
-pub fn anchor_of_task(repository: &Repository, task: &str) -> Result<Option<PathBuf>> {
+pub fn anchor_of_task(repository: &Repository, task: &str) -> Result<Option<HeadAnchor>> {
+    let path = anchor_file(repository, task)?;
+    Ok(path.map(|path| HeadAnchor { path, boot: boot_id() }))
+}
+
+fn anchor_file(repository: &Repository, task: &str) -> Result<Option<PathBuf>> {
     let records = repository.common_dir().join("worktrees");
     let is_of_task = |admin: &Path| {
         worktree_of_record(admin)
@@ -40,7 +47,7 @@ pub fn anchor_of_task(repository: &Repository, task: &str) -> Result<Option<Path
 
 /// The anchors of all worktrees.
 pub fn find_anchors(repository: &Repository) -> Result<Vec<FoundAnchor>> {
-    let mut found = Vec::new();
+    let (mut found, boot) = (Vec::new(), boot_id());
     for admin in record_folders(repository.common_dir())? {
         let path = admin.join(NAME);
         let text = match std::fs::read(&path) {
@@ -49,9 +56,9 @@ pub fn find_anchors(repository: &Repository) -> Result<Vec<FoundAnchor>> {
             Err(e) => return Err(Failure::io_of_ours("read", &path, &e)),
         };
         let worktree = worktree_of_record(&admin).unwrap_or_else(|| admin.clone());
-        found.push(FoundAnchor { path, worktree, text });
+        found.push(FoundAnchor { place: HeadAnchor { path, boot: boot.clone() }, worktree, text });
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found.sort_by(|one, other| one.place.path.cmp(&other.place.path));
     Ok(found)
 }
 

@@ -16,6 +16,7 @@ use super::layout::{Layout, beside};
 use super::spare::SpareConnection;
 use super::unsynced::UnsyncedBlobs;
 use crate::domain::ledger::entry::{Entry, EntryBody};
+use crate::domain::ledger::head::HeadAnchor;
 use crate::domain::ledger::objects::UnfinishedRow;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
@@ -49,7 +50,9 @@ pub struct Ledger {
     connection: Connection,
     path: PathBuf,
     /// Where the head is kept outside the store after each commit.
-    anchor: Option<PathBuf>,
+    anchor: Option<HeadAnchor>,
+    /// True where rows were committed since that nobody waited for.
+    has_late_rows: bool,
     /// Where the connection goes afterwards; `None` for one to a copy.
     spare: Option<SpareConnection>,
     /// What has to be on the disk before a row is.
@@ -69,9 +72,15 @@ impl Ledger {
     }
 
     /// The same as [`Ledger::atomically`] for rows that every process sees at once, and that are on
-    /// the disk when the next row is. The head outside is left as it is: it may not be ahead of what a
-    /// power cut leaves.
+    /// the disk when the next row is. The head outside names them once the ledger is left, as rows that a
+    /// power cut may take.
     pub fn commit_unawaited<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let done = self.commit_work(work)?;
+        self.has_late_rows = true;
+        Ok(done)
+    }
+
+    fn commit_work<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| damaged(&path, &e);
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
@@ -88,7 +97,7 @@ impl Ledger {
     /// Looks and appends in one transaction: what `work` has read still holds when its rows are written.
     /// Nothing is written where it fails.
     pub fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let done = self.commit_unawaited(work)?;
+        let done = self.commit_work(work)?;
         let log = beside(&self.path, "-wal");
         std::fs::File::open(&log)
             .and_then(|file| file.sync_data())
@@ -100,6 +109,7 @@ impl Ledger {
     /// Lets another part of the same command have the connection; [`Ledger::take_up`] comes before the
     /// next use.
     pub fn set_aside(&mut self) {
+        self.keep_late_head_outside();
         if let (Some(spare), Ok(nothing)) = (&self.spare, Connection::open_in_memory()) {
             spare.give_back(std::mem::replace(&mut self.connection, nothing), &self.path);
         }
@@ -361,6 +371,7 @@ mod tests {
     use super::opening::LONG_LOG;
     use super::*;
     use crate::domain::ledger::action::{ActionState, Actor};
+    use crate::domain::ledger::head::KeptHeads;
     use crate::store::unwritable;
     use serde_json::json;
 
@@ -429,14 +440,23 @@ mod tests {
     #[test]
     fn a_row_that_was_not_waited_for_leaves_the_head_outside_behind() {
         let (dir, layout, mut ledger) = ledger();
-        let anchor = dir.path().join("head");
+        let anchor = HeadAnchor { path: dir.path().join("head"), boot: "boot-1".to_owned() };
         ledger.keep_head_at(Some(anchor.clone()));
         ledger.commit_unawaited(|ledger| ledger.append(&[draft("a", 1)])).expect("appends");
-        assert!(!anchor.exists());
+        assert!(!anchor.path.exists());
         let other = Ledger::open(&layout).expect("opens").expect("there");
         assert_eq!(other.entries(Some("a")).expect("reads").len(), 1);
         ledger.append(&[draft("a", 2)]).expect("appends");
-        assert!(anchor.exists());
+        let kept = || -> KeptHeads {
+            std::fs::read_to_string(&anchor.path).expect("is there").parse().expect("heads")
+        };
+        let safe = ledger.head().expect("reads");
+        assert_eq!(kept(), KeptHeads { safe, late: None });
+        // Left behind as what it is: a row that a power cut may take, and nothing else.
+        ledger.commit_unawaited(|ledger| ledger.append(&[draft("a", 3)])).expect("appends");
+        let late = ledger.head().expect("reads").map(|head| (head, anchor.boot.clone()));
+        drop(ledger);
+        assert_eq!(kept(), KeptHeads { safe, late });
     }
 
     #[test]

@@ -7,13 +7,12 @@
 use super::Session;
 use super::action::{ActionOrigin, RunningAction};
 use super::session::unconfirmed;
-use crate::domain::ledger::head::{LedgerHead, LostHead};
+use crate::domain::ledger::head::{HeadAnchor, KeptHeads, LedgerHead, LostHead};
 use crate::domain::ledger::record::Record;
 use crate::error::{Code, Failure, Result};
-use crate::git::anchor::{FoundAnchor, find_anchors};
+use crate::git::anchor::find_anchors;
 use crate::store::Ledger;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// Heads that were kept outside the store, and are not in the ledger.
 pub fn find_lost_heads(session: &Session) -> Result<Vec<LostHead>> {
@@ -78,7 +77,7 @@ pub fn accept_rollback(session: &Session) -> Result<Vec<LostHead>> {
     Ok(lost)
 }
 
-fn find_lost(session: &Session) -> Result<Vec<(LostHead, PathBuf)>> {
+fn find_lost(session: &Session) -> Result<Vec<(LostHead, HeadAnchor)>> {
     // The anchors first: the ledger only grows, so that whatever they name is in it by then.
     let anchors = find_anchors(&session.repository)?;
     if anchors.is_empty() {
@@ -86,18 +85,18 @@ fn find_lost(session: &Session) -> Result<Vec<(LostHead, PathBuf)>> {
     }
     let ledger = session.ledger()?;
     let mut found = Vec::new();
-    for (head, anchor) in anchors.into_iter().filter_map(read_head) {
-        let is_there = ledger.as_ref().map_or(Ok(false), |ledger| ledger.has_head(&head))?;
-        if !is_there {
-            let task_id = anchor.worktree.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let worktree = anchor.worktree.display().to_string();
-            found.push((LostHead { task_id, worktree, head }, anchor.path));
+    let has = |head: &LedgerHead| ledger.as_ref().map_or(Ok(false), |ledger| ledger.has_head(head));
+    for anchor in anchors {
+        // A file that cannot be read as heads says nothing.
+        let Ok(kept) = anchor.text.parse::<KeptHeads>() else { continue };
+        for head in kept.due_heads(&anchor.place.boot) {
+            if !has(&head)? {
+                let task_id = anchor.worktree.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let worktree = anchor.worktree.display().to_string();
+                found.push((LostHead { task_id, worktree, head }, anchor.place.clone()));
+                break;
+            }
         }
     }
     Ok(found)
-}
-
-/// A file that a power cut left empty says nothing.
-fn read_head(anchor: FoundAnchor) -> Option<(LedgerHead, FoundAnchor)> {
-    anchor.text.strip_suffix('\n')?.parse().ok().map(|head| (head, anchor))
 }

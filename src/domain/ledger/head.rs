@@ -6,6 +6,7 @@
 use crate::domain::value::digest::Sha256;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,62 @@ impl FromStr for LedgerHead {
     }
 }
 
+/// Where heads are kept outside the ledger, and which start of the machine it is that writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadAnchor {
+    pub path: PathBuf,
+    /// Empty where that cannot be told.
+    pub boot: String,
+}
+
+/// What is kept there: a head whose row is on the disk, and a later one whose row nobody waited for. Only
+/// the end of the machine can take that row, and the next start has another name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptHeads {
+    pub safe: Option<LedgerHead>,
+    /// The later head, with the start of the machine in which it was written.
+    pub late: Option<(LedgerHead, String)>,
+}
+
+impl KeptHeads {
+    /// The heads that the ledger must have in this start of the machine, the later one first.
+    pub fn due_heads(&self, boot: &str) -> impl Iterator<Item = LedgerHead> {
+        let late = self.late.as_ref().filter(|(_, of)| of == boot && !boot.is_empty()).map(|(head, _)| *head);
+        late.into_iter().chain(self.safe)
+    }
+}
+
+impl fmt::Display for KeptHeads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(safe) = &self.safe {
+            writeln!(f, "{safe}")?;
+        }
+        match &self.late {
+            Some((late, boot)) => writeln!(f, "late {late} {boot}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for KeptHeads {
+    type Err = ();
+
+    /// A file that a power cut left empty, or short, says nothing.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut kept = Self::default();
+        for line in text.strip_suffix('\n').ok_or(())?.split('\n') {
+            match line.strip_prefix("late ").map(|late| late.split_once(' ').ok_or(())) {
+                None => kept.safe = Some(line.parse()?),
+                Some(late) => {
+                    let (head, boot) = late?;
+                    kept.late = Some((head.parse()?, boot.to_owned()));
+                }
+            }
+        }
+        Ok(kept)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +117,27 @@ mod tests {
         assert_eq!(text.parse(), Ok(head));
         for other in ["", "12", &text[1..text.len() - 1], &text.replace(':', ""), &format!("{text}\n")] {
             assert_eq!(other.parse::<LedgerHead>(), Err(()), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_late_head_is_due_in_the_start_of_the_machine_that_wrote_it() {
+        let [safe, late] = [1, 2].map(|seq| LedgerHead { seq, sha256: Sha256::of(b"row") });
+        for kept in [
+            KeptHeads { safe: Some(safe), late: None },
+            KeptHeads { safe: Some(safe), late: Some((late, "boot-1".to_owned())) },
+            KeptHeads { safe: None, late: Some((late, "boot-1".to_owned())) },
+        ] {
+            assert_eq!(kept.to_string().parse(), Ok(kept));
+        }
+        let kept = KeptHeads { safe: Some(safe), late: Some((late, "boot-1".to_owned())) };
+        let due = |boot: &str| kept.due_heads(boot).collect::<Vec<_>>();
+        assert_eq!(due("boot-1"), [late, safe]);
+        assert_eq!((due("boot-2"), due("")), (vec![safe], vec![safe]));
+        let nameless = KeptHeads { late: Some((late, String::new())), ..kept.clone() };
+        assert_eq!(nameless.due_heads("").collect::<Vec<_>>(), [safe]);
+        for cut in ["", "\n", "1:", &kept.to_string()[..20], kept.to_string().trim_end()] {
+            assert_eq!(cut.parse::<KeptHeads>(), Err(()), "{cut:?}");
         }
     }
 }

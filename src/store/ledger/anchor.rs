@@ -1,18 +1,18 @@
 //! The head of the ledger, kept outside the store: a copy of the store that was put back does not have it.
 //!
 //! It is written after the commit and without a sync of its own: a ledger that is ahead of it is in order.
-//! For the same reason a failure to write it is no failure of the commit.
+//! For the same reason a failure to write it is no failure of the commit. A row that nobody waited for, such
+//! as the last one of a delivery, is named by a second head, once the ledger is left.
 
 use super::{Ledger, damaged, last};
-use crate::domain::ledger::head::LedgerHead;
+use crate::domain::ledger::head::{HeadAnchor, KeptHeads, LedgerHead};
 use crate::error::Result;
 use crate::store::layout::replace_unsynced;
 use rusqlite::{OptionalExtension, params};
-use std::path::{Path, PathBuf};
 
 impl Ledger {
-    /// From now on each commit leaves the head in this file.
-    pub fn keep_head_at(&mut self, anchor: Option<PathBuf>) {
+    /// From now on each commit leaves the head there.
+    pub fn keep_head_at(&mut self, anchor: Option<HeadAnchor>) {
         self.anchor = anchor;
     }
 
@@ -37,14 +37,28 @@ impl Ledger {
         Ok(found.is_some_and(|hash| hash == head.sha256.to_string()))
     }
 
-    /// Leaves the head in that file now.
-    pub fn keep_head_outside(&self) {
+    /// Leaves the head there now. Its row is on the disk.
+    pub fn keep_head_outside(&mut self) {
+        self.has_late_rows = false;
         if let (Some(anchor), Ok(Some(head))) = (&self.anchor, self.head()) {
-            write_head(anchor, &head);
+            write_heads(anchor, &KeptHeads { safe: Some(head), late: None });
+        }
+    }
+
+    /// Leaves a head there whose row was not waited for, behind the one that is safe.
+    pub(super) fn keep_late_head_outside(&mut self) {
+        if !std::mem::take(&mut self.has_late_rows) {
+            return;
+        }
+        let (Some(anchor), Ok(Some(head))) = (&self.anchor, self.head()) else { return };
+        let known = std::fs::read_to_string(&anchor.path).unwrap_or_default();
+        let known: KeptHeads = known.parse().unwrap_or_default();
+        if !anchor.boot.is_empty() {
+            write_heads(anchor, &KeptHeads { late: Some((head, anchor.boot.clone())), ..known });
         }
     }
 }
 
-fn write_head(anchor: &Path, head: &LedgerHead) {
-    let _ = replace_unsynced(anchor, format!("{head}\n").as_bytes());
+fn write_heads(anchor: &HeadAnchor, heads: &KeptHeads) {
+    let _ = replace_unsynced(&anchor.path, heads.to_string().as_bytes());
 }

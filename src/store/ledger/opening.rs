@@ -96,7 +96,7 @@ impl Ledger {
 
     fn over((connection, copy): unwritable::Opened, path: PathBuf) -> Self {
         let unsynced = UnsyncedBlobs::default();
-        Self { connection, path, anchor: None, spare: None, unsynced, _copy: copy }
+        Self { connection, path, anchor: None, has_late_rows: false, spare: None, unsynced, _copy: copy }
     }
 
     /// Gives its connection back to this layout afterwards, and waits for its blobs.
