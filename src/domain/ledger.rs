@@ -13,6 +13,7 @@ pub mod record;
 pub mod repetition;
 pub mod report;
 pub mod risk;
+pub mod row_json;
 pub mod store_home;
 pub mod task;
 pub mod turn;

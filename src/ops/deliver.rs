@@ -49,8 +49,7 @@ pub fn deliver(
     if options.write == Write::DryRun {
         recover::refuse_unfinished(session)?;
     }
-    prove::run_on_live_tree(session, named, options, progress)?;
-    let mut task = session.write_live(named)?;
+    let mut task = prove::enter_shown_on_live_tree(session, named, options, progress)?;
     if let (Some(delivered), None) = (&task.view.delivered, &task.view.undone) {
         let (mode, receipt) = (task.view.opened_terms()?.effective.delivery, &delivered.value.receipt);
         let mut again =

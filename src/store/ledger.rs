@@ -15,9 +15,10 @@
 use super::layout::{Layout, beside};
 use super::spare::SpareConnection;
 use super::unsynced::UnsyncedBlobs;
-use crate::domain::ledger::entry::{Entry, EntryBody};
+use crate::domain::ledger::entry::{Entry, EntryBody, RowVersion};
 use crate::domain::ledger::head::HeadAnchor;
 use crate::domain::ledger::objects::UnfinishedRow;
+use crate::domain::ledger::row_json::RowJson;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Code, Failure, Result};
 use rusqlite::{Connection, params};
@@ -198,7 +199,8 @@ impl Ledger {
     fn query(&self, tail: &str, values: impl rusqlite::Params) -> Result<Vec<Entry>> {
         let fail = |e: rusqlite::Error| damaged(&self.path, &e);
         let sql = format!(
-            "SELECT seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash FROM ledger {tail}"
+            "SELECT seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash, {} FROM ledger {tail}",
+            self.version_column()?
         );
         let mut statement = self.connection.prepare(&sql).map_err(fail)?;
         let mut rows = statement.query(values).map_err(fail)?;
@@ -219,7 +221,9 @@ impl Ledger {
         let bad = |what: &str| self.broken(seq, &format!("row {seq} has an unreadable {what}"));
         let word =
             |at: usize, what: &str| -> Result<Value> { Ok(Value::String(text(at).map_err(|_| bad(what))?)) };
+        let version = row.get(13).map_err(|e| damaged(&self.path, &e))?;
         let entry = Entry {
+            version: RowVersion::from_number(version).ok_or_else(|| bad("version"))?,
             seq,
             at: text(1)?,
             body: EntryBody {
@@ -229,9 +233,9 @@ impl Ledger {
                 tool: text(5)?,
                 state: serde_json::from_value(word(6, "state")?).map_err(|_| bad("state"))?,
                 params_sha256: text(7)?.parse().map_err(|_| bad("digest"))?,
-                basis: serde_json::from_str(&text(8)?).map_err(|_| bad("basis"))?,
+                basis: RowJson::from_stored(text(8)?),
                 origin: text(9)?,
-                result: serde_json::from_str(&text(10)?).map_err(|_| bad("result"))?,
+                result: RowJson::from_stored(text(10)?),
             },
             prev: text(11)?,
             hash: text(12)?.parse().map_err(|_| bad("hash"))?,
@@ -275,8 +279,14 @@ fn last(connection: &Connection) -> rusqlite::Result<(i64, String)> {
 }
 
 fn chained(draft: &Draft, seq: i64, prev: &str) -> Entry {
-    let mut entry =
-        Entry { seq, at: now(), body: draft.body.clone(), prev: prev.to_owned(), hash: Sha256::of(b"") };
+    let mut entry = Entry {
+        version: RowVersion::NOW,
+        seq,
+        at: now(),
+        body: draft.body.clone(),
+        prev: prev.to_owned(),
+        hash: Sha256::of(b""),
+    };
     entry.hash = entry.computed_hash();
     entry
 }
@@ -299,8 +309,8 @@ fn append_to(connection: &Connection, drafts: &[Draft]) -> rusqlite::Result<Vec<
 fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusqlite::Result<()> {
     let word = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
     let mut statement = connection.prepare_cached(
-        "INSERT INTO ledger (seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash, key)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        "INSERT INTO ledger (seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash, key, version)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     statement.execute(params![
         entry.seq,
@@ -311,12 +321,13 @@ fn insert(connection: &Connection, entry: &Entry, key: Option<&Sha256>) -> rusql
         entry.tool,
         word(serde_json::json!(entry.state)),
         entry.params_sha256.to_string(),
-        entry.basis.to_string(),
+        entry.basis.as_str(),
         entry.origin,
-        entry.result.to_string(),
+        entry.result.as_str(),
         entry.prev,
         entry.hash.to_string(),
         key.map(Sha256::to_string),
+        entry.version.number(),
     ])?;
     Ok(())
 }
@@ -383,9 +394,9 @@ mod tests {
             tool: "open".to_owned(),
             state: ActionState::Planned,
             params_sha256: Sha256::of(b"{}"),
-            basis: json!({"contract": 1}),
+            basis: json!({"contract": 1}).into(),
             origin: "cli".to_owned(),
-            result: json!({"n": n, "text": "修"}),
+            result: json!({"n": n, "text": "修"}).into(),
         }
         .into()
     }
@@ -422,7 +433,7 @@ mod tests {
         let text = "x".repeat(1 << 16);
         let long = |n| {
             let mut draft = draft("a", n);
-            draft.body.result = json!({ "text": text });
+            draft.body.result = json!({ "text": text }).into();
             draft
         };
         ledger.append(&[draft("a", 1)]).expect("appends");

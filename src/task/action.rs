@@ -6,6 +6,7 @@ use crate::domain::delivery::decision::Decision;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::entry::{Entry, EntryBody};
 use crate::domain::ledger::record::Record;
+use crate::domain::ledger::row_json::RowJson;
 use crate::domain::value::digest::Sha256;
 use crate::error::{Failure, Result};
 use crate::process::Secrets;
@@ -49,9 +50,9 @@ impl RunningAction {
                 tool: tool.to_owned(),
                 state: ActionState::Planned,
                 params_sha256: Sha256::of_json(params),
-                basis,
+                basis: basis.into(),
                 origin: channel.origin.to_owned(),
-                result: Value::Null,
+                result: RowJson::null(),
             },
             state: None,
             secrets: channel.secrets.clone(),
@@ -70,7 +71,7 @@ impl RunningAction {
                 params_sha256: last.params_sha256,
                 basis: last.basis.clone(),
                 origin: "recovery".to_owned(),
-                result: Value::Null,
+                result: RowJson::null(),
             },
             state: Some(last.state),
             secrets: Secrets::new(&[]),
@@ -82,7 +83,7 @@ impl RunningAction {
     }
 
     /// The row that takes the action to `state`.
-    fn advance(&mut self, state: ActionState, result: Value) -> Result<Draft> {
+    fn advance(&mut self, state: ActionState, result: RowJson) -> Result<Draft> {
         self.state = Some(match self.state {
             None if state == ActionState::Planned => state,
             None => return Err(Failure::internal("an action begins as planned")),
@@ -94,7 +95,7 @@ impl RunningAction {
     fn write(
         &mut self,
         ledger: &mut Ledger,
-        rows: impl IntoIterator<Item = (ActionState, Value)>,
+        rows: impl IntoIterator<Item = (ActionState, RowJson)>,
     ) -> Result<Vec<Entry>> {
         let before = self.state;
         let drafts = rows
@@ -121,24 +122,24 @@ impl RunningAction {
 
     /// Written down on arrival, before anything is decided about it.
     pub fn arrive(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
-        let value = record.to_value()?;
+        let value = record.to_row()?;
         self.write(ledger, [(ActionState::Planned, value)]).map(|_| ())
     }
 
     /// Planned (unless it is that already), authorized, dispatched: in one transaction, before any
     /// effect.
     pub fn dispatch(&mut self, ledger: &mut Ledger) -> Result<()> {
-        self.dispatch_as(ledger, Value::Null)
+        self.dispatch_as(ledger, RowJson::null())
     }
 
     /// The same, with a record of what it is dispatched with.
     pub fn dispatch_with(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
-        self.dispatch_as(ledger, record.to_value()?)
+        self.dispatch_as(ledger, record.to_row()?)
     }
 
-    fn dispatch_as(&mut self, ledger: &mut Ledger, result: Value) -> Result<()> {
-        let planned = self.state.is_none().then_some((ActionState::Planned, Value::Null));
-        let rows = [(ActionState::Authorized, Value::Null), (ActionState::Dispatched, result)];
+    fn dispatch_as(&mut self, ledger: &mut Ledger, result: RowJson) -> Result<()> {
+        let planned = self.state.is_none().then_some((ActionState::Planned, RowJson::null()));
+        let rows = [(ActionState::Authorized, RowJson::null()), (ActionState::Dispatched, result)];
         self.write(ledger, planned.into_iter().chain(rows)).map(|_| ())
     }
 
@@ -160,14 +161,14 @@ impl RunningAction {
     /// A record of progress: the action stays in its state.
     pub fn note(&self, ledger: &mut Ledger, record: &Record) -> Result<()> {
         let state = self.state.unwrap_or(ActionState::Planned);
-        let row = EntryBody { state, result: record.to_value()?, ..self.template.clone() };
+        let row = EntryBody { state, result: record.to_row()?, ..self.template.clone() };
         ledger.append(&[row.into()]).map(|_| ())
     }
 
     /// The effect took place. What a worker wrote is kept without any value that must be seen nowhere.
     pub fn succeed(&mut self, ledger: &mut Ledger, record: &Record) -> Result<Vec<Entry>> {
         let kept = record.with_words_kept(&|text| self.secrets.redact_text(text));
-        let (before, value) = (self.state, kept.to_value()?);
+        let (before, value) = (self.state, kept.to_row()?);
         let mut row = self.advance(ActionState::Succeeded, value)?;
         row.key = record.lookup_key();
         self.append(ledger, before, &[row])
@@ -181,12 +182,12 @@ impl RunningAction {
     ) -> Result<Vec<Entry>> {
         let mut rows = Vec::new();
         for record in records {
-            let body = EntryBody { result: record.to_value()?, ..self.template.clone() };
+            let body = EntryBody { result: record.to_row()?, ..self.template.clone() };
             rows.push(Draft { body, key: record.lookup_key() });
         }
         let last = rows.pop().ok_or_else(|| Failure::internal("an action succeeded without a record"))?;
         let before = self.state;
-        self.advance(ActionState::Succeeded, Value::Null)?;
+        self.advance(ActionState::Succeeded, RowJson::null())?;
         rows.push(last);
         for row in &mut rows {
             row.body.state = ActionState::Succeeded;
@@ -232,7 +233,7 @@ impl RunningAction {
     ) -> Failure {
         let failure = self.fit_to_keep(failure).reference(self.id());
         let record = Record::Failure { failure: failure.clone(), cost };
-        let result = match record.to_value() {
+        let result = match record.to_row() {
             Ok(result) => result,
             Err(second) => return failure.also([second]),
         };
@@ -283,7 +284,7 @@ impl RunningAction {
             }
             _ => vec![],
         };
-        self.write(ledger, steps.into_iter().map(|state| (state, Value::Null))).map(|_| ())
+        self.write(ledger, steps.into_iter().map(|state| (state, RowJson::null()))).map(|_| ())
     }
 
     /// Recovery cannot find out; a person has to say.
@@ -292,7 +293,7 @@ impl RunningAction {
             return Ok(());
         }
         self.reconcile(ledger)?;
-        let value = Record::Decision(Box::new(decision.clone())).to_value()?;
+        let value = Record::Decision(Box::new(decision.clone())).to_row()?;
         self.write(ledger, [(ActionState::NeedsHumanDecision, value)]).map(|_| ())
     }
 
@@ -307,10 +308,10 @@ impl RunningAction {
         self.reconcile(ledger)?;
         self.template.actor = person;
         self.template.origin = "cli".to_owned();
-        let (before, value) = (self.state, record.to_value()?);
+        let (before, value) = (self.state, record.to_row()?);
         let mut rows = Vec::new();
         if self.state != Some(ActionState::NeedsHumanDecision) {
-            rows.push(self.advance(ActionState::NeedsHumanDecision, Value::Null)?);
+            rows.push(self.advance(ActionState::NeedsHumanDecision, RowJson::null())?);
         }
         let mut row = self.advance(end, value)?;
         row.key = record.lookup_key();
@@ -320,7 +321,7 @@ impl RunningAction {
 
     /// Recovery found that nothing took place.
     pub fn safe_to_retry(&mut self, ledger: &mut Ledger, record: &Record) -> Result<()> {
-        let value = record.to_value()?;
+        let value = record.to_row()?;
         self.write(ledger, [(ActionState::SafeToRetry, value)]).map(|_| ())
     }
 }

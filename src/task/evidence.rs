@@ -54,7 +54,7 @@ fn add_recorded(
             let known =
                 (own.is_some() && entry.task.as_deref() == own) || found.iter().any(|e| e.seq == entry.seq);
             if let (false, Ok(ledger::record::Record::Evidence(record))) =
-                (known, serde_json::from_value(entry.result.clone()))
+                (known, ledger::record::Record::from_row(&entry))
             {
                 found.push(Recorded::new(&entry, *record));
             }

@@ -24,6 +24,10 @@ pub struct Row {
     pub result: Value,
     pub prev: String,
     pub hash: String,
+    /// How its hash is made: 1 or 2.
+    pub version: i64,
+    /// Basis and result, as their text stands.
+    texts: [String; 2],
 }
 
 impl Row {
@@ -49,9 +53,12 @@ pub fn rows(store: &Path) -> Result<Vec<Row>, String> {
 
 fn read(path: &Path) -> rusqlite::Result<Vec<Row>> {
     let connection = rusqlite::Connection::open(path)?;
+    let layout: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let version = if layout == 1 { "1" } else { "version" };
     let columns =
         "seq, at, task, actor, action, tool, state, params_sha256, basis, origin, result, prev, hash";
-    let mut statement = connection.prepare(&format!("SELECT {columns} FROM ledger ORDER BY seq"))?;
+    let mut statement =
+        connection.prepare(&format!("SELECT {columns}, {version} FROM ledger ORDER BY seq"))?;
     let parsed = |text: String| {
         serde_json::from_str(&text).unwrap_or_else(|_| Value::String(format!("unreadable: {text}")))
     };
@@ -70,6 +77,8 @@ fn read(path: &Path) -> rusqlite::Result<Vec<Row>> {
             result: parsed(row.get(10)?),
             prev: row.get(11)?,
             hash: row.get(12)?,
+            version: row.get(13)?,
+            texts: [row.get(8)?, row.get(10)?],
         })
     })?;
     rows.collect()
@@ -96,6 +105,19 @@ pub fn faults(rows: &[Row]) -> Vec<String> {
 }
 
 fn hash(row: &Row) -> String {
+    if row.version == 2 {
+        let head =
+            json!([2, row.seq, row.at, row.task, row.actor, row.action, row.tool, row.state, row.params]);
+        let (head, [basis, result]) = (head.to_string(), &row.texts);
+        let (origin, prev) = (json!(row.origin), json!(row.prev));
+        let head = head.trim_end_matches(']');
+        return sha256(format!("{head},{basis},{origin},{result},{prev}]").as_bytes());
+    }
+    hash_of_version_1(row)
+}
+
+/// Of the rows that have no version.
+pub fn hash_of_version_1(row: &Row) -> String {
     let value = json!({
         "seq": row.seq, "at": row.at, "task": row.task, "actor": row.actor, "action": row.action, "tool": row.tool,
         "state": row.state, "paramsSha256": row.params, "basis": row.basis, "origin": row.origin,

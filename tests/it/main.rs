@@ -50,6 +50,7 @@ mod hooks;
 mod inquiry;
 mod live_code;
 mod mcp;
+mod older_ledger;
 mod on_live;
 mod open;
 mod part;

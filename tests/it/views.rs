@@ -111,7 +111,7 @@ fn the_log_is_one_object_a_line_and_a_chain() {
     let shape_of_a_line = json!({
         "seq": "$int", "at": "$time", "task": "$str?", "actor": "$word", "action": "$text", "tool": "$text",
         "state": "$word", "paramsSha256": "$sha256", "basis": "$any", "origin": "$any", "result": "$any",
-        "prev": "$any", "hash": "$sha256"
+        "prev": "$any", "hash": "$sha256", "version": "$int"
     });
     let lines: Vec<Value> =
         out.text().lines().map(|line| serde_json::from_str(line).expect("an object")).collect();

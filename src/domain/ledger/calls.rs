@@ -43,9 +43,7 @@ pub struct Calls(Vec<Call>);
 impl Calls {
     /// Takes one row in.
     pub fn take_row(&mut self, entry: &Entry) {
-        if entry.state == ActionState::Planned
-            && entry.result.get("record").is_some_and(|record| record == "call")
-        {
+        if entry.state == ActionState::Planned && entry.result.record_kind().as_deref() == Some("call") {
             let (action, tool, at) = (entry.action.clone(), entry.tool.clone(), entry.at.clone());
             self.0.push(Call { action, tool, at, state: entry.state, changed: Vec::new() });
         } else if let Some(call) = self.0.iter_mut().rev().find(|call| call.action == entry.action) {

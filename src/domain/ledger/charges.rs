@@ -20,7 +20,6 @@ use crate::domain::contract::budget::{Amounts, Cost};
 use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::repetition::Repetition;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run that has not ended in the ledger.
@@ -51,8 +50,8 @@ pub struct Charges {
 
 impl Charges {
     pub fn take_row(&mut self, entry: &Entry) {
-        let record = entry.result.get("record").and_then(Value::as_str);
-        match (record, entry.state) {
+        let record = entry.result.record_kind();
+        match (record.as_deref(), entry.state) {
             (Some("reserved"), ActionState::Dispatched) => self.take_reservation(entry),
             (Some("call"), ActionState::Planned) => self.take_call(entry),
             (Some("resumed"), ActionState::Succeeded) => {
@@ -145,7 +144,7 @@ impl Running {
 }
 
 fn row_field<T: serde::de::DeserializeOwned>(entry: &Entry, name: &str) -> Option<T> {
-    entry.result.get(name).and_then(|value| serde_json::from_value(value.clone()).ok())
+    entry.result.field(name)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::domain::delivery::receipt::{DeliveryPlan, Receipt, Staged};
 use crate::domain::ledger::brought::Brought;
 use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::head::LostHead;
+use crate::domain::ledger::row_json::RowJson;
 use crate::domain::proof::evidence::{Evidence, Observation};
 use crate::domain::proof::on_live::SeenAfterDelivery;
 use crate::domain::proof::tripwire::Tripped;
@@ -23,9 +24,8 @@ use crate::domain::value::digest::{ObjectId, Sha256};
 use crate::domain::value::repo_path::RepoPath;
 use crate::domain::worker::call::{Arrived, Called};
 use crate::domain::worker::inquiry::{Hint, Reply};
-use crate::error::{Failure, Result};
+use crate::error::{Code, Failure, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::borrow::Cow;
 
 /// A sealed version of the contract.
@@ -148,10 +148,10 @@ impl Planned {
 impl Publishing {
     /// The publication that a row announces, where it is of that kind.
     pub fn from_entry(entry: &Entry) -> Option<Box<Self>> {
-        if entry.result.get("record").and_then(|record| record.as_str()) != Some("publishing") {
+        if entry.result.record_kind().as_deref() != Some("publishing") {
             return None;
         }
-        match serde_json::from_value(entry.result.clone()) {
+        match Record::from_row(entry) {
             Ok(Record::Publishing(publishing)) => Some(publishing),
             _ => None,
         }
@@ -323,8 +323,39 @@ impl Record {
     }
 
     /// As the result of a row.
-    pub fn to_value(&self) -> Result<Value> {
-        serde_json::to_value(self).map_err(|e| Failure::internal(format!("a record cannot be written: {e}")))
+    pub fn to_row(&self) -> Result<RowJson> {
+        RowJson::from_serialized(self)
+    }
+
+    /// The record that a row holds. Those that can be long are read without the detour through parts that are
+    /// only told apart by their tag.
+    pub fn from_row(entry: &Entry) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Captured {
+            candidate: Box<Candidate>,
+            observation: Box<Observation>,
+        }
+        let text = entry.result.as_str();
+        let read = || -> serde_json::Result<Self> {
+            Ok(match entry.result.record_kind().as_deref() {
+                Some("captured") => {
+                    let Captured { candidate, observation } = serde_json::from_str(text)?;
+                    Self::Captured { candidate, observation }
+                }
+                Some("planned") => Self::Planned(serde_json::from_str(text)?),
+                Some("staged") => Self::Staged(serde_json::from_str(text)?),
+                Some("delivered") => Self::Delivered(serde_json::from_str(text)?),
+                Some("undone") => Self::Undone(serde_json::from_str(text)?),
+                _ => serde_json::from_str(text)?,
+            })
+        };
+        read().map_err(|e| {
+            Failure::new(
+                Code::StoreCorrupt,
+                format!("row {} of the ledger holds a record that cannot be read: {e}", entry.seq),
+            )
+            .subject(entry.action.clone())
+        })
     }
 
     /// The key by which later tasks find it: evidence, and what was delivered last to a ref.

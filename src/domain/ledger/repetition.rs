@@ -80,11 +80,12 @@ impl Repetition {
 
 /// The outcome of a call, as far as it tells one result from another.
 fn outcome_key(entry: &Entry) -> Option<Value> {
-    let failure = entry.result.pointer("/failure/code").and_then(Value::as_str);
     match entry.state {
-        ActionState::Succeeded => entry.result.get("result").cloned(),
+        ActionState::Succeeded => entry.result.field("result"),
         ActionState::Denied | ActionState::FailedWithoutEffect => {
-            failure.filter(|code| !NOT_COUNTED.contains(code)).map(Value::from)
+            let failure: Value = entry.result.field("failure")?;
+            let code = failure.get("code").and_then(Value::as_str);
+            code.filter(|code| !NOT_COUNTED.contains(code)).map(Value::from)
         }
         _ => None,
     }
@@ -103,11 +104,13 @@ fn ordinal_word(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::domain::ledger::action::Actor;
-    use crate::domain::ledger::entry::EntryBody;
+    use crate::domain::ledger::entry::{EntryBody, RowVersion};
     use crate::domain::ledger::repetition::*;
+    use crate::domain::ledger::row_json::RowJson;
 
     fn call_row(tool: &str, arguments: &str, state: ActionState, result: Value) -> Entry {
         Entry {
+            version: RowVersion::NOW,
             seq: 1,
             at: String::new(),
             body: EntryBody {
@@ -117,9 +120,9 @@ mod tests {
                 tool: tool.to_owned(),
                 state,
                 params_sha256: Sha256::of(arguments.as_bytes()),
-                basis: Value::Null,
+                basis: RowJson::null(),
                 origin: String::new(),
-                result,
+                result: result.into(),
             },
             prev: String::new(),
             hash: Sha256::of(b""),

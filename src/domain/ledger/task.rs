@@ -177,14 +177,7 @@ impl TaskView {
         if entry.state != ActionState::Succeeded || entry.result.is_null() {
             return Ok(());
         }
-        let record: Record = serde_json::from_value(entry.result.clone()).map_err(|e| {
-            Failure::new(
-                Code::StoreCorrupt,
-                format!("row {} of the ledger holds a record that cannot be read: {e}", entry.seq),
-            )
-            .subject(entry.action.clone())
-        })?;
-        self.take_record(entry, record);
+        self.take_record(entry, Record::from_row(entry)?);
         Ok(())
     }
 

@@ -19,6 +19,13 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Of what these parts make when they are put together.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = sha2::Sha256::new();
+        parts.into_iter().for_each(|part| hasher.update(part));
+        Self::from_hasher(hasher)
+    }
+
     /// The digest of the canonical JSON of `value`.
     pub fn of_json(value: &impl Serialize) -> Self {
         Self::of(&canonical_json(value))
@@ -41,7 +48,12 @@ impl Sha256 {
 
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            text.extend([byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)])));
+        }
+        f.write_str(&text)
     }
 }
 

@@ -59,31 +59,37 @@ fn is_wanted(task: &TaskWrite<'_>, options: &Options) -> Result<bool> {
     Ok(options.write == Write::Yes && (asked || by_policy))
 }
 
-/// Runs what it takes to show the last candidate on the live tree, where that is wanted. What keeps the
-/// candidate from being delivered anyway is left to the delivery to say.
-pub(super) fn run_on_live_tree(
-    session: &Session,
+/// The task to deliver. What it takes to show the last candidate on the live tree is run first, where that is
+/// wanted. What keeps the candidate from being delivered anyway is left to the delivery to say.
+pub(super) fn enter_shown_on_live_tree<'s>(
+    session: &'s Session,
     named: Option<&str>,
     options: &Options,
     progress: Progress<'_>,
-) -> Result<()> {
-    if options.write == Write::DryRun {
-        return Ok(());
-    }
+) -> Result<TaskWrite<'s>> {
     let mut task = session.write_live(named)?;
     let has_work = options.turn.require_turn(&task.view).is_ok() && task.view.last_candidate().is_ok();
-    if !has_work || !is_wanted(&task, options)? {
-        return Ok(());
+    if options.write == Write::DryRun || !has_work || !is_wanted(&task, options)? {
+        return Ok(task);
     }
-    let known = observation::observe(&mut task)?;
+    run_on_live_tree(&mut task, progress)?;
+    // Others may have come in while the verifiers ran.
+    let id = task.view.id.clone();
+    drop(task);
+    session.write_live(Some(&id))
+}
+
+fn run_on_live_tree(task: &mut TaskWrite<'_>, progress: Progress<'_>) -> Result<()> {
+    let session = task.session;
+    let known = observation::observe(task)?;
     let records = evidence::counting_for(&task.ledger, &task.view)?;
     let rows = evidence::judge(&session.blobs(), &known, &records);
-    if require_shown(&task, &rows).is_err() || tree::plan(&task).is_err() {
+    if require_shown(task, &rows).is_err() || tree::plan(task).is_err() {
         return Ok(());
     }
-    let ground = lay_on_live_tree(&task)?;
+    let ground = lay_on_live_tree(task)?;
     task.release_live_tree();
-    run_missing(&mut task, &ground, progress, |_| true)
+    run_missing(task, &ground, progress, |_| true)
 }
 
 fn run_missing(

@@ -70,7 +70,7 @@ impl Ledger {
 
     /// The key is no part of what a row's hash covers, but follows from what is.
     pub(super) fn check_key(&self, entry: &Entry, key: Option<&Sha256>) -> Result<()> {
-        let record: Option<Record> = serde_json::from_value(entry.result.clone()).ok();
+        let record = Record::from_row(entry).ok();
         match record.and_then(|record| record.lookup_key()).as_ref() == key {
             true => Ok(()),
             false => {

@@ -10,6 +10,7 @@ use crate::domain::ledger::action::ActionState;
 use crate::domain::ledger::entry::Entry;
 use crate::error::Result;
 use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 const TABLES: &str = "
@@ -52,9 +53,10 @@ impl TaskNews {
     }
 
     fn of_entry(entry: &Entry) -> Option<Self> {
-        let record = entry.result.get("record").filter(|_| entry.state == ActionState::Succeeded)?;
-        let parent = entry.result.pointer("/contract/parent").and_then(|parent| parent.as_str());
-        Self::from_parts(entry.seq, record.as_str()?, parent)
+        let record = entry.result.record_kind().filter(|_| entry.state == ActionState::Succeeded)?;
+        let contract: Option<Value> = (record == "opened").then(|| entry.result.field("contract")).flatten();
+        let parent = contract.as_ref().and_then(|contract| contract.get("parent")?.as_str());
+        Self::from_parts(entry.seq, &record, parent)
     }
 }
 
@@ -219,7 +221,7 @@ mod tests {
     use crate::domain::value::digest::Sha256;
     use crate::error::Code;
     use crate::store::{Draft, Layout};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn row(task: &str, result: Value) -> Draft {
         EntryBody {
@@ -229,9 +231,9 @@ mod tests {
             tool: "open".to_owned(),
             state: ActionState::Succeeded,
             params_sha256: Sha256::of(b"{}"),
-            basis: json!({}),
+            basis: json!({}).into(),
             origin: "cli".to_owned(),
-            result,
+            result: result.into(),
         }
         .into()
     }

@@ -20,8 +20,15 @@ use std::time::Duration;
 /// command.
 pub(super) const LONG_LOG: u64 = 2 << 20;
 
-/// Version of the database's layout. A newer one is refused, an older one would be migrated.
-const VERSION: i64 = 1;
+/// Version of the database's layout. A newer one is refused; one from before is read as it is, and brought up
+/// to this one by the first who writes.
+const VERSION: i64 = 2;
+
+/// The layout whose rows had no version.
+const UNVERSIONED: i64 = 1;
+
+/// What rows got with a layout that has versions. The rows stay as they were written.
+const WITH_VERSIONS: &str = "ALTER TABLE ledger ADD COLUMN version INTEGER NOT NULL DEFAULT 1";
 
 const SCHEMA: &str = "
 CREATE TABLE ledger (
@@ -38,7 +45,8 @@ CREATE TABLE ledger (
   result TEXT NOT NULL,
   prev TEXT NOT NULL,
   hash TEXT NOT NULL UNIQUE,
-  key TEXT
+  key TEXT,
+  version INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 CREATE INDEX ledger_task ON ledger (task, seq);
 CREATE INDEX ledger_action ON ledger (action);
@@ -65,8 +73,39 @@ impl Ledger {
             Some(connection) => Self::again(connection, path, layout),
             None => Self::open_to_write(layout, &path)?.belonging_to(layout),
         };
+        ledger.bring_layout_up_to_date()?;
         ledger.shorten_log(LONG_LOG)?;
         Ok(ledger)
+    }
+
+    fn layout_version(&self) -> Result<i64> {
+        let read = self.connection.pragma_query_value(None, "user_version", |row| row.get(0));
+        read.map_err(|e| damaged(&self.path, &e))
+    }
+
+    /// The version of a row, where it is read from.
+    pub(super) fn version_column(&self) -> Result<&'static str> {
+        Ok(if self.layout_version()? == UNVERSIONED { "1" } else { "version" })
+    }
+
+    fn bring_layout_up_to_date(&self) -> Result<()> {
+        if self.layout_version()? != UNVERSIONED {
+            return Ok(());
+        }
+        let migrate = || {
+            self.connection.execute_batch("BEGIN IMMEDIATE")?;
+            // Another one may have come first.
+            let now: i64 = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if now == UNVERSIONED {
+                self.connection.execute_batch(WITH_VERSIONS)?;
+                self.connection.pragma_update(None, "user_version", VERSION)?;
+            }
+            self.connection.execute_batch("COMMIT")
+        };
+        migrate().map_err(|e| {
+            drop(self.connection.execute_batch("ROLLBACK"));
+            damaged(&self.path, &e)
+        })
     }
 
     fn open_to_write(layout: &Layout, path: &Path) -> Result<Self> {
@@ -157,7 +196,7 @@ impl Ledger {
             connection.pragma_query_value(None, "user_version", |row| row.get(0))
         };
         match run() {
-            Ok(VERSION) => Ok(Self::over((connection, copy), path)),
+            Ok(VERSION | UNVERSIONED) => Ok(Self::over((connection, copy), path)),
             Ok(other) if other < VERSION => Err(Failure::new(
                 Code::StoreCorrupt,
                 format!("{} is not a ledger any more: it has no layout version", path.display()),

@@ -14,7 +14,7 @@ use crate::domain::ledger::entry::Entry;
 use crate::domain::ledger::objects::UnfinishedRow;
 use crate::domain::ledger::record::{Planned, Rebased, Record};
 use crate::domain::ledger::task::TaskView;
-use crate::error::{Code, Failure, Result};
+use crate::error::{Failure, Result};
 use crate::git::apply::recover::{Reached, UnfinishedDelivery};
 use crate::store::Ledger;
 
@@ -117,8 +117,8 @@ struct Records {
 impl Records {
     fn read(entries: &[Entry], view: Option<&TaskView>) -> Result<Self> {
         let mut found = Self::default();
-        for entry in entries.iter().filter(|entry| entry.result.get("record").is_some()) {
-            found.take_in(read_record(entry)?);
+        for entry in entries.iter().filter(|entry| entry.result.record_kind().is_some()) {
+            found.take_in(Record::from_row(entry)?);
         }
         let Some(view) = view else { return Ok(found) };
         if let Some((_, write)) = &mut found.written {
@@ -162,10 +162,4 @@ impl Records {
             write.reached = reached;
         }
     }
-}
-
-fn read_record(entry: &Entry) -> Result<Record> {
-    serde_json::from_value(entry.result.clone()).map_err(|e| {
-        Failure::new(Code::StoreCorrupt, format!("row {} holds a record that cannot be read: {e}", entry.seq))
-    })
 }

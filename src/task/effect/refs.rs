@@ -215,7 +215,7 @@ fn place_lease(task: &TaskWrite<'_>, publication: &mut Publication) -> Result<()
 /// What the last of our deliveries to a place, or its reversal, left there.
 fn delivered_last(ledger: &Ledger, key: &Sha256) -> Result<Option<ObjectId>> {
     let last = ledger.entries_with_key(key)?.pop();
-    let record = last.and_then(|entry| serde_json::from_value(entry.body.result).ok());
+    let record = last.and_then(|entry| Record::from_row(&entry).ok());
     let receipt = match record {
         Some(Record::Delivered(delivered)) => delivered.receipt,
         Some(Record::Undone(receipt)) => *receipt,

@@ -5,7 +5,8 @@ use crate::domain::contract::budget::*;
 use crate::domain::ledger::action::{ActionState, Actor};
 use crate::domain::ledger::charges::Charges;
 use crate::domain::ledger::charges::share::{Member, family_standing, is_at_or_beneath};
-use crate::domain::ledger::entry::{Entry, EntryBody};
+use crate::domain::ledger::entry::{Entry, EntryBody, RowVersion};
+use crate::domain::ledger::row_json::RowJson;
 use crate::domain::value::digest::Sha256;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 fn ledger_row(action: &str, state: ActionState, at: &str, result: Value) -> Entry {
     let digest = Sha256::of(b"");
     Entry {
+        version: RowVersion::NOW,
         seq: 1,
         at: at.to_owned(),
         body: EntryBody {
@@ -22,9 +24,9 @@ fn ledger_row(action: &str, state: ActionState, at: &str, result: Value) -> Entr
             tool: "verifier".to_owned(),
             state,
             params_sha256: digest,
-            basis: Value::Null,
+            basis: RowJson::null(),
             origin: "cli".to_owned(),
-            result,
+            result: result.into(),
         },
         prev: String::new(),
         hash: digest,
