@@ -87,7 +87,7 @@ fn a_changed_row_of_either_kind_is_noticed() {
             let row = "WHERE seq = (SELECT MIN(seq) FROM ledger WHERE result LIKE '%t1%')";
             let script = format!("DROP TRIGGER ledger_keeps; UPDATE ledger SET {change} {row}");
             forged.execute_batch(&script).expect("forged");
-            println!("{change}, before versions: {before_versions}");
+            eprintln!("{change}, before versions: {before_versions}");
             repo.json(&["recover"]).fails("store.corrupt");
         }
     }
