@@ -331,7 +331,7 @@ impl Record {
     /// only told apart by their tag.
     pub fn from_row(entry: &Entry) -> Result<Self> {
         #[derive(Deserialize)]
-        struct Captured {
+        struct CapturedRow {
             candidate: Box<Candidate>,
             observation: Box<Observation>,
         }
@@ -339,7 +339,7 @@ impl Record {
         let read = || -> serde_json::Result<Self> {
             Ok(match entry.result.record_kind().as_deref() {
                 Some("captured") => {
-                    let Captured { candidate, observation } = serde_json::from_str(text)?;
+                    let CapturedRow { candidate, observation } = serde_json::from_str(text)?;
                     Self::Captured { candidate, observation }
                 }
                 Some("planned") => Self::Planned(serde_json::from_str(text)?),
