@@ -310,8 +310,14 @@ fn a_delivery_that_is_killed_while_it_is_taken_back_never_goes_forward_again() {
     for call in all.iter().filter(|call| call.number >= first_back && !call.is_sync()) {
         stage.again();
         let killed = killed_after_failure(repo, &args, (late, failing), call);
+        // A row of another length may take a page of the ledger more or less, and the kill comes before it says
+        // that it goes back; then it may go forward.
+        let rows = independent::rows(&repo.store()).expect("readable");
+        let last = rows.last().map(|row| row.action.clone());
+        let announced =
+            rows.iter().any(|row| row.record() == "taking_back" && Some(&row.action) == last.as_ref());
         repo.json(&["recover"]).ok();
-        let Some(killed) = killed else { continue };
+        let (Some(killed), true) = (killed, announced) else { continue };
         kills += usize::from(killed);
         let now = tree(&repo.path);
         assert!(alike(&stage.before, &now), "killed while taking back, before {}: {now:#?}", call.line);
